@@ -1,0 +1,130 @@
+"""Hosts, the links between them, and where the ranks sit; a profile is a cluster that calibration wrote."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sim.costs import Costs
+from sim.errors import WrongSetting
+from sim.files import read_toml, validated
+from sim.units import BytesPerSecond, Seconds
+
+SCHEMA = "cluster/1"
+
+
+class Host(BaseModel):
+    """`count` equal machines.
+
+    Args:
+        name: what mpirun would call it; numbered when count > 1.
+        cores: ranks beyond this number share them.
+        slots: ranks that may be placed here; as many as cores unless given.
+        speed: relative to the core that the costs were measured on.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = "host"
+    count: int = Field(default=1, ge=1)
+    cores: int = Field(default=1, ge=1)
+    slots: int | None = Field(default=None, ge=1)
+    speed: float = Field(default=1.0, gt=0)
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks one of these takes."""
+        return self.slots or self.cores
+
+
+class Link(BaseModel):
+    """LogGP (Alexandrov et al., 1995): L, o, g and 1/G. Between hosts a port carries the bytes; within a host, the receiver's core.
+
+    Args:
+        latency_s: L, from the sender's port to the receiver's.
+        overhead_s: o, seconds of a core at each end of a message.
+        gap_s: g, seconds a port is taken by any message besides its bytes.
+        bandwidth_bytes_per_s: 1/G.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    latency_s: Seconds = 20e-6
+    overhead_s: Seconds = 5e-6
+    gap_s: Seconds = 0.0
+    bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
+
+    def occupancy_s(self, size_bytes: float) -> float:
+        """Seconds that one message takes a port."""
+        return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
+
+
+LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
+
+
+class Provenance(BaseModel):
+    """Where the numbers of a profile come from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    traces: tuple[str, ...] = ()
+    made: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Cluster(BaseModel):
+    """What ranks run on.
+
+    Args:
+        hosts: filled with ranks in order, as mpirun fills slots.
+        network: the link between hosts.
+        local: the link between ranks of one host.
+        oversleep_s: how much longer than asked a sleep takes.
+        costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
+        provenance: set by calibration.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_: Literal["cluster/1"] = Field(default=SCHEMA, alias="schema")
+    name: str = "cluster"
+    hosts: tuple[Host, ...] = Field(min_length=1)
+    network: Link = Link()
+    local: Link = LOCAL
+    oversleep_s: Seconds = 0.0
+    costs: dict[str, Costs] = {}
+    provenance: Provenance | None = None
+
+    def machines(self) -> list[Host]:
+        """Every host singly, in order."""
+        return [
+            h.model_copy(update={"name": f"{h.name}{i}" if h.count > 1 else h.name, "count": 1})
+            for h in self.hosts
+            for i in range(h.count)
+        ]
+
+    def placement(self, ranks: int) -> list[int]:
+        """The index in `machines()` of each rank's host.
+
+        Raises:
+            WrongSetting: more ranks than slots.
+        """
+        slots = [index for index, host in enumerate(self.machines()) for _ in range(host.ranks)]
+        if ranks > len(slots):
+            allowed = f"at most {len(slots) - 1} workers: the cluster {self.name!r} has {len(slots)} slots, one for the master"
+            raise WrongSetting("--workers", ranks - 1, allowed)
+        return slots[:ranks]
+
+
+def one_rank_a_host(ranks: int) -> Cluster:
+    """The cluster assumed when none is given: every rank has a host of its own, 10 Gbit/s between them."""
+    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks)),))
+
+
+def read(path: str) -> Cluster:
+    """The cluster or profile in a TOML file.
+
+    Raises:
+        WrongSetting: no such file, another schema, a wrong unit or key.
+    """
+    table = read_toml(path, "--cluster")
+    if table.get("schema") != SCHEMA:
+        raise WrongSetting(f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)")
+    return validated(Cluster, table, path)

@@ -1,0 +1,53 @@
+"""What a rank's work costs one core, as straight lines: base_s + slope_s x amount."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sim.laws import AnyLaw, LogNormal
+from sim.units import Seconds
+
+
+class Line(BaseModel):
+    """Seconds of one core for an amount of work.
+
+    Args:
+        base_s: seconds whatever the amount.
+        slope_s: seconds for each sample or byte more.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    base_s: Seconds = 0.0
+    slope_s: Seconds = 0.0
+
+    def __call__(self, amount: float) -> float:
+        return self.base_s + self.slope_s * amount
+
+
+class Costs(BaseModel):
+    """What one workload costs the ranks of one cluster.
+
+    Args:
+        input: fetching and feeding a minibatch; amount in samples.
+        compute: one gradient of a fixed minibatch; amount in samples.
+        loop_s: entering and leaving the in-graph loop of partitions, once a step.
+        partition: one turn of that loop; amount in samples of the micro-batch.
+        take_up: a worker takes up new parameters; amount in bytes.
+        reduce: the master adds one gradient to the sum; amount in bytes.
+        update: the master divides and applies the optimiser; amount in bytes.
+        evaluate: loss and accuracy at the master; amount in samples.
+        noise: factor on a step's computation, drawn for each rank and step, mean 1.
+        run: factor on all computation of a run, drawn once for each replication: a processor drifts between runs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: Line = Line()
+    compute: Line = Line()
+    loop_s: Seconds = 0.0
+    partition: Line = Line()
+    take_up: Line = Line()
+    reduce: Line = Line()
+    update: Line = Line()
+    evaluate: Line = Line()
+    noise: AnyLaw = LogNormal(cv=0.0)
+    run: AnyLaw = Field(default=LogNormal(cv=0.0))

@@ -1,0 +1,34 @@
+"""What a user is told when a setting is wrong: its name, what was given and what is allowed."""
+
+from __future__ import annotations
+
+
+class WrongSetting(ValueError):
+    """A setting that cannot be used; commands print it on one line and exit with 2.
+
+    Args:
+        setting: the option, or the file and key, as the user wrote it.
+        given: what was given.
+        allowed: what would have been accepted.
+    """
+
+    def __init__(self, setting: str, given: object, allowed: str):
+        self.setting, self.given, self.allowed = setting, given, allowed
+        super().__init__(f"{setting}: given {given!r}; allowed: {allowed}")
+
+
+class RunFailed(RuntimeError):
+    """A run that started and could not be finished; the message names the rank. Commands exit with 1."""
+
+
+def from_validation(source: str, error) -> WrongSetting:
+    """The first complaint of a pydantic ValidationError as a WrongSetting about `source`."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, WrongSetting):
+        return WrongSetting(f"{source}: {where}", cause.given, cause.allowed)
+    allowed = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        return WrongSetting(f"{source}: {where}", "nothing", "this key is required")
+    return WrongSetting(f"{source}: {where}", first.get("input"), allowed)

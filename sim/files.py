@@ -1,0 +1,61 @@
+"""Reading TOML files that a user wrote, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from sim.errors import WrongSetting, from_validation
+
+
+def read_toml(path: str | Path, what: str) -> dict:
+    """The table in a TOML file.
+
+    Raises:
+        WrongSetting: no such file, or not TOML.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise WrongSetting(what, str(path), f"a file that can be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WrongSetting(what, str(path), f"a TOML file ({error})") from error
+
+
+def validated(model, table: dict, source: str):
+    """`table` as a `model` (pydantic); what is wrong with it is said of `source`.
+
+    Raises:
+        WrongSetting: an unknown key, a missing one, a wrong unit or value.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        raise from_validation(source, error) from error
+
+
+def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in place in one move.
+
+    Raises:
+        WrongSetting: the folder does not exist or cannot be written.
+    """
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+    except OSError as error:
+        raise WrongSetting("output file", str(path), f"a path in a folder that can be written ({error.strerror})") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,152 @@
+"""Laws of random quantities: each knows its mean, its formula, and refuses bad parameters.
+
+One law object serves the simulator's draws and the real run's induced sleeps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sim.units import Seconds
+
+SPREAD_OF_LIMIT = 5  # a folded mixture is cut at max(mean + 5 std), as in the AMB repository
+
+
+class Law(BaseModel):
+    """A distribution of non-negative numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def mean(self) -> float:
+        """The expected value, in the unit of the draws."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """`size` independent draws, shape (size,)."""
+        raise NotImplementedError
+
+
+class Constant(Law):
+    """Always `value`."""
+
+    kind: Literal["constant"] = "constant"
+    value: float = Field(ge=0)
+
+    @property
+    def mean(self) -> float:
+        return self.value
+
+    def draw(self, rng, size):
+        return np.full(size, self.value)
+
+
+class LogNormal(Law):
+    """exp(N(m, s)) with the given mean and coefficient of variation: s^2 = ln(1 + cv^2), m = ln(mean) - s^2 / 2.
+
+    Args:
+        location: the mean of the law, in the unit of the draws.
+        cv: standard deviation over mean.
+    """
+
+    kind: Literal["lognormal"] = "lognormal"
+    location: float = Field(default=1.0, gt=0)
+    cv: float = Field(ge=0)
+
+    @property
+    def mean(self) -> float:
+        return self.location
+
+    def draw(self, rng, size):
+        sigma = math.sqrt(math.log1p(self.cv**2))
+        return self.location * np.exp(sigma * rng.standard_normal(size) - sigma**2 / 2)
+
+
+class Empirical(Law):
+    """Draws from recorded values with replacement, linear between neighbours (the inverted empirical distribution)."""
+
+    kind: Literal["empirical"] = "empirical"
+    values: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2)
+
+    @property
+    def mean(self) -> float:
+        ordered = np.sort(self.values)
+        return float(((ordered[1:] + ordered[:-1]) / 2).mean())
+
+    def draw(self, rng, size):
+        ordered = np.sort(self.values)
+        return np.interp(rng.random(size) * (len(ordered) - 1), np.arange(len(ordered)), ordered)
+
+
+class Component(BaseModel):
+    """One Gaussian of a mixture: mean and standard deviation in seconds, weight in (0, 1]."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    mean_s: Seconds
+    std_s: Seconds
+    weight: float = Field(gt=0, le=1)
+
+
+class FoldedMixture(Law):
+    """Induced sleeps: min(limit, |N(mean, std)|) of a component drawn by weight; limit = max(mean + 5 std).
+
+    Source: the AMB repository (T. Adikari), `induce`; Ferdinand et al., ICLR 2019, section 6.
+    """
+
+    kind: Literal["folded-mixture"] = "folded-mixture"
+    components: tuple[Component, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _weights_sum_to_one(self):
+        total = sum(c.weight for c in self.components)
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"weights that sum to 1 (they sum to {total:g})")
+        return self
+
+    @property
+    def limit_s(self) -> float:
+        return max(c.mean_s + SPREAD_OF_LIMIT * c.std_s for c in self.components)
+
+    @property
+    def mean(self) -> float:
+        """Integral of the survival function up to the limit."""
+        grid = np.linspace(0, self.limit_s, 20_001)
+        return float(np.trapezoid(1 - self.cdf(grid), grid))
+
+    def cdf(self, seconds: np.ndarray) -> np.ndarray:
+        """P(sleep <= seconds), before the limit cuts it."""
+        from scipy.special import ndtr
+
+        seconds = np.asarray(seconds, float)
+        total = np.zeros_like(seconds)
+        for c in self.components:
+            if c.std_s == 0:
+                total += c.weight * (seconds >= c.mean_s)
+            else:
+                total += c.weight * (ndtr((seconds - c.mean_s) / c.std_s) - ndtr((-seconds - c.mean_s) / c.std_s))
+        return total
+
+    def expected_maximum(self, draws: int) -> float:
+        """The mean of the largest of `draws` independent sleeps, seconds."""
+        grid = np.linspace(0, self.limit_s, 20_001)
+        return float(np.trapezoid(1 - self.cdf(grid) ** draws, grid))
+
+    def scaled(self, factor: float) -> FoldedMixture:
+        """Every mean and standard deviation times `factor`: the same shape on a faster clock."""
+        return FoldedMixture(
+            components=[(Component(mean_s=c.mean_s * factor, std_s=c.std_s * factor, weight=c.weight)) for c in self.components]
+        )
+
+    def draw(self, rng, size):
+        edges = np.cumsum([c.weight for c in self.components])[:-1]
+        which = np.searchsorted(edges, rng.random(size), side="right")
+        means = np.array([c.mean_s for c in self.components])[which]
+        stds = np.array([c.std_s for c in self.components])[which]
+        return np.minimum(self.limit_s, np.abs(means + stds * rng.standard_normal(size)))
+
+
+AnyLaw = Annotated[Constant | LogNormal | Empirical | FoldedMixture, Field(discriminator="kind")]

@@ -1,0 +1,50 @@
+"""The protocols by name, and their settings from the command line."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from sim.errors import WrongSetting
+from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.base import Protocol
+from sim.protocols.fmb import FixedMinibatch
+from sim.units import quantity
+
+PROTOCOLS: dict[str, type[Protocol]] = {p.name: p for p in (AnytimeMinibatch, FixedMinibatch)}
+
+
+def make(name: str, assignments: list[str] = ()) -> Protocol:
+    """The protocol called `name` with `name=value` settings; seconds may carry a unit.
+
+    Raises:
+        WrongSetting: an unknown protocol or setting, or a value of the wrong type.
+    """
+    if name not in PROTOCOLS:
+        raise WrongSetting("--protocol", name, ", ".join(PROTOCOLS))
+    protocol = PROTOCOLS[name]
+    types = {f.name: f.type for f in fields(protocol)}
+    settings = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if key not in types or not equals:
+            allowed = ", ".join(f"{f.name}={f.default}" for f in fields(protocol)) or f"nothing: {name} has no settings"
+            raise WrongSetting("--set", assignment, allowed)
+        settings[key] = _value(key, value, types[key])
+    return protocol(**settings)
+
+
+def _value(key: str, text: str, kind: str):
+    try:
+        if kind == "float":
+            return float(quantity(text, "second", "80 ms")) if key.endswith("_s") and not _is_number(text) else float(text)
+        return {"int": int, "str": str}[kind](text)
+    except ValueError as error:
+        raise WrongSetting(f"--set {key}", text, {"float": "a number", "int": "an integer"}.get(kind, kind)) from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

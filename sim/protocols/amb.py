@@ -1,0 +1,58 @@
+"""Anytime minibatch: fix the time, let the batch vary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.errors import WrongSetting
+from sim.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class AnytimeMinibatch(Protocol):
+    """Anytime minibatch, synchronous, in the hub form of the AMB repository (T. Adikari).
+
+    Ferdinand, Al-Lawati, Draper, Nokleby, "Anytime Minibatch", ICLR 2019 (arXiv 2006.05752), algorithm 1, with a master in
+    place of consensus. The minibatch is cut into micro-batches of int(batch / partitions); the clock is read before each,
+    at least one is done, and the last overruns the limit. The induced sleep is inside the limit.
+
+    Args:
+        time_limit_s: seconds a worker computes in each step.
+        partitions: micro-batches that a minibatch is cut into.
+    """
+
+    time_limit_s: float = 0.08
+    partitions: int = 16
+
+    name = "amb"
+
+    def __post_init__(self):
+        if not self.time_limit_s >= 0:
+            raise WrongSetting("--set time_limit_s", self.time_limit_s, "seconds, 0 or more")
+        if self.partitions < 1:
+            raise WrongSetting("--set partitions", self.partitions, "an integer from 1 to the batch")
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            yield from self.compute(me)
+            yield from me.send(me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            yield from me.gather(me.workers)
+            yield from me.update()
+            yield from me.evaluate()
+
+    def alone(self, me):
+        for _ in me.steps():
+            yield from self.compute(me)
+            yield from me.update()
+            yield from me.evaluate()
+
+    def compute(self, me):
+        """One worker's step; the clock starts before the sleep."""
+        deadline_s = me.now_s + self.time_limit_s
+        yield from me.sleep()
+        yield from me.compute_until(deadline_s, self.partitions)

@@ -1,0 +1,39 @@
+"""Fixed minibatch: fix the batch, let the time vary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class FixedMinibatch(Protocol):
+    """Fixed minibatch, synchronous, master and workers.
+
+    Every worker computes the gradient of its whole minibatch; the master waits for all of them, so the slowest decides.
+    Baseline of Ferdinand, Al-Lawati, Draper, Nokleby, "Anytime Minibatch", ICLR 2019 (arXiv 2006.05752), section 5.
+    """
+
+    name = "fmb"
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.send(me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            yield from me.gather(me.workers)
+            yield from me.update()
+            yield from me.evaluate()
+
+    def alone(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.update()
+            yield from me.evaluate()

@@ -1,0 +1,42 @@
+"""One stream of draws a (replication, rank, purpose): two worlds, two protocols, two cluster sizes share their luck."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+
+from sim.laws import Law
+
+BLOCK = 256  # draws are made in blocks of this size, so the i-th is the same however many are asked for
+PURPOSES = ("sleep", "noise", "run", "data", "model")
+
+
+def fresh_seed() -> int:
+    """A seed that nobody chose."""
+    return secrets.randbits(32)
+
+
+def generator(seed: int, replication: int, rank: int, purpose: str) -> np.random.Generator:
+    """The generator of one stream; equal arguments give equal draws in every world."""
+    key = (replication, rank, PURPOSES.index(purpose))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+class Stream:
+    """The draws of one law for one rank and purpose, by index."""
+
+    def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str):
+        self._law, self._rng = law, generator(seed, replication, rank, purpose)
+        self._drawn = np.empty(0)
+
+    def first(self, count: int) -> np.ndarray:
+        """Draws 0 to count - 1, shape (count,)."""
+        while len(self._drawn) < count:
+            self._drawn = np.concatenate([self._drawn, self._law.draw(self._rng, BLOCK)])
+        return self._drawn[:count]
+
+    def __getitem__(self, index: int) -> float:
+        if index >= len(self._drawn):
+            self.first(index + 1)
+        return float(self._drawn[index])

@@ -1,0 +1,100 @@
+"""All that a world needs to run: who runs what, on what, how long, on which luck."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+
+from sim.cluster import Cluster, one_rank_a_host
+from sim.costs import Costs
+from sim.errors import WrongSetting
+from sim.laws import Constant, Law
+from sim.protocols.base import Protocol
+from sim.traces import Header
+from sim.workload import Workload
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One job.
+
+    Args:
+        workers: ranks besides the master; 0 is one process alone, undistributed.
+        steps: measured steps, after `warmup` steps that are left out.
+        batch: samples per worker and step.
+        cluster: one rank a host if None.
+        stragglers: law of the induced sleep of each worker and step, seconds.
+        stragglers_name: what the user called it.
+        test_size: samples of an evaluation; 0 is none.
+        evaluate_every: steps from one evaluation to the next.
+
+    Raises:
+        WrongSetting: a number out of range, or more ranks than slots.
+    """
+
+    protocol: Protocol
+    workload: Workload
+    workers: int = 3
+    steps: int = 100
+    warmup: int = 10
+    batch: int | None = None
+    cluster: Cluster | None = None
+    stragglers: Law = field(default_factory=lambda: Constant(value=0))
+    stragglers_name: str = "none"
+    seed: int = 0
+    test_size: int = 0
+    evaluate_every: int = 10
+
+    def __post_init__(self):
+        if self.batch is None:
+            object.__setattr__(self, "batch", self.workload.batch)
+        for name, least in (("workers", 0), ("steps", 1), ("warmup", 0), ("batch", 1), ("seed", 0), ("test_size", 0), ("evaluate_every", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
+        partitions = getattr(self.protocol, "partitions", 1)
+        if partitions > self.batch:
+            raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {self.batch}")
+        if self.cluster is None:
+            object.__setattr__(self, "cluster", one_rank_a_host(self.ranks))
+        self.cluster.placement(self.ranks)
+
+    @property
+    def ranks(self) -> int:
+        """Processes: the master, rank 0, and the workers; or one alone."""
+        return self.workers + 1
+
+    @property
+    def rounds(self) -> int:
+        """Steps run: warm-up and measured."""
+        return self.warmup + self.steps
+
+    @property
+    def costs(self) -> Costs:
+        """Measured on the cluster if it was calibrated for this workload, else the workload's nominal ones."""
+        return self.cluster.costs.get(self.workload.name, self.workload.costs)
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the master evaluates at the end of this step."""
+        return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
+
+    def without_stragglers(self) -> Scenario:
+        """The same job with no induced sleep."""
+        return replace(self, stragglers=Constant(value=0), stragglers_name="none")
+
+    def header(self, world: str, replication: int = 0, **details) -> Header:
+        """The head of a trace of this scenario."""
+        return Header(
+            protocol=self.protocol.name,
+            world=world,
+            workload=self.workload.name,
+            workers=self.workers,
+            steps=self.steps,
+            warmup=self.warmup,
+            batch=self.batch,
+            seed=self.seed,
+            replication=replication,
+            settings=asdict(self.protocol),
+            stragglers=self.stragglers_name,
+            cluster=self.cluster.name,
+            details={"test_size": self.test_size, "evaluate_every": self.evaluate_every, **details},
+        )

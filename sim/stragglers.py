@@ -1,0 +1,50 @@
+"""Named laws of induced stragglers, scaled ones (`niagara*0.02`), and a user's own from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sim.errors import WrongSetting
+from sim.files import read_toml, validated
+from sim.laws import Constant, FoldedMixture, Law
+
+
+def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:
+    return FoldedMixture(components=[{"mean_s": m, "std_s": s, "weight": w} for m, s, w in rows])
+
+
+# mean, standard deviation, weight: seed 003 (the AMB repository), measured on the clusters of these names.
+NAMED: dict[str, Law] = {
+    "none": Constant(value=0),
+    "niagara": _mixture((0, 0, 0.4), (0, 0.4, 0.3), (2, 0.3, 0.2), (5, 0.3, 0.1)),
+    "cedar": _mixture((0, 0, 0.4), (0.05, 0.04, 0.3), (0.15, 0.03, 0.2), (0.25, 0.03, 0.1)),
+}
+
+
+def read(text: str) -> Law:
+    """The law called `text`: a name, a name times a factor, or a TOML file with [[components]].
+
+    Raises:
+        WrongSetting: neither a name nor a usable file.
+    """
+    name, _, factor = text.partition("*")
+    if name in NAMED:
+        return _scaled(NAMED[name], factor, text)
+    path, factor = (text, "") if Path(text).exists() else (name, factor)
+    if not Path(path).exists():
+        known = ", ".join(NAMED)
+        raise WrongSetting("--stragglers", text, f"{known}, one of them times a factor (niagara*0.02), or a TOML file")
+    law = validated(FoldedMixture, read_toml(path, "--stragglers"), path)
+    return _scaled(law, factor, text)
+
+
+def _scaled(law: Law, factor: str, text: str) -> Law:
+    if not factor or isinstance(law, Constant):
+        return law
+    try:
+        value = float(factor)
+    except ValueError:
+        value = 0
+    if not 0 < value < float("inf"):
+        raise WrongSetting("--stragglers", text, "a factor above 0, as in niagara*0.02")
+    return law.scaled(value)

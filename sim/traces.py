@@ -1,0 +1,147 @@
+"""The record: one row an activity, the same for simulated and measured runs; parquet or JSON lines by the file's ending."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.errors import WrongSetting
+from sim.files import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = "trace/1"
+NOBODY = -1  # the peer of an activity that has none
+
+# sleep: an induced straggler. input: fetching a minibatch. compute: gradients. send, receive: bytes move.
+# wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or taken up. evaluate: loss, accuracy.
+ACTIVITIES = ("sleep", "input", "compute", "send", "receive", "wait", "reduce", "update", "evaluate")
+
+
+class Activity(NamedTuple):
+    """What one rank did from start_s to end_s (seconds since the run's common start).
+
+    `version` counts the updates that the parameters at hand had seen.
+    """
+
+    start_s: float
+    end_s: float
+    rank: int
+    step: int
+    activity: str
+    samples: int = 0
+    bytes: int = 0
+    peer: int = NOBODY
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was run.
+
+    Args:
+        world: event, vector or mpi.
+        settings: the protocol's.
+        batch: samples per worker and step.
+        warmup: steps at the start that measurements leave out.
+        details: versions, data set, host names; free.
+    """
+
+    protocol: str
+    world: str
+    workload: str
+    workers: int
+    steps: int
+    warmup: int
+    batch: int
+    seed: int
+    replication: int = 0
+    settings: dict = field(default_factory=dict)
+    stragglers: str = "none"
+    cluster: str = ""
+    details: dict = field(default_factory=dict)
+    schema: str = SCHEMA
+
+
+@dataclass
+class Trace:
+    """A header and its activities, in a table with the columns of `Activity`, ordered by end_s."""
+
+    header: Header
+    rows: pd.DataFrame
+
+    @classmethod
+    def of(cls, header: Header, activities: list[Activity]) -> Trace:
+        """A trace of activities in any order."""
+        import pandas as pd
+
+        rows = pd.DataFrame(activities, columns=list(Activity._fields))
+        return cls(header, rows.sort_values(["end_s", "rank", "start_s"], kind="stable", ignore_index=True))
+
+    def write(self, path: str | Path) -> None:
+        """Write the file whole, or not at all; `.parquet` or `.jsonl`.
+
+        Raises:
+            WrongSetting: another ending, or a folder that cannot be written.
+        """
+        check_path(path)
+        write_whole(path, self._write_parquet if Path(path).suffix == ".parquet" else self._write_jsonl)
+
+    def _write_jsonl(self, path: Path) -> None:
+        with path.open("w") as file:
+            file.write(json.dumps(asdict(self.header)) + "\n")
+            file.writelines(json.dumps(row) + "\n" for row in self.rows.itertuples(index=False, name=None))
+
+    def _write_parquet(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_pandas(self.rows, preserve_index=False)
+        pq.write_table(table.replace_schema_metadata({"header": json.dumps(asdict(self.header))}), path)
+
+
+def check_path(path: str | Path) -> None:
+    """Refuse a trace file whose ending says no format, before anything is run.
+
+    Raises:
+        WrongSetting: neither .parquet nor .jsonl.
+    """
+    if Path(path).suffix not in (".parquet", ".jsonl"):
+        raise WrongSetting("trace file", str(path), "a name that ends in .parquet or .jsonl")
+
+
+def read(path: str | Path) -> Trace:
+    """The trace in a file.
+
+    Raises:
+        WrongSetting: no such file, no trace, or one of another schema.
+    """
+    check_path(path)
+    try:
+        header, rows = _read_parquet(path) if Path(path).suffix == ".parquet" else _read_jsonl(path)
+    except OSError as error:
+        raise WrongSetting("trace file", str(path), f"a file that can be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongSetting("trace file", str(path), "a trace written by sim.run or real.run") from error
+    if header.get("schema") != SCHEMA:
+        raise WrongSetting(f"{path}: schema", header.get("schema"), SCHEMA)
+    return Trace(Header(**header), rows)
+
+
+def _read_jsonl(path):
+    import pandas as pd
+
+    with open(path) as file:
+        header = json.loads(file.readline())
+        rows = [json.loads(line) for line in file]
+    return header, pd.DataFrame(rows, columns=list(Activity._fields))
+
+
+def _read_parquet(path):
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    return json.loads(table.schema.metadata[b"header"]), table.to_pandas()
