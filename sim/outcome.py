@@ -1,0 +1,118 @@
+"""What a run comes to once its warm-up is left out: step times, samples, idle shares; throughput and its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.traces import Trace
+
+BATCHES = 10  # a single run is cut into so many batches of steps to learn how much its throughput varies
+FEWEST_STEPS = 2 * BATCHES  # below this a single run says nothing of its own spread
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What replications of a scenario did, after warm-up.
+
+    Args:
+        step_s: seconds of each step, shape (replications, steps).
+        samples: samples summed by each step's update, shape (replications, steps).
+        idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
+    """
+
+    step_s: np.ndarray
+    samples: np.ndarray
+    idle_fraction: np.ndarray
+
+    def throughput(self) -> np.ndarray:
+        """Samples per second of each replication, shape (replications,)."""
+        return self.samples.sum(axis=1) / self.step_s.sum(axis=1)
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Low and high samples per second between which one more run of this length falls with probability `level`.
+
+        From the spread of the replications; of a single one, from the spread of its batches, which cannot know what
+        differs from run to run. Both are NaN when a single run has fewer than 20 steps.
+        """
+        if len(self.step_s) > 1:
+            return self._between_replications(level)
+        if self.step_s.shape[1] < FEWEST_STEPS:
+            return float("nan"), float("nan")
+        return self._between_batches(level)
+
+    def _between_replications(self, level: float) -> tuple[float, float]:
+        runs = self.throughput()
+        error = runs.std(ddof=1) * np.sqrt(1 + 1 / len(runs))
+        return _around(runs.mean(), error, len(runs) - 1, level)
+
+    def _between_batches(self, level: float) -> tuple[float, float]:
+        """Batch means of a ratio (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3).
+
+        The variance doubles because the run seen and the run predicted both vary.
+        """
+        starts = np.arange(BATCHES) * self.step_s.shape[1] // BATCHES
+        time_s, samples = (np.add.reduceat(x[0], starts) for x in (self.step_s, self.samples))
+        ratio = samples.sum() / time_s.sum()
+        variance = BATCHES / (BATCHES - 1) * ((samples - ratio * time_s) ** 2).sum() / time_s.sum() ** 2
+        return _around(ratio, np.sqrt(2 * variance), BATCHES - 1, level)
+
+
+def _around(centre: float, error: float, freedom: int, level: float) -> tuple[float, float]:
+    from scipy.special import stdtrit  # scipy.stats knows the same quantile, and takes a second to import
+
+    half = stdtrit(freedom, (1 + level) / 2) * error
+    return float(centre - half), float(centre + half)
+
+
+def join(outcomes: Sequence[Outcome]) -> Outcome:
+    """The replications of all `outcomes`, in order.
+
+    Raises:
+        WrongSetting: runs of different numbers of steps or ranks.
+    """
+    shapes = sorted({(o.step_s.shape[1], o.idle_fraction.shape[1]) for o in outcomes})
+    if len(shapes) != 1:
+        raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
+    return Outcome(*(np.concatenate([getattr(o, name) for o in outcomes]) for name in Outcome.__dataclass_fields__))
+
+
+def of_trace(trace: Trace) -> Outcome:
+    """The outcome of one run, simulated or measured, as one replication; of a run cut short, its complete steps.
+
+    A step lasts from one end of rank 0's `update` to the next; the first starts at time 0.
+
+    Raises:
+        WrongSetting: no step was completed after warm-up.
+    """
+    ends_s, samples = _updates(trace)
+    first = trace.header.warmup
+    if len(ends_s) <= first:
+        given = f"{len(ends_s)} steps, {first} of warm-up"
+        raise WrongSetting("trace", given, "at least one step after warm-up")
+    step_s = np.diff(ends_s, prepend=0.0)[first:]
+    start_s = ends_s[first - 1] if first else 0.0
+    return Outcome(step_s[None], samples[first:][None], _idle_fraction(trace, start_s, ends_s[-1])[None])
+
+
+def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """When each step's update ended, seconds, and its samples; steps 0, 1, ... up to the first that is missing."""
+    rows = trace.rows
+    updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].sort_values("step")
+    complete = np.logical_and.accumulate(updates["step"].to_numpy() == np.arange(len(updates)))
+    return updates["end_s"].to_numpy(float)[complete], updates["samples"].to_numpy(int)[complete]
+
+
+def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:
+    """Share of the seconds from start_s to end_s that each rank spent in `wait`, shape (ranks,)."""
+    waits = trace.rows[trace.rows["activity"] == "wait"]
+    inside_s = waits["end_s"].clip(upper=end_s) - waits["start_s"].clip(lower=start_s)
+    idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.workers + 1)
+    return idle_s / (end_s - start_s)
