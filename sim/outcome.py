@@ -26,11 +26,13 @@ class Outcome:
         step_s: seconds of each step, shape (replications, steps).
         samples: samples summed by each step's update, shape (replications, steps).
         idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
+        ran_out: how often, warm-up included, a worker had time left and no data.
     """
 
     step_s: np.ndarray
     samples: np.ndarray
     idle_fraction: np.ndarray
+    ran_out: int = 0
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
@@ -81,7 +83,8 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     shapes = sorted({(o.step_s.shape[1], o.idle_fraction.shape[1]) for o in outcomes})
     if len(shapes) != 1:
         raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
-    return Outcome(*(np.concatenate([getattr(o, name) for o in outcomes]) for name in Outcome.__dataclass_fields__))
+    arrays = (np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction"))
+    return Outcome(*arrays, sum(o.ran_out for o in outcomes))
 
 
 def of_trace(trace: Trace) -> Outcome:
@@ -99,7 +102,8 @@ def of_trace(trace: Trace) -> Outcome:
         raise WrongSetting("trace", given, "at least one step after warm-up")
     step_s = np.diff(ends_s, prepend=0.0)[first:]
     start_s = ends_s[first - 1] if first else 0.0
-    return Outcome(step_s[None], samples[first:][None], _idle_fraction(trace, start_s, ends_s[-1])[None])
+    idle = _idle_fraction(trace, start_s, ends_s[-1])
+    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.details.get("ran_out", 0))
 
 
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

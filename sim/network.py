@@ -1,0 +1,61 @@
+"""Ports and messages: between hosts LogGP with queues at both ports, within a host a copy by the receiver's core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import simpy
+
+
+class Port:
+    """Serves one message after another, in the order in which they come."""
+
+    def __init__(self):
+        self.free_s = 0.0
+
+    def take(self, now_s: float, occupancy_s: float) -> tuple[float, float]:
+        """When the port begins and ends serving a message that comes now."""
+        begin_s = max(now_s, self.free_s)
+        self.free_s = begin_s + occupancy_s
+        return begin_s, self.free_s
+
+
+@dataclass(eq=False)
+class Message:
+    """One message on its way.
+
+    Args:
+        begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
+        copied: fires when a receiver on the same host has copied it.
+    """
+
+    sender: int
+    version: int
+    samples: int
+    size_bytes: int
+    begin_s: float | None = None
+    end_s: float | None = None
+    copied: simpy.Event | None = None
+
+
+class Inbox:
+    """Messages in order of arrival, and the rank that waits for one."""
+
+    def __init__(self, env: simpy.Environment):
+        self._env, self._messages, self._waiting = env, [], None
+
+    def put(self, message: Message) -> None:
+        """A message arrives; the rank that waits is woken."""
+        self._messages.append(message)
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting.succeed()
+
+    def take(self, peers):
+        """Yield until a message from one of `peers` is here; return the first."""
+        while True:
+            for index, message in enumerate(self._messages):
+                if message.sender in peers:
+                    return self._messages.pop(index)
+            self._waiting = self._env.event()
+            yield self._waiting

@@ -1,0 +1,217 @@
+"""The event world: one generator a rank, simulated time, contention for cores and ports. It can run everything."""
+
+from __future__ import annotations
+
+import simpy
+
+from sim.cpu import Cores
+from sim.errors import RunFailed
+from sim.network import Inbox, Message, Port
+from sim.randomness import Stream, generator
+from sim.scenario import Scenario
+from sim.traces import NOBODY, Activity, Trace
+
+CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that both worlds round alike
+ROUND_OFF_S = 1e-12
+
+
+def run(scenario: Scenario, replication: int = 0) -> Trace:
+    """One run of the scenario, as a trace.
+
+    Raises:
+        RunFailed: the protocol's texts wait for one another for ever.
+    """
+    return EventWorld(scenario, replication).run()
+
+
+class Machine:
+    """A host at work: its cores and the two directions of its port."""
+
+    def __init__(self, env: simpy.Environment, cores: int, speed: float):
+        self.cores = Cores(env, cores, speed)
+        self.egress, self.ingress = Port(), Port()
+
+
+class EventWorld:
+    """The ranks of one scenario on their machines."""
+
+    def __init__(self, scenario: Scenario, replication: int):
+        self.scenario, self.replication = scenario, replication
+        self.env = simpy.Environment()
+        self.costs, self.activities, self.ran_out = scenario.costs, [], 0
+        machines = [Machine(self.env, h.cores, h.speed) for h in scenario.cluster.machines()]
+        self.ranks = [Rank(self, r, machines[m]) for r, m in enumerate(scenario.cluster.placement(scenario.ranks))]
+
+    def run(self) -> Trace:
+        processes = [self.env.process(text) for text in self._texts()]
+        try:
+            self.env.run(simpy.AllOf(self.env, processes))
+        except RuntimeError as error:
+            if "until" not in str(error):
+                raise
+            waiting = ", ".join(str(rank) for rank, process in enumerate(processes) if process.is_alive)
+            raise RunFailed(f"deadlock in {self.scenario.protocol.name}: ranks {waiting} wait for ever") from error
+        header = self.scenario.header("event", self.replication, ran_out=self.ran_out)
+        return Trace.of(header, self.activities)
+
+    def _texts(self):
+        protocol = self.scenario.protocol
+        if self.scenario.workers == 0:
+            return [protocol.alone(self.ranks[0])]
+        return [protocol.master(self.ranks[0])] + [protocol.worker(rank) for rank in self.ranks[1:]]
+
+
+class Rank:
+    """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
+
+    def __init__(self, world: EventWorld, rank: int, machine: Machine):
+        scenario = world.scenario
+        self.world, self.rank, self.machine = world, rank, machine
+        self.master, self.workers = 0, range(1, scenario.ranks)
+        self.step, self.version, self.samples = 0, 0, 0
+        self.inbox = Inbox(world.env)
+        luck = (scenario.seed, world.replication, rank)
+        self._sleeps = Stream(scenario.stragglers, *luck, "sleep")
+        self._noise = Stream(world.costs.noise, *luck, "noise")
+        self._run_factor = float(world.costs.run.draw(generator(*luck, "run"), 1)[0])
+
+    @property
+    def now_s(self) -> float:
+        """Simulated seconds since the start."""
+        return self.world.env.now
+
+    def steps(self):
+        """Every round; sets `step`."""
+        for self.step in range(self.world.scenario.rounds):
+            yield self.step
+
+    def sleep(self):
+        """The induced straggler; one that sleeps at all oversleeps a little."""
+        seconds = self._sleeps[self.step]
+        if seconds > 0:
+            start_s = self.now_s
+            yield self.world.env.timeout(seconds + self.world.scenario.cluster.oversleep_s)
+            self._record("sleep", start_s)
+
+    def compute(self):
+        """The gradient of the whole minibatch."""
+        batch = self.world.scenario.batch
+        yield from self._input(batch)
+        yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
+        self.samples = batch
+
+    def compute_until(self, deadline_s, partitions):
+        """Partitions while there is time, at least one; the last overruns."""
+        yield from self._input(self.world.scenario.batch)
+        start_s, factor = self.now_s, self._factor()
+        micro_batch = self.world.scenario.batch // partitions
+        yield from self._spend(factor * self.world.costs.loop_s)
+        done = 0
+        while done < partitions and (done == 0 or deadline_s - self.now_s > CLOCK_S):
+            yield from self._spend(factor * self.world.costs.partition(micro_batch))
+            done += 1
+        self.world.ran_out += done == partitions and deadline_s - self.now_s > CLOCK_S
+        self.samples = done * micro_batch
+        self._record("compute", start_s, samples=self.samples)
+
+    def send(self, peers):
+        """Hand a message to each of `peers`; go on when the last has left."""
+        size_bytes = self.world.scenario.workload.message_bytes
+        peers = [peers] if isinstance(peers, int) else peers
+        start_s = self.now_s
+        departures = []
+        for peer in peers:
+            departures.append((yield from self._post(peer, size_bytes)))
+        for peer, departure in zip(peers, departures, strict=True):
+            if not departure.processed:
+                yield departure
+            self._record("send", start_s, bytes=size_bytes, peer=peer)
+            start_s = self.now_s
+
+    def receive(self, peer):
+        """Wait for the parameters, and take them up."""
+        message = yield from self._receive({peer})
+        yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
+        self.version = message.version
+
+    def gather(self, peers):
+        """Receive from each of `peers`, in order of arrival, and add up."""
+        missing, self.samples = set(peers), 0
+        while missing:
+            message = yield from self._receive(missing)
+            seconds = self.world.costs.reduce(message.size_bytes)
+            yield from self._work("reduce", seconds, samples=message.samples, bytes=message.size_bytes, peer=message.sender)
+            self.samples += message.samples
+            missing.remove(message.sender)
+
+    def update(self):
+        """Make new parameters of the sum."""
+        size_bytes = self.world.scenario.workload.message_bytes
+        self.version += 1
+        yield from self._work("update", self.world.costs.update(size_bytes), samples=self.samples, bytes=size_bytes)
+
+    def evaluate(self):
+        """Loss and accuracy, where they are due."""
+        if self.world.scenario.evaluates(self.step):
+            test_size = self.world.scenario.test_size
+            yield from self._work("evaluate", self.world.costs.evaluate(test_size), samples=test_size)
+
+    def _post(self, peer: int, size_bytes: int):
+        """Give one message to the link; the event of its departure."""
+        scenario, to = self.world.scenario, self.world.ranks[peer]
+        message = Message(self.rank, self.version, self.samples, size_bytes)
+        if to.machine is self.machine:
+            message.copied = self.world.env.event()
+            self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
+            return message.copied
+        link = scenario.cluster.network
+        yield from self._spend(link.overhead_s)
+        begin_s, leave_s = self.machine.egress.take(self.now_s, link.occupancy_s(size_bytes))
+        self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
+        return self.world.env.timeout(leave_s - self.now_s)
+
+    def reached(self, message: Message) -> None:
+        """The first byte of a message from another host is at this machine's port."""
+        occupancy_s = self.world.scenario.cluster.network.occupancy_s(message.size_bytes)
+        message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s)
+        self.inbox.put(message)
+
+    def _receive(self, peers):
+        """Wait until bytes move, then until they are here; the message."""
+        start_s = self.now_s
+        message = yield from self.inbox.take(peers)
+        moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
+        about = {"bytes": message.size_bytes, "peer": message.sender}
+        if message.end_s is not None:
+            if message.end_s > self.now_s:
+                yield self.world.env.timeout(message.end_s - self.now_s)
+            yield from self._spend(self.world.scenario.cluster.network.overhead_s)
+        else:
+            local = self.world.scenario.cluster.local
+            yield from self._spend(local.overhead_s + local.occupancy_s(message.size_bytes))
+            message.copied.succeed()
+        self._record("wait", start_s, moving_s, peer=message.sender)
+        self._record("receive", moving_s, **about)
+        return message
+
+    def _input(self, samples: int):
+        yield from self._work("input", self.world.costs.input(samples), samples=samples)
+
+    def _factor(self) -> float:
+        return self._run_factor * self._noise[self.step]
+
+    def _work(self, activity: str, seconds: float, **about):
+        start_s = self.now_s
+        yield from self._spend(seconds)
+        self._record(activity, start_s, **about)
+
+    def _spend(self, seconds: float):
+        if seconds > ROUND_OFF_S:
+            yield self.machine.cores.work(seconds)
+
+    def _after(self, delay_s: float, call) -> None:
+        self.world.env.timeout(delay_s).callbacks.append(lambda _: call())
+
+    def _record(self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY) -> None:
+        end_s = self.now_s if end_s is None else end_s
+        self.world.activities.append(Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, self.version))

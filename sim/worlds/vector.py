@@ -1,0 +1,233 @@
+"""The vector world: one generator stands for all workers and all replications; the event world's answers, much faster.
+
+It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a host. Anything
+else it refuses; it never approximates.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from sim.errors import RunFailed, WrongSetting
+from sim.outcome import Outcome
+from sim.randomness import Stream, generator
+from sim.scenario import Scenario
+from sim.worlds.event import CLOCK_S
+
+
+def refusal(scenario: Scenario) -> str | None:
+    """Why this world cannot run the scenario; None if it can."""
+    if scenario.protocol.arrival_order_matters:
+        return f"{scenario.protocol.name} looks at the order in which messages arrive"
+    placement = scenario.cluster.placement(scenario.ranks)
+    if len(set(placement)) < len(placement):
+        return "ranks on one host share its cores and its port"
+    return None
+
+
+def run(scenario: Scenario, replications: int = 1) -> Outcome:
+    """Replications 0 to n - 1 of the scenario, the same that the event world gives one by one.
+
+    Raises:
+        WrongSetting: the scenario needs the event world.
+        RunFailed: the protocol's texts wait for one another for ever.
+    """
+    reason = refusal(scenario)
+    if reason:
+        raise WrongSetting("--world", "vector", f"event: {reason}")
+    return VectorWorld(scenario, replications).run()
+
+
+class VectorWorld:
+    """The master and the group of workers of one scenario."""
+
+    def __init__(self, scenario: Scenario, replications: int):
+        self.scenario, self.replications = scenario, replications
+        self.updates: list[tuple[np.ndarray, np.ndarray]] = []  # end_s and samples of each update, shape (replications,)
+        machines = scenario.cluster.machines()
+        speeds = np.array([machines[m].speed for m in scenario.cluster.placement(scenario.ranks)])
+        self.master = Group(self, [0], speeds[:1])
+        self.workers = Group(self, range(1, scenario.ranks), speeds[1:])
+        self.master.workers, self.workers.master = self.workers, self.master
+
+    def run(self) -> Outcome:
+        protocol = self.scenario.protocol
+        if self.scenario.workers:
+            texts = deque([protocol.master(self.master), protocol.worker(self.workers)])
+        else:
+            texts = deque([protocol.alone(self.master)])
+        idle_turns = 0
+        while texts:  # a text yields only where its message is not there yet
+            text = texts.popleft()
+            progress = self.progress()
+            if next(text, "done") != "done":
+                texts.append(text)
+                idle_turns = idle_turns + 1 if self.progress() == progress else 0
+                if idle_turns > len(texts):
+                    raise RunFailed(f"deadlock in {protocol.name}: master and workers wait for one another for ever")
+        return self._outcome()
+
+    def progress(self) -> int:
+        """A number that grows with every verb that did something."""
+        return self.master.done + self.workers.done
+
+    def _outcome(self) -> Outcome:
+        warmup = self.scenario.warmup
+        end_s = np.stack([np.zeros(self.replications)] + [end_s for end_s, _ in self.updates], axis=1)
+        samples = np.stack([samples for _, samples in self.updates], axis=1)
+        groups = [self.master, self.workers] if self.scenario.workers else [self.master]
+        idle_s = np.concatenate([group.idle_s(end_s[:, warmup], end_s[:, -1]) for group in groups], axis=1)
+        ran_out = int(self.workers.ran_out + self.master.ran_out)
+        window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
+        return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out)
+
+
+class Group:
+    """`me` of the vector world: the verbs of sim.protocols.base on clocks of shape (replications, ranks)."""
+
+    def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
+        self.world, self.ranks, self.speeds = world, ranks, speeds
+        self.step, self.done, self.ran_out = 0, 0, 0
+        shape = (world.replications, len(ranks))
+        self.now_s, self._out_free_s, self._in_free_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.samples = np.zeros(shape, int)
+        self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
+        self._waits: list[tuple[np.ndarray, np.ndarray]] = []  # from, to
+        self._draw()
+
+    def _draw(self) -> None:
+        """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
+        scenario, costs = self.world.scenario, self.world.scenario.costs
+        rounds, shape = scenario.rounds, (self.world.replications, len(self.ranks))
+        self._sleeps, self._factors = np.empty((rounds, *shape)), np.empty((rounds, *shape))
+        for replication in range(shape[0]):
+            for index, rank in enumerate(self.ranks):
+                luck = (scenario.seed, replication, rank)
+                run_factor = costs.run.draw(generator(*luck, "run"), 1)[0]
+                self._sleeps[:, replication, index] = Stream(scenario.stragglers, *luck, "sleep").first(rounds)
+                self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
+
+    def steps(self):
+        """Every round; sets `step`."""
+        for self.step in range(self.world.scenario.rounds):
+            yield self.step
+
+    def sleep(self):
+        """The induced straggler; one that sleeps at all oversleeps a little."""
+        seconds = self._sleeps[self.step]
+        self.now_s = self.now_s + seconds + (seconds > 0) * self.world.scenario.cluster.oversleep_s
+        yield from self._did()
+
+    def compute(self):
+        """The gradient of the whole minibatch."""
+        batch, costs = self.world.scenario.batch, self.world.scenario.costs
+        self._spend(costs.input(batch))
+        self._spend(self._factors[self.step] * costs.compute(batch))
+        self.samples = np.full(self.now_s.shape, batch)
+        yield from self._did()
+
+    def compute_until(self, deadline_s, partitions):
+        """Partitions while there is time, at least one; the last overruns."""
+        batch, costs = self.world.scenario.batch, self.world.scenario.costs
+        self._spend(costs.input(batch))
+        factor = self._factors[self.step] / self.speeds
+        now_s, micro_batch = self.now_s + factor * costs.loop_s, batch // partitions
+        done, partition_s = np.zeros(now_s.shape, int), factor * costs.partition(micro_batch)
+        for _ in range(partitions):
+            goes_on = (done == 0) | (deadline_s - now_s > CLOCK_S)
+            if not goes_on.any():
+                break
+            now_s, done = np.where(goes_on, now_s + partition_s, now_s), done + goes_on
+        self.ran_out += np.count_nonzero((done == partitions) & (deadline_s - now_s > CLOCK_S))
+        self.now_s, self.samples = now_s, done * micro_batch
+        yield from self._did()
+
+    def send(self, peers):
+        """One message to each rank of the group `peers`, through one port; or from each rank, each through its own."""
+        link, size_bytes = self.world.scenario.cluster.network, self.world.scenario.workload.message_bytes
+        occupancy_s = link.occupancy_s(size_bytes)
+        if self is self.world.master:
+            posted_s = self.now_s + link.overhead_s / self.speeds * np.arange(1, peers.now_s.shape[1] + 1)
+            leave_s = _serve(posted_s, self._out_free_s, occupancy_s)
+            self._out_free_s = self.now_s = leave_s[:, -1:]
+        else:
+            leave_s = np.maximum(self.now_s + link.overhead_s / self.speeds, self._out_free_s) + occupancy_s
+            self._out_free_s = self.now_s = leave_s
+        peers.inbox.append((leave_s - occupancy_s + link.latency_s, self.samples))
+        yield from self._did()
+
+    def receive(self, _):
+        """Wait for the parameters, and take them up."""
+        yield from self._until_message()
+        reach_s, _samples = self.inbox.popleft()
+        link, size_bytes = self.world.scenario.cluster.network, self.world.scenario.workload.message_bytes
+        begin_s = np.maximum(reach_s, self._in_free_s)
+        self._in_free_s = begin_s + link.occupancy_s(size_bytes)
+        self._wait(self.now_s, begin_s)
+        self.now_s = np.maximum(self.now_s, self._in_free_s)
+        self._spend(link.overhead_s)
+        self._spend(self.world.scenario.costs.take_up(size_bytes))
+        yield from self._did()
+
+    def gather(self, _):
+        """Receive from every worker in order of arrival, and add up.
+
+        Two queues in tandem, the port and then the master's core, each serving all messages in equal time; the clock after
+        the j-th is the running maximum of when the queue before let go of the i-th plus (j - i + 1) services.
+        """
+        yield from self._until_message()
+        reach_s, samples = self.inbox.popleft()
+        link, size_bytes = self.world.scenario.cluster.network, self.world.scenario.workload.message_bytes
+        occupancy_s = link.occupancy_s(size_bytes)
+        service_s = (link.overhead_s + self.world.scenario.costs.reduce(size_bytes)) / self.speeds
+        here_s = _serve(np.sort(reach_s, axis=1), self._in_free_s, occupancy_s)
+        added_s = _serve(here_s, self.now_s, service_s)
+        self._wait(np.concatenate([self.now_s, added_s[:, :-1]], axis=1), here_s - occupancy_s)
+        self._in_free_s, self.now_s = here_s[:, -1:], added_s[:, -1:]
+        self.samples = samples.sum(axis=1, keepdims=True)
+        yield from self._did()
+
+    def update(self):
+        """Make new parameters of the sum."""
+        self._spend(self.world.scenario.costs.update(self.world.scenario.workload.message_bytes))
+        self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
+        yield from self._did()
+
+    def evaluate(self):
+        """Loss and accuracy, where they are due."""
+        if self.world.scenario.evaluates(self.step):
+            self._spend(self.world.scenario.costs.evaluate(self.world.scenario.test_size))
+        yield from self._did()
+
+    def idle_s(self, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
+        """Seconds waited between two instants (replications,), shape (replications, ranks)."""
+        idle_s, low_s, high_s = np.zeros(self.now_s.shape), from_s[:, None], to_s[:, None]
+        for start_s, end_s in self._waits:
+            waited_s = np.clip(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0, None)
+            idle_s += waited_s if waited_s.shape == idle_s.shape else waited_s.sum(axis=1, keepdims=True)
+        return idle_s
+
+    def _spend(self, seconds) -> None:
+        self.now_s = self.now_s + seconds / self.speeds
+
+    def _wait(self, start_s: np.ndarray, end_s: np.ndarray) -> None:
+        self._waits.append((start_s, np.maximum(start_s, end_s)))
+
+    def _until_message(self):
+        while not self.inbox:
+            yield
+
+    def _did(self):
+        """A verb is over; nothing is yielded, for nothing is waited for."""
+        self.done += 1
+        return
+        yield
+
+
+def _serve(come_s: np.ndarray, free_s: np.ndarray, service_s) -> np.ndarray:
+    """When a queue lets go of each message; come_s (replications, messages) in order, free_s when the queue is free first."""
+    order = np.arange(come_s.shape[1])
+    ready_s = np.maximum(come_s, free_s)
+    return np.maximum.accumulate(ready_s - service_s * order, axis=1) + service_s * (order + 1)
