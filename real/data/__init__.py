@@ -1,0 +1,82 @@
+"""Labelled pictures to train on: real digits that scikit-learn carries, synthetic ones, or the user's files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from real.data import cifar, digits, idx, npz, pictures, synthetic
+from real.data.batches import Batches
+from real.data.pictures import Raw
+from sim.errors import WrongSetting
+
+__all__ = ["FORMATS", "Batches", "Data", "load"]
+
+FORMATS = (npz, cifar, idx)  # each says whether it `recognises` a path, and can `read` it
+ALLOWED = (
+    "digits, synthetic, an .npz with x_train y_train x_test y_test, or a folder of MNIST idx or CIFAR-10 python files"
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on and tested with.
+
+    Args:
+        name: the source, and what was done to fit it to the workload.
+        synthetic: no real pictures.
+        train_x, test_x: float32 in [0, 1], shape (samples, *sample_shape).
+        train_y, test_y: int32 labels from 0 to classes - 1, shape (samples,).
+    """
+
+    name: str
+    synthetic: bool
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+
+
+def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: int) -> Data:
+    """Data of a workload's shape: `digits`, `synthetic`, or files at a path.
+
+    Pictures of another size are resized, and the name says so. The seed draws synthetic pictures, and which digits are
+    held out.
+
+    Raises:
+        WrongSetting: missing, malformed or unsuitable files.
+    """
+    if name_or_path == "synthetic":
+        raw = synthetic.draw(sample_shape, classes, seed)
+        return _data(f"synthetic {pictures.spelled(sample_shape)}", raw, sample_shape, synthetic=True)
+    name, raw = (
+        ("digits", digits.read(seed)) if name_or_path == "digits" else (_stem(name_or_path), _read(name_or_path))
+    )
+    try:
+        pictures.check(raw, classes)
+        resized = pictures.resized_to(raw.train_x, sample_shape)
+        return _data(name + (f" resized to {resized}" if resized else ""), raw, sample_shape, synthetic=False)
+    except ValueError as error:
+        raise WrongSetting("--data", name_or_path, str(error)) from error
+
+
+def _stem(path: str) -> str:
+    return Path(path).resolve().name
+
+
+def _read(path: str) -> Raw:
+    readers = [format_ for format_ in FORMATS if format_.recognises(Path(path))]
+    if not readers:
+        raise WrongSetting("--data", path, ALLOWED)
+    try:
+        return readers[0].read(Path(path))
+    except (OSError, ValueError) as error:
+        raise WrongSetting("--data", path, f"{ALLOWED} ({' '.join(str(error).split())})") from error
+
+
+def _data(name: str, raw: Raw, sample_shape: tuple[int, ...], synthetic: bool) -> Data:
+    fit = pictures.fitted
+    train_x, test_x = fit(raw.train_x, sample_shape), fit(raw.test_x, sample_shape)
+    return Data(name, synthetic, train_x, raw.train_y.astype(np.int32), test_x, raw.test_y.astype(np.int32))

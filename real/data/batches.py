@@ -1,0 +1,31 @@
+"""Minibatches for one rank, in epochs that are shuffled anew."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.randomness import generator
+
+
+class Batches:
+    """An endless iterator of (x, y), `batch` samples each; a minibatch may span two epochs, or many.
+
+    Args:
+        data: with train_x and train_y.
+        batch: samples, exactly.
+        seed, replication, rank: of the run; equal ones give equal minibatches.
+    """
+
+    def __init__(self, data, batch: int, seed: int, replication: int, rank: int):
+        self._data, self._batch = data, batch
+        self._rng = generator(seed, replication, rank, "data")
+        self._left = np.empty(0, int)  # what the epoch has not shown yet
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> tuple[np.ndarray, np.ndarray]:
+        while len(self._left) < self._batch:
+            self._left = np.concatenate([self._left, self._rng.permutation(len(self._data.train_y))])
+        chosen, self._left = np.split(self._left, [self._batch])
+        return self._data.train_x[chosen], self._data.train_y[chosen]

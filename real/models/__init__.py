@@ -1,0 +1,47 @@
+"""The models that can be trained: a forward pass for each workload's name, and where training starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from real.models import convolutional, dense
+from sim.errors import WrongSetting
+from sim.randomness import generator
+from sim.workload import Workload
+
+Forward = Callable  # (variables, x) -> logits, shapes (samples, *sample_shape) and (samples, classes)
+
+FORWARD: dict[str, Forward] = {
+    "toy_fc": dense.relu_layers,
+    "toy_conv": convolutional.pool_last,
+    "mnist": convolutional.pool_each,
+    "cifar10": convolutional.pool_each,
+    "mlp": dense.sigmoid_layers,
+}
+
+
+def forward_of(workload: Workload) -> Forward:
+    """The forward pass of a workload.
+
+    Raises:
+        WrongSetting: a workload of the user's own; it can be simulated, but no model trains it.
+    """
+    if workload.name not in FORWARD:
+        raise WrongSetting("--workload", workload.name, f"a model that can be trained: {', '.join(FORWARD)}")
+    return FORWARD[workload.name]
+
+
+def initial(workload: Workload, seed: int) -> np.ndarray:
+    """The parameters at step 0, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero."""
+    rng = generator(seed, 0, 0, "model")
+    return np.concatenate([_start(variable.shape, rng) for variable in workload.variables])
+
+
+def _start(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    if len(shape) == 1:
+        return np.zeros(shape, np.float32)
+    inputs = math.prod(shape[:-1])
+    return rng.normal(0.0, math.sqrt(2 / inputs), math.prod(shape)).astype(np.float32)

@@ -1,0 +1,114 @@
+"""The master's update: Keras optimisers on the flat parameter vector, decaying learning rate, weight decay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.errors import WrongSetting
+
+LEARNING_RATES = {"sgd": 0.1, "mom": 0.02, "rms": 0.001, "adm": 0.001}
+
+
+class Optimiser:
+    """Applies summed gradients to parameters.
+
+    Args:
+        name: sgd, mom (momentum 0.9), rms (RMSprop) or adm (Adam), the AMB repository's names.
+        learning_rate: at step 0; None for the optimiser's own in `LEARNING_RATES`.
+        decay_steps: updates in which the learning rate falls by `decay_rate`; 0 keeps it constant.
+        decay_rate: learning_rate * decay_rate ** (step / decay_steps).
+        weight_decay: times half the squared parameters is added to the loss (not decoupled as in AdamW).
+
+    Raises:
+        WrongSetting: no such optimiser, or a rate that cannot be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        learning_rate: float | None = None,
+        decay_steps: int = 0,
+        decay_rate: float = 1.0,
+        weight_decay: float = 5e-4,
+    ):
+        if name not in LEARNING_RATES:
+            raise WrongSetting("--optimiser", name, ", ".join(LEARNING_RATES))
+        start = LEARNING_RATES[name] if learning_rate is None else learning_rate
+        _check(start, decay_steps, decay_rate, weight_decay)
+        self._keras = _keras(name, _schedule(start, decay_steps, decay_rate))
+        self._weight_decay = weight_decay
+        self._variable = None
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next update."""
+        return float(self._keras.learning_rate)
+
+    def apply(self, parameters: np.ndarray, gradient_sum: np.ndarray, samples: int) -> None:
+        """One update of `parameters`, in place; both vectors float32 (parameters,).
+
+        Raises:
+            WrongSetting: no samples, so no mean.
+        """
+        if samples < 1:
+            raise WrongSetting("samples", samples, "1 or more in an update")
+        if self._variable is None:
+            self.warm_up(parameters.size)
+        parameters[:] = self._update(parameters, gradient_sum, np.float32(samples))
+
+    def warm_up(self, parameters: int) -> None:
+        """Compile the update for vectors of that many numbers, and leave the optimiser at step 0."""
+        import tensorflow as tf
+
+        with tf.device("CPU:0"):
+            self._variable = tf.Variable(tf.zeros(parameters))
+            self._keras.build([self._variable])
+            self._update = self._compiled(parameters)
+            kept = [v.numpy() for v in self._keras.variables]
+            nothing = np.zeros(parameters, np.float32)
+            self._update(nothing, nothing, np.float32(1))
+            for variable, value in zip(self._keras.variables, kept, strict=True):
+                variable.assign(value)
+
+    def _compiled(self, parameters: int):
+        """By XLA, which makes the passes over the parameters one: 10 to 30 % faster than op by op."""
+        import tensorflow as tf
+
+        vector, number = tf.TensorSpec((parameters,), tf.float32), tf.TensorSpec((), tf.float32)
+        return tf.function(self._step, input_signature=(vector, vector, number), jit_compile=True)
+
+    def _step(self, parameters, gradient_sum, samples):
+        self._variable.assign(parameters)
+        self._keras.apply([gradient_sum / samples + self._weight_decay * parameters], [self._variable])
+        return self._variable.read_value()
+
+
+def _check(learning_rate: float, decay_steps: int, decay_rate: float, weight_decay: float) -> None:
+    if not learning_rate > 0:
+        raise WrongSetting("--learning-rate", learning_rate, "a number above 0")
+    if decay_steps < 0:
+        raise WrongSetting("--decay-steps", decay_steps, "0 (no decay) or more updates")
+    if not decay_rate > 0:
+        raise WrongSetting("--decay-rate", decay_rate, "a number above 0")
+    if not weight_decay >= 0:
+        raise WrongSetting("--weight-decay", weight_decay, "a number, 0 or more")
+
+
+def _schedule(learning_rate: float, decay_steps: int, decay_rate: float):
+    import keras
+
+    if decay_steps == 0:
+        return learning_rate
+    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate)
+
+
+def _keras(name: str, learning_rate):
+    from keras import optimizers
+
+    make = {
+        "sgd": lambda: optimizers.SGD(learning_rate),
+        "mom": lambda: optimizers.SGD(learning_rate, momentum=0.9),
+        "rms": lambda: optimizers.RMSprop(learning_rate),
+        "adm": lambda: optimizers.Adam(learning_rate),
+    }
+    return make[name]()
