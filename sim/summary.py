@@ -1,0 +1,131 @@
+"""An outcome for programs, as a JSON object, and for people, as a page of 80 columns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sim.outcome import Outcome
+    from sim.scenario import Scenario
+
+LEVEL = 0.9  # of the interval
+MOST_LISTED = 12  # idle shares of more ranks than this are summed up
+
+
+def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float) -> dict:
+    """What was run and what came of it; units are in the keys, what cannot be known is None, nothing is NaN.
+
+    Args:
+        world: the one that ran it: event, vector or mpi.
+        wall_s: seconds that simulating or running took.
+    """
+    return {
+        "protocol": scenario.protocol.name,
+        "settings": asdict(scenario.protocol),
+        "world": world,
+        "workers": scenario.workers,
+        "steps": outcome.step_s.shape[1],
+        "seed": scenario.seed,
+        "samples_per_s": _known(outcome.throughput().mean()),
+        "step_s": _distribution(outcome.step_s),
+        "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
+        "idle_fraction": [_known(share) for share in outcome.idle_fraction.mean(axis=0)],
+        "interval": {"level": LEVEL, "samples_per_s": _known_pair(outcome.interval(LEVEL))},
+        "wall_s": float(wall_s),
+    }
+
+
+def _distribution(step_s: np.ndarray) -> dict[str, float]:
+    p50, p95, p99 = np.percentile(step_s, (50, 95, 99))
+    return {"mean": float(step_s.mean()), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+
+
+def _known(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _known_pair(pair: tuple[float, float]) -> list[float] | None:
+    return [float(x) for x in pair] if np.isfinite(pair).all() else None
+
+
+def show(summary: dict, scenario: Scenario, straggler_free: dict | None, notes: list[str]) -> None:
+    """Print a summary made by `as_json`, what the stragglers cost beside `straggler_free`, then the notes."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(_headline(summary, scenario), "bold"))
+    console.print(Text(_surroundings(summary, scenario), "dim"))
+    page = Table.grid(padding=(0, 2))
+    page.add_column(style="dim", no_wrap=True)
+    for label, text in _lines(summary, straggler_free):
+        page.add_row(label, Text(text))
+    console.print(page)
+    for note in notes:
+        console.print(Text(f"note: {note}", "yellow"))
+
+
+def _headline(summary: dict, scenario: Scenario) -> str:
+    settings = ", ".join(f"{name}={value}" for name, value in summary["settings"].items())
+    ranks = f"{scenario.workers} worker{'s' * (scenario.workers != 1)}" if scenario.workers else "one process alone"
+    protocol = f"{summary['protocol']} ({settings})" if settings else summary["protocol"]
+    return f"{protocol}, {scenario.workload.name}, {ranks}, batch {scenario.batch}"
+
+
+def _surroundings(summary: dict, scenario: Scenario) -> str:
+    stragglers = "no" if scenario.stragglers_name == "none" else scenario.stragglers_name
+    cluster, world = scenario.cluster.name, summary["world"]
+    return f"{stragglers} stragglers; {cluster}; {world}, {summary['steps']} steps, seed {summary['seed']}"
+
+
+def _lines(summary: dict, straggler_free: dict | None) -> Iterator[tuple[str, str]]:
+    samples = summary["samples_per_step"]
+    yield "throughput", _throughput(summary)
+    yield "step time", ", ".join(f"{name} {_seconds(value)}" for name, value in summary["step_s"].items())
+    yield "samples a step", f"{_number(samples['mean'])}, sd {_number(samples['sd'])}"
+    yield "idle", _idle(summary["idle_fraction"])
+    if straggler_free:
+        yield "stragglers cost", _cost(summary["samples_per_s"], straggler_free["samples_per_s"])
+    yield "wall time", _seconds(summary["wall_s"])
+
+
+def _throughput(summary: dict) -> str:
+    pair, interval = summary["interval"]["samples_per_s"], "too few steps for an interval"
+    if pair:
+        interval = f"{summary['interval']['level']:.0%} of runs {_number(pair[0])} to {_number(pair[1])}"
+    return f"{_number(summary['samples_per_s'])} samples/s ({interval})"
+
+
+def _idle(shares: list[float | None]) -> str:
+    master, *workers = (np.nan if share is None else share for share in shares)
+    if not workers:
+        return f"{master:.1%}"
+    if len(shares) <= MOST_LISTED:
+        return f"master {master:.1%}, workers {' '.join(f'{share:.1%}' for share in workers)}"
+    low, middle, high = np.percentile(workers, (0, 50, 100))
+    return f"master {master:.1%}, workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
+
+
+def _cost(with_stragglers: float | None, without: float | None) -> str:
+    if not with_stragglers or not without:
+        return "unknown"
+    lost, times = 1 - with_stragglers / without, without / with_stragglers
+    return f"{lost:.1%} of throughput, {times:.2f} times slower than {_number(without)} samples/s"
+
+
+def _seconds(value_s: float) -> str:
+    unit, factor = next(((u, f) for u, f in (("s", 1), ("ms", 1e3)) if value_s * f >= 1), ("us", 1e6))
+    return f"{_number(value_s * factor)} {unit}"
+
+
+def _number(value: float | None) -> str:
+    """Four digits, or all those before the point."""
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
