@@ -1,0 +1,114 @@
+"""Traces as a timeline that Perfetto (ui.perfetto.dev) or chrome://tracing shows: a process a run, a thread a rank."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import count
+from typing import TYPE_CHECKING
+
+from sim.files import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from sim.traces import Trace
+
+ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # what a click on an activity shows
+ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
+DIGITS = 3  # of a microsecond: the viewers count in nanoseconds
+
+
+def write(trace: Trace, path: str | Path) -> None:
+    """Write one run; `write_many` says how.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    write_many([(f"{trace.header.protocol}, {trace.header.world}", trace)], path)
+
+
+def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
+    """Write labelled runs side by side, a simulated and a measured one say, each from its own time 0.
+
+    The Trace Event Format (Duca and Sinclair, 2016): "X" events with ts and dur in microseconds, and an arrow ("s" to
+    "f") from the start of each send to the receive of the same message.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    ids = count(1)
+    events = [event for pid, (label, trace) in enumerate(runs, 1) for event in _run(pid, label, trace, ids)]
+    other = {"runs": [{"label": label, **asdict(trace.header)} for label, trace in runs]}
+    text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": other})
+    write_whole(path, lambda file: file.write_text(text))
+
+
+def rank_name(rank: int, workers: int) -> str:
+    """What pictures call a rank of a job with so many workers."""
+    if workers == 0:
+        return "process"
+    return f"worker {rank}" if rank else "master"
+
+
+def _run(pid: int, label: str, trace: Trace, ids: Iterator[int]) -> Iterator[dict]:
+    rows = trace.rows.sort_values(["start_s", "end_s"], kind="stable", ignore_index=True)
+    start_us, end_us = ((rows[name] * 1e6).round(DIGITS) for name in ("start_s", "end_s"))
+    yield from _names(pid, label, trace)
+    yield from _activities(pid, rows.assign(start_us=start_us, dur_us=(end_us - start_us).clip(lower=0).round(DIGITS)))
+    yield from _arrows(pid, rows.assign(start_us=start_us), ids)
+
+
+def _names(pid: int, label: str, trace: Trace) -> Iterator[dict]:
+    yield _name(pid, 0, "process_name", name=label)
+    yield _name(pid, 0, "process_sort_index", sort_index=pid)
+    for rank in range(trace.header.workers + 1):
+        yield _name(pid, rank, "thread_name", name=rank_name(rank, trace.header.workers))
+        yield _name(pid, rank, "thread_sort_index", sort_index=rank)
+
+
+def _name(pid: int, rank: int, what: str, **value) -> dict:
+    return {"ph": "M", "pid": pid, "tid": _thread(rank), "name": what, "args": value}
+
+
+def _thread(rank: int) -> int:
+    return rank + 1  # to the viewers 0 is the idle thread
+
+
+def _activities(pid: int, rows: pd.DataFrame) -> Iterator[dict]:
+    columns = _columns(rows, ["activity", "rank", "start_us", "dur_us", *ARGUMENTS])
+    for activity, rank, start_us, dur_us, *arguments in zip(*columns, strict=True):
+        what = dict(zip(ARGUMENTS, arguments, strict=True))
+        yield {
+            "ph": "X",
+            "pid": pid,
+            "tid": _thread(rank),
+            "name": activity,
+            "ts": start_us,
+            "dur": dur_us,
+            "args": what,
+        }
+
+
+def _columns(rows: pd.DataFrame, names: list[str]) -> list[list]:
+    return [rows[name].tolist() for name in names]  # Python's own numbers, which JSON can say
+
+
+def _arrows(pid: int, rows: pd.DataFrame, ids: Iterator[int]) -> Iterator[dict]:
+    sent, received = _ends(rows, "send", "rank", "peer"), _ends(rows, "receive", "peer", "rank")
+    messages = sent.merge(received, on=ROUTE, suffixes=("_sent", "_received"))
+    ends = _columns(messages, ["from", "to", "start_us_sent", "start_us_received"])
+    for sender, receiver, sent_us, received_us in zip(*ends, strict=True):
+        both = {"pid": pid, "name": "message", "cat": "message", "id": next(ids)}
+        yield {"ph": "s", "tid": _thread(sender), "ts": sent_us, **both}
+        yield {"ph": "f", "bp": "e", "tid": _thread(receiver), "ts": received_us, **both}
+
+
+def _ends(rows: pd.DataFrame, activity: str, source: str, destination: str) -> pd.DataFrame:
+    """One end of every message: its route and when the activity began; `nth` of those between two ranks in a step."""
+    ends = rows.loc[rows["activity"] == activity, ["step", source, destination, "start_us"]]
+    ends = ends.rename(columns={source: "from", destination: "to"})
+    return ends.assign(nth=ends.groupby(["step", "from", "to"]).cumcount())
