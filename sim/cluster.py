@@ -126,5 +126,7 @@ def read(path: str) -> Cluster:
     """
     table = read_toml(path, "--cluster")
     if table.get("schema") != SCHEMA:
-        raise WrongSetting(f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)")
+        raise WrongSetting(
+            f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)"
+        )
     return validated(Cluster, table, path)

@@ -50,7 +50,9 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
     except OSError as error:
-        raise WrongSetting("output file", str(path), f"a path in a folder that can be written ({error.strerror})") from error
+        raise WrongSetting(
+            "output file", str(path), f"a path in a folder that can be written ({error.strerror})"
+        ) from error
     os.close(handle)
     temporary = Path(name)
     try:

@@ -9,6 +9,7 @@ from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.laws import Constant, Law
 from sim.protocols.base import Protocol
+from sim.randomness import Stream
 from sim.traces import Header
 from sim.workload import Workload
 
@@ -26,6 +27,7 @@ class Scenario:
         stragglers_name: what the user called it.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
+        sleeps_of: the replication whose sleeps all replications have; each its own if None.
 
     Raises:
         WrongSetting: a number out of range, or more ranks than slots.
@@ -43,11 +45,20 @@ class Scenario:
     seed: int = 0
     test_size: int = 0
     evaluate_every: int = 10
+    sleeps_of: int | None = None
 
     def __post_init__(self):
         if self.batch is None:
             object.__setattr__(self, "batch", self.workload.batch)
-        for name, least in (("workers", 0), ("steps", 1), ("warmup", 0), ("batch", 1), ("seed", 0), ("test_size", 0), ("evaluate_every", 1)):
+        for name, least in (
+            ("workers", 0),
+            ("steps", 1),
+            ("warmup", 0),
+            ("batch", 1),
+            ("seed", 0),
+            ("test_size", 0),
+            ("evaluate_every", 1),
+        ):
             value = getattr(self, name)
             if value < least:
                 raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
@@ -76,6 +87,11 @@ class Scenario:
     def evaluates(self, step: int) -> bool:
         """Whether the master evaluates at the end of this step."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
+
+    def sleeps(self, replication: int, rank: int) -> Stream:
+        """The induced sleeps of one rank, the same in every world, simulated or real."""
+        replication = replication if self.sleeps_of is None else self.sleeps_of
+        return Stream(self.stragglers, self.seed, replication, rank, "sleep")
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""

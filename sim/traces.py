@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "trace/1"
 NOBODY = -1  # the peer of an activity that has none
+HEADER_FILE = "header.json"  # in the folder in which the ranks of a real run write their parts
 
 # sleep: an induced straggler. input: fetching a minibatch. compute: gradients. send, receive: bytes move.
 # wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or taken up. evaluate: loss, accuracy.
@@ -103,6 +104,30 @@ class Trace:
         pq.write_table(table.replace_schema_metadata({"header": json.dumps(asdict(self.header))}), path)
 
 
+def part_file(folder: Path, rank: int) -> Path:
+    """Where a rank writes its part of a growing trace."""
+    return folder / f"rank-{rank:05d}.jsonl"
+
+
+def read_parts(folder: Path) -> Trace:
+    """What the ranks of a run have written so far; an activity that a crash cut short is dropped.
+
+    Raises:
+        WrongSetting: no parts there.
+    """
+    try:
+        header = Header(**json.loads((folder / HEADER_FILE).read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise WrongSetting("trace folder", str(folder), "the parts of a trace that real.run has begun") from error
+    activities = []
+    for part in sorted(folder.glob("rank-*.jsonl")):
+        lines = part.read_text().split("\n")
+        activities += [
+            Activity(*json.loads(line)) for line in lines[:-1]
+        ]  # after the last newline: nothing, or a cut row
+    return Trace.of(header, activities)
+
+
 def check_path(path: str | Path) -> None:
     """Refuse a trace file whose ending says no format, before anything is run.
 
@@ -119,6 +144,8 @@ def read(path: str | Path) -> Trace:
     Raises:
         WrongSetting: no such file, no trace, or one of another schema.
     """
+    if Path(path).is_dir():
+        return read_parts(Path(path))
     check_path(path)
     try:
         header, rows = _read_parquet(path) if Path(path).suffix == ".parquet" else _read_jsonl(path)

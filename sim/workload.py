@@ -66,8 +66,8 @@ def _variables(**shapes: tuple[int, ...]) -> tuple[Variable, ...]:
 
 
 def _nominal(flops_per_sample: float, parameters: int) -> Costs:
-    """Costs on a nominal core: 40 Gflop/s forward and backward, 4 GB/s over the parameters; a guess, to be calibrated."""
-    sample_s = 3 * flops_per_sample / 40e9
+    """Costs on a nominal core: 100 Gflop/s forward and backward, 4 GB/s over the parameters; a guess, to be calibrated."""
+    sample_s = 3 * flops_per_sample / 100e9
     per_byte_s = 1 / 4e9
     return Costs(
         compute=Line(base_s=1e-3, slope_s=sample_s),
@@ -82,7 +82,9 @@ def _nominal(flops_per_sample: float, parameters: int) -> Costs:
     )
 
 
-def _workload(name: str, sample_shape: tuple[int, ...], flops: float, variables: tuple[Variable, ...], batch: int) -> Workload:
+def _workload(
+    name: str, sample_shape: tuple[int, ...], flops: float, variables: tuple[Variable, ...], batch: int
+) -> Workload:
     size = sum(v.size for v in variables)
     return Workload(name=name, variables=variables, sample_shape=sample_shape, batch=batch, costs=_nominal(flops, size))
 
@@ -94,14 +96,25 @@ NAMED: dict[str, Workload] = {
             "toy_fc",
             (100,),
             2.1e6,
-            _variables(w1=(100, 500), b1=(500,), w2=(500, 1000), b2=(1000,), w3=(1000, 500), b3=(500,), w4=(500, 10), b4=(10,)),
-            256,
+            _variables(
+                w1=(100, 500), b1=(500,), w2=(500, 1000), b2=(1000,), w3=(1000, 500), b3=(500,), w4=(500, 10), b4=(10,)
+            ),
+            1024,
         ),
         _workload(  # the same 100 numbers as a 10 x 10 picture
             "toy_conv",
             (10, 10, 1),
             2.5e6,
-            _variables(k1=(3, 3, 1, 32), b1=(32,), k2=(3, 3, 32, 64), b2=(64,), w3=(1600, 128), b3=(128,), w4=(128, 10), b4=(10,)),
+            _variables(
+                k1=(3, 3, 1, 32),
+                b1=(32,),
+                k2=(3, 3, 32, 64),
+                b2=(64,),
+                w3=(1600, 128),
+                b3=(128,),
+                w4=(128, 10),
+                b4=(10,),
+            ),
             256,
         ),
         _workload(  # 3.3 M parameters
@@ -109,7 +122,14 @@ NAMED: dict[str, Workload] = {
             (28, 28, 1),
             27.6e6,
             _variables(
-                k1=(5, 5, 1, 32), b1=(32,), k2=(5, 5, 32, 64), b2=(64,), w3=(3136, 1024), b3=(1024,), w4=(1024, 10), b4=(10,)
+                k1=(5, 5, 1, 32),
+                b1=(32,),
+                k2=(5, 5, 32, 64),
+                b2=(64,),
+                w3=(3136, 1024),
+                b3=(1024,),
+                w4=(1024, 10),
+                b4=(10,),
             ),
             64,
         ),

@@ -26,6 +26,6 @@ def read(path: Path) -> Raw:
     try:
         with np.load(path, allow_pickle=False) as archive:
             train_x, train_y, test_x, test_y = (archive[key] for key in KEYS)
-    except (KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path.name}: {error}") from error
+    except (KeyError, EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} is no archive of four plain arrays: {type(error).__name__}") from error
     return Raw(train_x, train_y.reshape(-1), test_x, test_y.reshape(-1))

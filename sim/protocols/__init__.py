@@ -36,7 +36,9 @@ def make(name: str, assignments: list[str] = ()) -> Protocol:
 def _value(key: str, text: str, kind: str):
     try:
         if kind == "float":
-            return float(quantity(text, "second", "80 ms")) if key.endswith("_s") and not _is_number(text) else float(text)
+            return (
+                float(quantity(text, "second", "80 ms")) if key.endswith("_s") and not _is_number(text) else float(text)
+            )
         return {"int": int, "str": str}[kind](text)
     except ValueError as error:
         raise WrongSetting(f"--set {key}", text, {"float": "a number", "int": "an integer"}.get(kind, kind)) from error

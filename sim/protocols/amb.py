@@ -21,7 +21,7 @@ class AnytimeMinibatch(Protocol):
         partitions: micro-batches that a minibatch is cut into.
     """
 
-    time_limit_s: float = 0.08
+    time_limit_s: float = 0.06
     partitions: int = 16
 
     name = "amb"

@@ -71,7 +71,7 @@ class Rank:
         self.step, self.version, self.samples = 0, 0, 0
         self.inbox = Inbox(world.env)
         luck = (scenario.seed, world.replication, rank)
-        self._sleeps = Stream(scenario.stragglers, *luck, "sleep")
+        self._sleeps = scenario.sleeps(world.replication, rank)
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._run_factor = float(world.costs.run.draw(generator(*luck, "run"), 1)[0])
 
@@ -140,7 +140,9 @@ class Rank:
         while missing:
             message = yield from self._receive(missing)
             seconds = self.world.costs.reduce(message.size_bytes)
-            yield from self._work("reduce", seconds, samples=message.samples, bytes=message.size_bytes, peer=message.sender)
+            yield from self._work(
+                "reduce", seconds, samples=message.samples, bytes=message.size_bytes, peer=message.sender
+            )
             self.samples += message.samples
             missing.remove(message.sender)
 
@@ -212,6 +214,10 @@ class Rank:
     def _after(self, delay_s: float, call) -> None:
         self.world.env.timeout(delay_s).callbacks.append(lambda _: call())
 
-    def _record(self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY) -> None:
+    def _record(
+        self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY
+    ) -> None:
         end_s = self.now_s if end_s is None else end_s
-        self.world.activities.append(Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, self.version))
+        self.world.activities.append(
+            Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, self.version)
+        )

@@ -45,7 +45,9 @@ class VectorWorld:
 
     def __init__(self, scenario: Scenario, replications: int):
         self.scenario, self.replications = scenario, replications
-        self.updates: list[tuple[np.ndarray, np.ndarray]] = []  # end_s and samples of each update, shape (replications,)
+        self.updates: list[
+            tuple[np.ndarray, np.ndarray]
+        ] = []  # end_s and samples of each update, shape (replications,)
         machines = scenario.cluster.machines()
         speeds = np.array([machines[m].speed for m in scenario.cluster.placement(scenario.ranks)])
         self.master = Group(self, [0], speeds[:1])
@@ -106,7 +108,7 @@ class Group:
             for index, rank in enumerate(self.ranks):
                 luck = (scenario.seed, replication, rank)
                 run_factor = costs.run.draw(generator(*luck, "run"), 1)[0]
-                self._sleeps[:, replication, index] = Stream(scenario.stragglers, *luck, "sleep").first(rounds)
+                self._sleeps[:, replication, index] = scenario.sleeps(replication, rank).first(rounds)
                 self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
 
     def steps(self):

@@ -1,0 +1,105 @@
+"""Many runs in one launch: `python -m real.campaign cells.json`, each cell a list of real.run's options with its own --trace.
+
+A process that imports TensorFlow takes seconds and half a gigabyte, and the processor drifts between launches; so runs that
+are to be compared share one launch, in the order given. Smaller cells use the first ranks; the others sleep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from real import launch
+from real.options import training
+from real.run import check_training, parse, parts_folder
+from sim import command, options
+from sim.errors import WrongSetting
+
+
+def read_cells(path: str) -> list[argparse.Namespace]:
+    """The cells of a campaign file, each parsed as a real.run command line.
+
+    Raises:
+        WrongSetting: no such file, or not a list of lists of options with a --trace each.
+    """
+    try:
+        cells = [parse([str(word) for word in cell]) for cell in json.loads(Path(path).read_text())]
+    except OSError as error:
+        raise WrongSetting("campaign file", path, f"a file that can be read ({error.strerror})") from error
+    except (ValueError, TypeError) as error:
+        raise WrongSetting("campaign file", path, "a JSON list of lists of real.run's options") from error
+    if not cells or not all(cell.trace for cell in cells):
+        raise WrongSetting("campaign file", path, "at least one cell, and a --trace in each")
+    return cells
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = command.Parser(prog="real.campaign", description="Many real runs in one launch.")
+    parser.add_argument("cells", metavar="FILE", help="JSON: a list of lists of real.run's options, a --trace in each")
+    parser.add_argument(
+        "--probe", metavar="FILE", help="probe the link between ranks 0 and 1 too, before the cells; .json"
+    )
+    given = parser.parse_args(argv)
+    cells = read_cells(given.cells)
+    if launch.joined():
+        from real import ranks
+
+        return ranks.join(lambda comm: work(cells, given.probe, comm))
+    ranks_needed = max(_check(cell) for cell in cells)
+    launch.check_installed("tensorflow", "mpi4py")
+    launch.check_memory(ranks_needed)
+    launch.launch(launch.command(ranks_needed, "real.campaign", argv))
+    return 0
+
+
+def _check(cell: argparse.Namespace) -> int:
+    """Refuse what the ranks would refuse; how many ranks the cell needs."""
+    options.check_outputs(cell)
+    check_training(cell)
+    ranks = options.scenario(cell).ranks
+    if ranks < 2:
+        raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
+    return ranks
+
+
+def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
+    """What each rank does."""
+    from real.probe import measure, write
+    from real.session import Session
+
+    if probe:
+        measured = measure(comm)
+        if comm.rank == 0:
+            write(measured, probe)
+    sessions: dict = {}
+    for number, cell in enumerate(cells, 1):
+        say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
+        how = training(cell)
+        session = sessions.setdefault(how, Session(comm, how, progress=False))
+        trace = session.run(options.scenario(cell), parts=parts_folder(cell.trace))
+        session.rest()
+        if trace is not None:
+            trace.write(cell.trace)
+            shutil.rmtree(parts_folder(cell.trace), ignore_errors=True)
+    return 0
+
+
+def describe(cell: argparse.Namespace) -> str:
+    """A cell in a line."""
+    settings = " ".join(cell.set)
+    return f"{cell.protocol} {settings} workers {cell.workers}, batch {cell.batch}, stragglers {cell.stragglers}, seed {cell.seed}"
+
+
+def say(comm, line: str) -> None:
+    """Progress, once."""
+    if comm.rank == 0:
+        print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    command.run("real.campaign", main)

@@ -1,0 +1,164 @@
+"""Start ranks: alone, a command launches mpirun for itself; under mpirun or srun it joins."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+from sim.cluster import Cluster
+from sim.errors import RunFailed, WrongSetting
+
+JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
+REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
+MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
+GRACE_S = 5.0  # for mpirun to end its ranks
+INSTALL = "install the extra `real`: pip install -e .[real]"
+DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?")
+
+
+def joined() -> bool:
+    """Whether a launcher started this process as one of its ranks."""
+    return any(name in os.environ for name in JOINED)
+
+
+def check_installed(*modules: str) -> None:
+    """Refuse to start without what the ranks will need.
+
+    Raises:
+        WrongSetting: TensorFlow or mpi4py is missing.
+    """
+    for module, name in (("tensorflow", "TensorFlow"), ("mpi4py", "mpi4py")):
+        if module in modules and find_spec(module) is None:
+            raise WrongSetting("real.run", f"a Python without {name}", f"{INSTALL} (sim.run works without)")
+
+
+def mpirun() -> str:
+    """The mpirun of this environment, or the one on the path.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    here = Path(sys.executable).parent / "mpirun"
+    found = str(here) if here.exists() else shutil.which("mpirun")
+    if found is None:
+        raise WrongSetting("real.run", "a machine without mpirun", f"{INSTALL}, or load the cluster's own Open MPI")
+    return found
+
+
+def check_memory(ranks: int) -> None:
+    """Refuse more ranks than this machine's memory takes.
+
+    Raises:
+        WrongSetting: naming how many it takes.
+    """
+    import psutil
+
+    most = int(psutil.virtual_memory().available // MEMORY_OF_A_RANK)
+    if ranks > most:
+        allowed = f"at most {max(0, most - 1)}: {ranks} ranks of {MEMORY_OF_A_RANK / 1e9:g} GB do not fit in this machine's free memory"
+        raise WrongSetting("--workers", ranks - 1, allowed)
+
+
+def command(ranks: int, module: str, arguments: list[str], cluster: Cluster | None = None) -> list[str]:
+    """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
+
+    On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens); with a
+    cluster file, or in a Slurm allocation, ranks go to its hosts. Ranks are not bound: TensorFlow would inherit one core for all its threads.
+    """
+    line = [mpirun(), "-n", str(ranks), "--bind-to", "none", "--allow-run-as-root"]
+    if cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines()):
+        line += ["--host", ",".join(f"{host.name}:{host.ranks}" for host in cluster.machines())]
+    elif "SLURM_JOB_ID" not in os.environ:
+        line += [
+            "--host",
+            f"localhost:{ranks}",
+            "--oversubscribe",
+            "--mca",
+            "btl",
+            "self,sm",
+        ]
+    return [*line, sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+
+
+def launch(line: list[str]) -> None:
+    """Run mpirun to its end; its standard output is ours, its complaints are told in one line.
+
+    Raises:
+        WrongSetting: what a rank refused.
+        RunFailed: naming the rank that ended the run.
+        KeyboardInterrupt: after every rank has been ended.
+    """
+    environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
+    if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
+        environment |= {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "80"}
+    process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+    words: list[str] = []
+    reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
+    reader.start()
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        _end(process)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    reader.join(GRACE_S)
+    if code:
+        raise failure(code, "\n".join(words))
+
+
+def failure(code: int, words: str) -> Exception:
+    """What ended the run, from mpirun's exit code and what it and the ranks said."""
+    for line in words.splitlines():
+        if line.startswith(REASON):
+            kind, _, message = line.removeprefix(REASON).partition(" ")
+            return Refused(message) if kind == "refused" else RunFailed(message)
+    death = DEATH.search(" ".join(words.split()))
+    if death:
+        rank, pid, host, number, name = death.groups()
+        return RunFailed(f"rank {rank} died (process {pid} on {host}, signal {number}, {name}); the run is ended")
+    last = [line for line in words.splitlines() if line.strip(" -")][-3:]
+    return RunFailed(f"mpirun ended with {code}: {' '.join(last) or 'it said nothing'}")
+
+
+class Refused(WrongSetting):
+    """A setting that a rank refused; the rank's own words."""
+
+    def __init__(self, message: str):
+        ValueError.__init__(self, message)
+
+
+def _interrupt(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Have mpirun end its ranks, or end it."""
+    process.terminate()
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _pass_on(stream, words: list[str]) -> None:
+    """Ranks' lines go on to our standard error; mpirun's boxes and last words are kept to be told in one line."""
+    boxed = False
+    for line in stream:
+        text = line.rstrip("\n")
+        if set(text) == {"-"} and len(text) > 20:
+            boxed = not boxed
+            continue
+        if boxed or text.startswith(REASON) or "mpirun" in text or "prterun" in text or not text.strip():
+            words.append(text)
+            continue
+        print(text, file=sys.stderr, flush=True)

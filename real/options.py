@@ -1,0 +1,48 @@
+"""The options that only real runs have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from real.optimiser import LEARNING_RATES
+
+if TYPE_CHECKING:
+    from real.trainee import Training
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """How the model is trained, and how much is said of it."""
+    group = parser.add_argument_group("the training")
+    group.add_argument(
+        "--data", default="digits", metavar="NAME|PATH", help="digits (real, 8x8, resized), synthetic, or files"
+    )
+    group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="of the master's update")
+    group.add_argument("--learning-rate", type=float, metavar="X", help="of the first step (default: the optimiser's)")
+    group.add_argument(
+        "--decay-steps", type=int, default=0, metavar="N", help="the rate falls by --decay-rate every N steps"
+    )
+    group.add_argument("--decay-rate", type=float, default=1.0, metavar="X", help="see --decay-steps")
+    group.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="a GPU is chosen by local rank")
+    group.add_argument("--cpu-master", action="store_true", help="with --device gpu, the master stays on the CPU")
+    group.add_argument("--threads", type=int, default=1, metavar="N", help="of TensorFlow, for each rank")
+    group.add_argument(
+        "--verbose", action="store_true", help="workers log every step on stderr, as the AMB repository does"
+    )
+    group.add_argument("--quiet", action="store_true", help="say nothing on the way")
+
+
+def training(options: argparse.Namespace) -> Training:
+    """The training that the options describe."""
+    from real.trainee import Training
+
+    return Training(
+        data=options.data,
+        optimiser=options.optimiser,
+        learning_rate=options.learning_rate,
+        decay_steps=options.decay_steps,
+        decay_rate=options.decay_rate,
+        device=options.device,
+        master_on_cpu=options.cpu_master,
+        threads=options.threads,
+    )

@@ -1,0 +1,47 @@
+"""How a rank joins a launch and leaves it: with its name and its last words if anything goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from real.launch import REASON
+from sim.errors import RunFailed, WrongSetting
+
+LET_RANK_0_SPEAK_S = 2.0
+
+
+def join(work: Callable[[object], int | None]) -> int:
+    """Run `work(comm)` as one rank of a launch; what goes wrong on any rank ends all of them."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    try:
+        return work(comm) or 0
+    except WrongSetting as error:
+        time.sleep(LET_RANK_0_SPEAK_S if comm.rank else 0)  # most often all ranks refuse the same thing
+        _say("refused", str(error))
+        _leave(comm, 2)
+    except RunFailed as error:
+        _say("failed", f"rank {comm.rank}: {error}")
+        _leave(comm, 1)
+    except Exception as error:
+        traceback.print_exc()
+        _say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}")
+        _leave(comm, 1)
+    return 0
+
+
+def _say(kind: str, message: str) -> None:
+    """To the launcher that started us; without one, to the user."""
+    prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else "real.run: "
+    print(f"{prefix}{message}", file=sys.stderr, flush=True)
+
+
+def _leave(comm, code: int) -> None:
+    """End every rank of the launch."""
+    sys.stdout.flush()
+    comm.Abort(code)

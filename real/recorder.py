@@ -1,0 +1,50 @@
+"""A rank's activities as they happen: kept for the trace, and written block by block so that a crash loses the last only."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from sim.traces import HEADER_FILE, Activity, Header, part_file
+
+BLOCK_S = 0.5  # a crash loses at most what happened since
+
+
+class Recorder:
+    """Activities of one rank.
+
+    Args:
+        folder: where parts of the trace go while it grows; none if no trace is kept.
+    """
+
+    def __init__(self, rank: int, header: Header, folder: Path | None = None):
+        self.rank, self.activities = rank, []
+        self._written, self._flushed_s, self._file = 0, time.perf_counter(), None
+        if folder is not None:
+            folder.mkdir(exist_ok=True)
+            if rank == 0:
+                (folder / HEADER_FILE).write_text(json.dumps(asdict(header)))
+            self._file = part_file(folder, rank).open("w")
+
+    def add(self, activity: Activity) -> None:
+        """Keep one activity."""
+        self.activities.append(activity)
+        if self._file and time.perf_counter() - self._flushed_s > BLOCK_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has not been written."""
+        if self._file is None:
+            return
+        self._file.writelines(json.dumps(row) + "\n" for row in self.activities[self._written :])
+        self._file.flush()
+        self._written, self._flushed_s = len(self.activities), time.perf_counter()
+
+    def close(self) -> None:
+        """Write the rest."""
+        if self._file:
+            self.flush()
+            self._file.close()
+            self._file = None

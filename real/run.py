@@ -1,0 +1,142 @@
+"""Run a training job for real: `python -m real.run --protocol amb`. Alone it launches mpirun; under mpirun or srun it joins."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from real import launch
+from real.options import add_training_options, training
+from sim import command, options
+from sim.errors import WrongSetting
+
+REPLICATIONS = 1
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = command.Parser(
+        prog="real.run", description="Run a training job for real.", parents=[options.job_options()]
+    )
+    parser.add_argument("--world", default="mpi", choices=("mpi",), help="the world that runs for real")
+    add_training_options(parser)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    argv = sys.argv[1:] if argv is None else argv
+    given = parse(argv)
+    if launch.joined():
+        from real import ranks
+
+        return ranks.join(lambda comm: work(given, comm))
+    options.check_outputs(given)
+    scenario = options.scenario(given)
+    options.replications(given, REPLICATIONS)
+    launch.check_installed("tensorflow", "mpi4py") if scenario.workers else launch.check_installed("tensorflow")
+    check_training(given)
+    if scenario.workers == 0:
+        return work(given, None)
+    if given.cluster is None:
+        launch.check_memory(scenario.ranks)
+    line = launch.command(scenario.ranks, "real.run", argv, scenario.cluster if given.cluster else None)
+    try:
+        launch.launch(line)
+    except (Exception, KeyboardInterrupt):
+        keep_parts(given.trace)
+        raise
+    return 0
+
+
+def work(given: argparse.Namespace, comm) -> int:
+    """What each rank does: the runs, and at rank 0 the answer."""
+    from real.session import Session
+    from sim.outcome import join, of_trace
+
+    if comm is not None:
+        given.workers = workers_of(comm.size, given.workers)
+    scenario, clock_s = options.scenario(given), time.perf_counter()
+    session = Session(comm, training(given), given.verbose, progress=not given.quiet)
+    traces = []
+    for replication in range(options.replications(given, REPLICATIONS)):
+        parts = parts_folder(given.trace) if given.trace and replication == 0 else None
+        traces.append(session.run(scenario, replication, parts))
+    if session.rank == 0:
+        outcome = join([of_trace(trace) for trace in traces])
+        answer(given, scenario, outcome, traces[0], time.perf_counter() - clock_s)
+    return 0
+
+
+def answer(given: argparse.Namespace, scenario, outcome, trace, wall_s: float) -> None:
+    """Write the files asked for, and answer on stdout, as sim.run does."""
+    import json
+
+    from sim import summary
+    from sim.notes import notes
+
+    options.write_outputs(given, trace)
+    if given.trace:
+        shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
+    summed = summary.as_json(scenario, "mpi", outcome, wall_s)
+    if given.json:
+        print(json.dumps(summed), flush=True)
+        return
+    summary.show(summed, scenario, None, notes(scenario, outcome, "mpi") + learned(trace))
+
+
+def learned(trace) -> list[str]:
+    """What the last evaluation said."""
+    evaluations = trace.header.details["evaluations"]
+    return [
+        f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in evaluations[-1:]
+    ]
+
+
+def workers_of(ranks: int, asked: int | None) -> int:
+    """How many workers a launcher's ranks make.
+
+    Raises:
+        WrongSetting: the launcher started another number of ranks than `--workers` needs.
+    """
+    if asked is not None and asked != ranks - 1:
+        raise WrongSetting("--workers", asked, f"{ranks - 1}: the launcher started {ranks} ranks and one is the master")
+    return ranks - 1
+
+
+def check_training(given: argparse.Namespace) -> None:
+    """Refuse what every rank would refuse, before they are started.
+
+    Raises:
+        WrongSetting: a data set or a model that there is not.
+    """
+    from real.data import load
+    from real.models import forward_of
+
+    scenario = options.scenario(given)
+    forward_of(scenario.workload)
+    load(given.data, scenario.workload.sample_shape, scenario.workload.classes, scenario.seed)
+
+
+def parts_folder(trace: str) -> Path:
+    """Where the ranks write their parts of a growing trace."""
+    return Path(f"{trace}.parts")
+
+
+def keep_parts(trace: str | None) -> None:
+    """After a run that ended early: put what the ranks have written in the trace file."""
+    if not trace or not parts_folder(trace).is_dir():
+        return
+    from sim import traces
+
+    kept = traces.read_parts(parts_folder(trace))
+    kept.write(trace)
+    shutil.rmtree(parts_folder(trace), ignore_errors=True)
+    print(f"real.run: the trace so far, {len(kept.rows)} activities, is in {trace}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    command.run("real.run", main)

@@ -1,0 +1,142 @@
+"""Runs under MPI: what the ranks of one launch do together, run after run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+import time
+from pathlib import Path
+
+from real.clock import Clock, common_clock
+from real.recorder import Recorder
+from real.trainee import Training, Workshop
+from real.waiting import barrier
+from real.worlds.mpi import Rank
+from sim.scenario import Scenario
+from sim.traces import Activity, Trace
+
+PROGRESS_S = 2.0
+
+
+def local_rank() -> int:
+    """This rank's number on its host, by what the launcher says; it chooses the GPU."""
+    for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    return 0
+
+
+class Session:
+    """The ranks of one launch.
+
+    Args:
+        comm: all ranks, rank 0 the master; None for a process alone.
+        verbose: workers log each step as the AMB repository does.
+        progress: the master says how far it is.
+    """
+
+    def __init__(self, comm, training: Training, verbose: bool = False, progress: bool = True):
+        self.comm, self.training, self.verbose, self.progress = comm, training, verbose, progress
+        self.rank = comm.rank if comm else 0
+        self.workshop = Workshop(training, self.rank, local_rank())
+
+    def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
+        """One run on the first ranks of the launch; its trace at rank 0, None elsewhere. Collective.
+
+        Args:
+            parts: folder for the growing trace; none if a crash may lose it.
+        """
+        comm = self._members(scenario.ranks)
+        if self.comm is not None and comm is None:
+            return None
+        self._say("building graphs")
+        trainee = self.workshop.trainee(scenario, replication)
+        header = scenario.header("mpi", replication, **self._details(trainee))
+        recorder = Recorder(self.rank, header, parts)
+        clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
+        me = Rank(comm, scenario, replication, trainee, clock, recorder, self._log if self.verbose else None)
+        self._follow(me)
+        recorder.close()
+        return self._gathered(comm, header, me)
+
+    def rest(self) -> None:
+        """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
+        barrier(self.comm)
+
+    def _members(self, ranks: int):
+        """The communicator of the first `ranks` ranks; None to the others."""
+        if self.comm is None or self.comm.size == 1:
+            return None
+        if ranks == self.comm.size:
+            return self.comm
+        from mpi4py import MPI
+
+        comm = self.comm.Split(0 if self.rank < ranks else MPI.UNDEFINED, self.rank)
+        return None if comm == MPI.COMM_NULL else comm
+
+    def _follow(self, me: Rank) -> None:
+        """Run this rank's text to its end."""
+        protocol = me.scenario.protocol
+        role = protocol.alone if me.scenario.workers == 0 else protocol.master if me.rank == 0 else protocol.worker
+        for _ in role(self._reporting(me) if self.rank == 0 and self.progress else me):
+            pass
+
+    def _reporting(self, me: Rank) -> Rank:
+        """Have `me.steps()` say now and then how far it is."""
+        steps, said_s = me.steps, [time.perf_counter()]
+
+        def reporting_steps():
+            for step in steps():
+                if time.perf_counter() - said_s[0] > PROGRESS_S:
+                    said_s[0] = time.perf_counter()
+                    self._say(progress_line(me, step))
+                yield step
+
+        me.steps = reporting_steps
+        return me
+
+    def _gathered(self, comm, header, me: Rank) -> Trace | None:
+        parts = [(me.recorder.activities, me.ran_out)]
+        if comm is not None:
+            barrier(comm)
+            parts = comm.gather(parts[0])
+        if self.rank != 0:
+            return None
+        header.details.update(
+            ran_out=sum(ran_out for _, ran_out in parts), evaluations=[list(e) for e in me.evaluations], complete=True
+        )
+        return Trace.of(header, [Activity(*row) for activities, _ in parts for row in activities])
+
+    def _details(self, trainee) -> dict:
+        from importlib.metadata import version
+
+        training = self.training
+        return {
+            "data": trainee.data.name,
+            "synthetic_data": trainee.data.synthetic,
+            "optimiser": training.optimiser,
+            "device": training.device,
+            "threads": training.threads,
+            "host": socket.gethostname(),
+            "cores": os.cpu_count(),
+            "versions": {"python": platform.python_version(), **{name: version(name) for name in ("numpy",)}},
+            "complete": False,
+        }
+
+    def _log(self, step: int, line: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')}|dstr.wk{self.rank}|{line}", file=sys.stderr, flush=True)
+
+    def _say(self, line: str) -> None:
+        if self.rank == 0 and self.progress:
+            print(line, file=sys.stderr, flush=True)
+
+
+def progress_line(me: Rank, step: int) -> str:
+    """How far a run is."""
+    line = f"step {step} of {me.scenario.rounds}, {me.now_s / max(1, step) * 1e3:.1f} ms a step"
+    if me.evaluations:
+        _, loss, accuracy = me.evaluations[-1]
+        line += f", loss {loss:.4f}, accuracy {accuracy:.3f}"
+    return line

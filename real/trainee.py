@@ -1,0 +1,90 @@
+"""What a rank trains with: data, gradients, and at the master an optimiser and a test set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from real.data import Batches, load
+from real.gradients import Gradients
+from real.models import initial
+from real.optimiser import Optimiser
+from sim.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained; what the simulator need not know.
+
+    Args:
+        data: digits, synthetic, or a path.
+        optimiser: sgd, mom, rms or adm.
+        learning_rate: of the first step; the optimiser's own default if None.
+        decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
+        device: cpu or gpu; master_on_cpu keeps the master off the GPU (the AMB repository's cpu_master).
+        threads: of TensorFlow, for each rank.
+    """
+
+    data: str = "digits"
+    optimiser: str = "rms"
+    learning_rate: float | None = None
+    decay_steps: int = 0
+    decay_rate: float = 1.0
+    device: str = "cpu"
+    master_on_cpu: bool = False
+    threads: int = 1
+
+
+class Workshop:
+    """Trainees of one process; what is slow to make (data, traced graphs) is made once and used for every run."""
+
+    def __init__(self, training: Training, rank: int, gpu_index: int = 0):
+        self.training, self.rank, self.gpu_index = training, rank, gpu_index
+        self._gradients: dict[str, Gradients] = {}
+        self._data: dict = {}
+
+    def trainee(self, scenario: Scenario, replication: int) -> Trainee:
+        """What this rank needs for one run, warm."""
+        workload, training = scenario.workload, self.training
+        device = "cpu" if training.master_on_cpu and self.rank == 0 else training.device
+        if workload.name not in self._gradients:
+            self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
+        if workload.name not in self._data:
+            self._data[workload.name] = load(training.data, workload.sample_shape, workload.classes, scenario.seed)
+        gradients, data = self._gradients[workload.name], self._data[workload.name]
+        gradients.warm_up(scenario.batch, getattr(scenario.protocol, "partitions", None))
+        return Trainee(scenario, gradients, data, self._optimiser(), replication, self.rank)
+
+    def _optimiser(self) -> Optimiser:
+        training = self.training
+        return Optimiser(training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate)
+
+
+@dataclass
+class Trainee:
+    """One rank's share of one run."""
+
+    scenario: Scenario
+    gradients: Gradients
+    data: object
+    optimiser: Optimiser
+    replication: int
+    rank: int
+    _batches: Batches = field(init=False)
+
+    def __post_init__(self):
+        s = self.scenario
+        self._batches = Batches(self.data, s.batch, s.seed, self.replication, self.rank)
+
+    def initial(self) -> np.ndarray:
+        """First parameters, float32 (parameters,)."""
+        return initial(self.scenario.workload, self.scenario.seed)
+
+    def next_batch(self) -> tuple[np.ndarray, np.ndarray]:
+        """The next minibatch of this rank."""
+        return next(self._batches)
+
+    def evaluate(self, parameters: np.ndarray, size: int) -> tuple[float, float]:
+        """Loss and accuracy on the first `size` test samples."""
+        return self.gradients.evaluate(parameters, self.data.test_x[:size], self.data.test_y[:size])

@@ -1,0 +1,1 @@
+"""The worlds that run a protocol's text for real."""

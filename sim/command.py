@@ -1,0 +1,39 @@
+"""How every command ends: a wrong setting is one line and exit 2, a failed run one line and 1, Ctrl-C 130."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from sim.errors import RunFailed, WrongSetting
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaint is one line."""
+
+    def __init__(self, **settings):
+        settings.setdefault("formatter_class", argparse.ArgumentDefaultsHelpFormatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
+
+
+def run(program: str, main: Callable[[], int | None]) -> None:
+    """Run `main` and leave the process with its exit code."""
+    try:
+        sys.exit(main() or 0)
+    except WrongSetting as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except RunFailed as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,29 @@
+"""What a user should know about an answer besides its numbers."""
+
+from __future__ import annotations
+
+from sim.outcome import Outcome
+from sim.scenario import Scenario
+
+
+def notes(scenario: Scenario, outcome: Outcome, world: str) -> list[str]:
+    """Warnings, a line each; none if there is nothing to say."""
+    found = []
+    if outcome.ran_out:
+        worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
+        share = outcome.ran_out / worker_steps
+        found.append(
+            f"workers ran out of data before the time limit in {share:.0%} of their steps: a larger --batch would use it"
+        )
+    if world == "mpi":
+        return found
+    if scenario.cluster.provenance is None and not scenario.cluster.costs:
+        found.append(
+            "compute times are nominal; calibrate (real.run --trace, then calibration.fit) before you trust them"
+        )
+    elif scenario.workload.name not in scenario.cluster.costs:
+        known = ", ".join(scenario.cluster.costs)
+        found.append(
+            f"the profile knows the costs of {known or 'nothing'}; those of {scenario.workload.name} are nominal"
+        )
+    return found

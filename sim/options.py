@@ -1,0 +1,131 @@
+"""The options that sim.run and real.run share, and the scenario they describe."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sim.command import Parser
+from sim.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
+
+DEFAULT_WORKERS = 3
+DEFAULT_WORKLOAD = "toy_fc"
+
+
+def job_options() -> Parser:
+    """A parent parser: what to run, and where the answer goes."""
+    parser = Parser(add_help=False)
+    job = parser.add_argument_group("the job")
+    job.add_argument("--protocol", default="amb", metavar="NAME", help="amb or fmb")
+    job.add_argument(
+        "--workers", type=int, metavar="N", help="ranks besides the master; 0: one process alone (default: 3)"
+    )
+    job.add_argument("--steps", type=int, default=100, metavar="N", help="measured steps")
+    job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before them that are left out")
+    job.add_argument("--batch", type=int, metavar="N", help="samples per worker and step (default: the workload's)")
+    job.add_argument(
+        "--stragglers",
+        default="niagara*0.01",
+        metavar="NAME|FILE",
+        help="induced sleeps: none, niagara, cedar, or a TOML file",
+    )
+    job.add_argument("--workload", metavar="NAME|FILE", help="toy_fc, toy_conv, mnist, cifar10, mlp, or a TOML file")
+    job.add_argument("--cluster", metavar="FILE", help="a cluster or a calibrated profile (default: one rank a host)")
+    job.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the protocol")
+    job.add_argument(
+        "--test-size", type=int, default=0, metavar="N", help="samples of each evaluation at the master; 0: none"
+    )
+    job.add_argument(
+        "--evaluate-every", type=int, default=10, metavar="N", help="steps from one evaluation to the next"
+    )
+    job.add_argument("--replications", type=int, metavar="N", help="runs, each with its own luck")
+    job.add_argument("--seed", type=int, default=0, metavar="N", help="decides the luck: equal seeds, equal sleeps")
+    answer = parser.add_argument_group("the answer")
+    answer.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
+    answer.add_argument("--trace", metavar="FILE", help="the first replication's activities, .parquet or .jsonl")
+    answer.add_argument("--timeline", metavar="FILE", help="the same for Perfetto or chrome://tracing, .json")
+    answer.add_argument("--plot", metavar="FILE", help="a picture of them, .png, .pdf or .svg")
+    return parser
+
+
+def scenario(options: argparse.Namespace) -> Scenario:
+    """The job that the options describe.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    from sim import cluster, protocols, stragglers, workload
+    from sim.scenario import Scenario
+
+    placed = cluster.read(options.cluster) if options.cluster else None
+    name = options.workload or (_calibrated(placed) if placed else None) or DEFAULT_WORKLOAD
+    return Scenario(
+        protocol=protocols.make(options.protocol, options.set),
+        workload=workload.read(name),
+        workers=DEFAULT_WORKERS if options.workers is None else options.workers,
+        steps=options.steps,
+        warmup=options.warmup,
+        batch=options.batch,
+        cluster=placed,
+        stragglers=stragglers.read(options.stragglers),
+        stragglers_name=options.stragglers,
+        seed=options.seed,
+        test_size=options.test_size,
+        evaluate_every=options.evaluate_every,
+    )
+
+
+def replications(options: argparse.Namespace, default: int) -> int:
+    """How many runs.
+
+    Raises:
+        WrongSetting: fewer than one.
+    """
+    count = default if options.replications is None else options.replications
+    if count < 1:
+        raise WrongSetting("--replications", count, "an integer from 1")
+    return count
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse output files that could not be written, before anything is run.
+
+    Raises:
+        WrongSetting: a folder that is not there, or an ending that says no format.
+    """
+    from pathlib import Path
+
+    from sim.traces import check_path
+
+    for option in ("trace", "timeline", "plot"):
+        path = getattr(options, option)
+        if path and not Path(path).resolve().parent.is_dir():
+            raise WrongSetting(f"--{option}", path, "a file in a folder that exists")
+    if options.trace:
+        check_path(options.trace)
+    if options.plot and Path(options.plot).suffix not in (".png", ".pdf", ".svg"):
+        raise WrongSetting("--plot", options.plot, "a name that ends in .png, .pdf or .svg")
+
+
+def write_outputs(given: argparse.Namespace, trace) -> None:
+    """The trace, its timeline and its picture, as asked for."""
+    if given.trace:
+        trace.write(given.trace)
+    if given.timeline:
+        from sim import timeline
+
+        timeline.write(trace, given.timeline)
+    if given.plot:
+        from sim import plots
+
+        plots.gantt(trace, given.plot)
+
+
+def _calibrated(placed) -> str | None:
+    """The workload that a profile was calibrated for, if it is one."""
+    from sim.workload import NAMED
+
+    return next((name for name in placed.costs if name in NAMED), None)

@@ -1,0 +1,77 @@
+"""Simulate a training job: `python -m sim.run --protocol amb`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from sim import command, options
+
+REPLICATIONS = 20
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = command.Parser(prog="sim.run", description="Simulate a training job.", parents=[options.job_options()])
+    parser.add_argument(
+        "--world", default="auto", choices=("auto", "event", "vector"), help="auto: vector where it is exact"
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    given = parse(argv)
+    clock_s = time.perf_counter()
+    options.check_outputs(given)
+    scenario = options.scenario(given)
+    replications = options.replications(given, REPLICATIONS)
+    world = choose_world(given, scenario)
+    outcome, trace = simulate(scenario, world, replications, bool(given.trace or given.timeline or given.plot))
+    free = None
+    if not given.json and scenario.stragglers.mean > 0:
+        free, _ = simulate(scenario.without_stragglers(), world, replications)
+    report(given, scenario, world, outcome, trace, free, clock_s)
+    return 0
+
+
+def choose_world(given: argparse.Namespace, scenario) -> str:
+    """The world asked for; of itself, the vector world where it can run the scenario."""
+    from sim.worlds import vector
+
+    if given.world == "auto":
+        return "event" if vector.refusal(scenario) else "vector"
+    return given.world
+
+
+def simulate(scenario, world: str, replications: int, want_trace: bool = False):
+    """Outcome of all replications, and the trace of the first if it is wanted (the event world makes it)."""
+    from sim.outcome import join, of_trace
+    from sim.worlds import event, vector
+
+    if world == "vector":
+        return vector.run(scenario, replications), event.run(scenario) if want_trace else None
+    traces = (event.run(scenario, replication) for replication in range(replications))
+    first = next(traces)
+    return join([of_trace(first), *(of_trace(trace) for trace in traces)]), first if want_trace else None
+
+
+def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float) -> None:
+    """Write the files asked for, and answer on stdout."""
+    from sim import summary
+    from sim.notes import notes
+
+    if trace is not None:
+        options.write_outputs(given, trace)
+    answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s)
+    if given.json:
+        import json
+
+        print(json.dumps(answer))
+        return
+    baseline = summary.as_json(scenario.without_stragglers(), world, free, 0.0) if free is not None else None
+    summary.show(answer, scenario, baseline, notes(scenario, outcome, world))
+
+
+if __name__ == "__main__":
+    command.run("sim.run", main)
