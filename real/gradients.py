@@ -112,28 +112,37 @@ class Gradients:
         return self._loss(logits, y), tf.math.count_nonzero(right)
 
     def _anytime_graph(self, flat, x, y, partitions, remaining_s):
-        """Sums are kept per variable and joined once, after the loop: joining in each turn is a pass over the model."""
+        """Sums are kept per variable and joined once, after the loop: joining in each turn is a pass over the model.
+
+        What needs the clock waits for it by data, and the clock waits for what it times by control edges: TensorFlow
+        runs whatever is ready, in any order.
+        """
         tf = self._tf
         start_s = tf.timestamp()
+        with tf.control_dependencies([start_s]):  # or one thread may get to the clock after the first partition
+            flat, x = tf.identity(flat), tf.identity(x)
         variables = self._variables(flat)
         size = tf.shape(x)[0] // partitions
+
+        def elapsed_s(sums):
+            with tf.control_dependencies(self._finished(sums)):
+                return tf.timestamp() - start_s
 
         def micro_batch(done):
             part = slice(done * size, (done + 1) * size)
             return self._gradients(variables, x[part], y[part])
 
-        def time_is_left(done, loss, *sums):
-            with tf.control_dependencies(self._finished(sums)):  # or the clock is read while the last one still runs
-                elapsed_s = tf.timestamp() - start_s
-            return (done < partitions) & (remaining_s - elapsed_s > CLOCK_S)
+        def time_is_left(done, now_s, loss, *sums):
+            return (done < partitions) & (remaining_s - now_s > CLOCK_S)
 
-        def add_partition(done, loss, *sums):
+        def add_partition(done, now_s, loss, *sums):
             gradients, more = micro_batch(done)
-            return done + 1, loss + more, *(total + g for total, g in zip(sums, gradients, strict=True))
+            sums = [total + g for total, g in zip(sums, gradients, strict=True)]
+            return done + 1, elapsed_s(sums), loss + more, *sums
 
         gradients, loss = micro_batch(tf.constant(0))  # one at least
-        state = (tf.constant(1), loss, *gradients)
-        done, loss, *sums = tf.while_loop(time_is_left, add_partition, state, parallel_iterations=1)
+        state = (tf.constant(1), elapsed_s(gradients), loss, *gradients)
+        done, _, loss, *sums = tf.while_loop(time_is_left, add_partition, state, parallel_iterations=1)
         return self._flat(sums), done, loss
 
     def _finished(self, sums) -> list:
