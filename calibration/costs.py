@@ -1,0 +1,114 @@
+"""sim.costs.Costs of one workload from its measured rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration import factors, hosts, lines
+from calibration.rows import Rows
+from sim.costs import Costs, Line
+
+SIDE = ("input", "take_up", "reduce", "update", "evaluate")  # all but the gradients
+SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be told apart
+QUANTILES = 199  # rows that stand for the noise of a rank whose sleeps were told apart
+
+
+class Learned(NamedTuple):
+    """Costs, the hosts' speeds (by host), and what was fitted and assumed, in words."""
+
+    costs: Costs
+    speeds: np.ndarray
+    notes: list[str]
+
+
+def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
+    """Costs from rows; the factors on computation split into host, run and noise."""
+    table = rows.table
+    stalled = lines.stalled(table["seconds"] / table["turns"], table["group"])
+    table, notes = table[~stalled], _stall_notes(table, stalled)
+    side = {name: _line(table[table["activity"] == name]) for name in SIDE}
+    compute, loop_s, partition, more = _gradient(table)
+    factor = _factors(table, compute, loop_s, partition)
+    mean = factor.groupby(["run", "rank"])["factor"].mean()
+    host = np.array(host_of_rank)[mean.index.get_level_values("rank")]
+    slow = hosts.tell_apart(mean.to_numpy(), host, max(host_of_rank) + 1)
+    noise = factors.law(_noise(factor, mean, rows.hidden))
+    costs = Costs(compute=compute, loop_s=loop_s, partition=partition, noise=noise, run=slow.run, **side)
+    missing = [name for name in SIDE if not (table["activity"] == name).any()]
+    assumed = [f"no rows, so taken as free: {', '.join(missing)}"] if missing else []
+    within = factors.uncertainty(mean.to_numpy())
+    known = (
+        [f"computation known to within {within:.1%} (90 %) from {len(mean)} runs and ranks"] if within < np.inf else []
+    )
+    return Learned(costs, slow.speeds, [*notes, *more, *known, slow.note, *assumed])
+
+
+def _stall_notes(table, stalled: np.ndarray) -> list[str]:
+    if not stalled.any():
+        return []
+    return [
+        f"{stalled.sum()} of {len(table)} rows left out as stalls: above {lines.STALL} times the median of their group"
+    ]
+
+
+def _line(rows) -> Line:
+    if rows.empty:
+        return Line()
+    base_s, slope_s = lines.line(rows["amount"].to_numpy(float), rows["seconds"].to_numpy())
+    return Line(base_s=base_s, slope_s=slope_s)
+
+
+def _gradient(table) -> tuple[Line, float, Line, list[str]]:
+    """compute, loop_s, partition, and how the one that was not measured was made from the other."""
+    whole, parts = table[table["activity"] == "compute"], table[table["activity"] == "partition"]
+    compute = _line(whole)
+    notes = [f"compute fitted from {len(whole)} rows, batches {_levels(whole)}"] if len(whole) else []
+    if parts.empty:
+        note = "partition assumed: the slope of compute; entering the loop and each turn cost nothing more"
+        return compute, compute.base_s, Line(slope_s=compute.slope_s), [*notes, note]
+    loop_s, partition = _loop(parts, compute.slope_s if len(whole) else 0.0)
+    notes.append(f"loop and partition fitted from {len(parts)} rows, micro-batches {_levels(parts)}")
+    if whole.empty:
+        notes.append("compute assumed: one turn of the loop with the whole minibatch")
+        compute = Line(base_s=loop_s + partition.base_s, slope_s=partition.slope_s)
+    return compute, loop_s, partition, notes
+
+
+def _levels(rows) -> str:
+    return ", ".join(f"{level:g}" for level in np.unique(rows["amount"]))
+
+
+def _loop(parts, slope_s: float) -> tuple[float, Line]:
+    """loop_s and the line of a turn. One micro-batch alone cannot tell base from slope: the slope is then `slope_s`."""
+    turns, amount = parts["turns"].to_numpy(float), parts["amount"].to_numpy(float)
+    mean_turns = parts.groupby("group")["turns"].mean()
+    several = len(np.unique(amount)) > 1
+    columns = [turns] + [turns * amount] * several
+    columns += [np.ones(len(parts))] * bool(mean_turns.max() > SPREAD_TURNS * mean_turns.min())
+    turn_s, *rest = lines.fit(np.column_stack(columns), parts["seconds"].to_numpy(), parts["group"].to_numpy())
+    loop_s = float(rest[several]) if len(rest) > several else 0.0
+    if several:
+        return loop_s, Line(base_s=turn_s, slope_s=rest[0])
+    share_s = min(slope_s, turn_s / amount[0]) or turn_s / amount[0]
+    return loop_s, Line(base_s=max(0.0, turn_s - share_s * amount[0]), slope_s=share_s)
+
+
+def _factors(table, compute: Line, loop_s: float, partition: Line):
+    """The rows of computation, with `factor`: seconds over what the costs say."""
+    rows = table[table["activity"].isin(["compute", "partition"])]
+    whole_s = compute(rows["amount"])
+    said_s = whole_s.where(rows["activity"] == "compute", loop_s + rows["turns"] * partition(rows["amount"]))
+    return rows.assign(factor=rows["seconds"] / said_s)
+
+
+def _noise(factor, mean, hidden: dict) -> np.ndarray:
+    """Factors within each run and rank, mean 1; of those told apart from sleeps, quantiles of their normal law."""
+    from scipy.special import ndtri
+
+    keys = list(zip(factor["run"], factor["rank"], strict=True))
+    seen = np.array([key not in hidden for key in keys])
+    within = (factor["factor"].to_numpy() / mean.loc[keys].to_numpy())[seen]
+    quantiles = ndtri((np.arange(QUANTILES) + 0.5) / QUANTILES)
+    return np.concatenate([within, *(np.exp(cv * quantiles) for cv in hidden.values())])

@@ -1,0 +1,7 @@
+"""Other people's logs as traces: each importer reads one run or several from a path."""
+
+from __future__ import annotations
+
+from calibration.importers import amb_csv, amb_log
+
+IMPORTERS = {"amb-csv": amb_csv.read, "amb-log": amb_log.read}

@@ -1,0 +1,74 @@
+"""The AMB repository's statistics (T. Adikari, 2019): pairs NAME_worker_stats.csv and NAME_master_stats.csv.
+
+Worker columns used: step, rank (both from 1), num_samples, compute_time (seconds; the induced sleep is in it). Worker
+`time` is when the master had all of the round's statistics, on a clock that starts with the first of them, and
+`compute_time_master` the microseconds that noting them took: neither is needed. Master columns used: step, and time,
+seconds at the end of the round; its clock starts with the session, so that only differences count.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calibration.importers import rounds
+from sim.errors import WrongSetting
+from sim.traces import Trace
+
+WORKER, MASTER = "_worker_stats.csv", "_master_stats.csv"
+
+
+def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
+    """The runs in a folder, or the one run that a file of a pair belongs to.
+
+    Raises:
+        WrongSetting: no pair there, or a malformed file, named with its line.
+    """
+    path = Path(path)
+    workers = sorted(path.glob(f"*{WORKER}")) if path.is_dir() else [path.with_name(path.name.replace(MASTER, WORKER))]
+    if not workers or not workers[0].name.endswith(WORKER):
+        raise WrongSetting("--from amb-csv", str(path), f"a folder of *{WORKER} and *{MASTER}, or one of these files")
+    return [_run(file, workload, stragglers) for file in workers]
+
+
+def _run(path: Path, workload: str, stragglers: str) -> Trace:
+    worker = _table(path, ("step", "rank", "num_samples", "compute_time"))
+    master_path = path.with_name(path.name.replace(WORKER, MASTER))
+    times_s = _table(master_path, ("step", "time")).set_index("step")["time"]
+    if list(times_s.index) != list(range(1, len(times_s) + 1)) or (times_s.diff() <= 0).any():
+        raise WrongSetting(f"{master_path}: step", "steps or times out of order", "steps 1, 2, 3, ... at rising times")
+    columns = (worker[name] for name in ("rank", "step", "num_samples", "compute_time"))
+    work = [
+        rounds.Work(int(r), int(s) - 1, int(n), t) for r, s, n, t in zip(*columns, strict=True) if s <= len(times_s)
+    ]
+    first_s = max((w.busy_s for w in work if w.step == 0), default=0.0)  # when the session began to train is not logged
+    ends_s = (times_s - times_s.iloc[0] + first_s).tolist() if len(times_s) else []
+    return rounds.trace(work, ends_s, workload, stragglers, path.name.removesuffix(WORKER))
+
+
+def _table(path: Path, columns: tuple[str, ...]):
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index
+            raise ValueError("more cells in a line than in the first")
+        table = table[list(columns)]
+    except OSError as error:
+        raise WrongSetting("--from amb-csv", str(path), f"a file that can be read ({error.strerror})") from error
+    except (
+        ValueError,
+        KeyError,
+    ) as error:  # no header, a column missing, a line with too many cells: pandas says which
+        raise WrongSetting(str(path), _short(error), f"CSV with the columns {', '.join(columns)}") from error
+    numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
+    wrong = (~(numbers >= 0)).any(axis=1)
+    if wrong.any():
+        line = int(wrong.idxmax())
+        raise WrongSetting(
+            f"{path}: line {line + 2}", ",".join(table.loc[line]), f"numbers, 0 or more: {', '.join(columns)}"
+        )
+    return numbers
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,98 @@
+"""Synchronous rounds, of which only the workers' busy seconds and the rounds' lengths were logged, as a trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sim.errors import WrongSetting
+from sim.traces import Activity, Header, Trace
+
+
+class Work(NamedTuple):
+    """What one worker logged of one round.
+
+    Args:
+        busy_s: induced sleep and computation together, seconds.
+        sleep_s: the sleep alone; None if it was not logged.
+    """
+
+    rank: int
+    step: int
+    samples: int
+    busy_s: float
+    sleep_s: float | None = None
+
+
+def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, stragglers: str, source: str) -> Trace:
+    """A trace of the rounds that end at `ends_s`, seconds since the first began.
+
+    Logged: samples, busy seconds (with the sleep in them, which gets a row of its own if it was logged), rounds. What is
+    reconstructed: all workers start a round together; the master waits for the slowest of them; all that follows
+    (reduction, optimiser, evaluation, parameters back) is the master's `update`, and the workers' `wait`. The protocol
+    is fmb if all counts of samples are equal, else amb; then the micro-batch is their greatest common divisor, the
+    limit the shortest busy time (a lower bound of none shorter: who stops has passed it), and the batch the most samples
+    seen, for the true one is not in the logs.
+
+    Raises:
+        WrongSetting: no work at all, or a round that ends before its slowest worker.
+    """
+    if not work:
+        raise WrongSetting("log", source, "a log of at least one complete round")
+    header = _header(work, len(ends_s), workload, stragglers, source)
+    starts_s = [0.0, *ends_s[:-1]]
+    ready_s, samples = _rounds(work, starts_s)
+    for step, (ready, end) in enumerate(zip(ready_s, ends_s, strict=True)):
+        if end < ready:
+            raise WrongSetting(
+                f"{source}: round {step + 1}",
+                f"{end - starts_s[step]:g} s",
+                f"at least its slowest worker, {ready - starts_s[step]:g} s",
+            )
+    rows = [row for w in work for row in _worker(w, starts_s[w.step], ends_s[w.step])]
+    for step, (start, ready, end) in enumerate(zip(starts_s, ready_s, ends_s, strict=True)):
+        rows.append(Activity(start, ready, 0, step, "wait", version=step))
+        rows.append(Activity(ready, end, 0, step, "update", samples[step], version=step + 1))
+    return Trace.of(header, rows)
+
+
+def _rounds(work: Sequence[Work], starts_s: Sequence[float]) -> tuple[list[float], list[int]]:
+    """When the slowest worker of each round was done, and the samples of all."""
+    ready_s, samples = list(starts_s), [0] * len(starts_s)
+    for w in work:
+        ready_s[w.step] = max(ready_s[w.step], starts_s[w.step] + w.busy_s)
+        samples[w.step] += w.samples
+    return ready_s, samples
+
+
+def _worker(w: Work, start_s: float, end_s: float) -> list[Activity]:
+    awake_s, done_s = start_s + (w.sleep_s or 0.0), start_s + w.busy_s
+    sleep = [Activity(start_s, awake_s, w.rank, w.step, "sleep", version=w.step)] if w.sleep_s else []
+    compute = Activity(awake_s, done_s, w.rank, w.step, "compute", w.samples, version=w.step)
+    return [*sleep, compute, Activity(done_s, end_s, w.rank, w.step, "wait", peer=0, version=w.step)]
+
+
+def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, source: str) -> Header:
+    counts = {w.samples for w in work}
+    batch, micro_batch = max(counts), math.gcd(*counts)
+    anytime = len(counts) > 1
+    settings = {"time_limit_s": min(w.busy_s for w in work), "partitions": batch // micro_batch} if anytime else {}
+    return Header(
+        protocol="amb" if anytime else "fmb",
+        world="imported",
+        workload=workload,
+        workers=max(w.rank for w in work),
+        steps=rounds - 1,
+        warmup=1,  # the first round starts ragged: processes join one by one and load their data
+        batch=batch,
+        seed=0,
+        settings=settings,
+        stragglers=stragglers,
+        cluster=source,
+        details={
+            "sleep_in_compute": any(w.sleep_s is None for w in work),
+            "communication_in_update": True,
+            "source": source,
+        },
+    )

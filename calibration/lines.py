@@ -1,0 +1,55 @@
+"""Straight lines through seconds whose noise is a factor of mean 1: fitted by that moment, not by least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+STALL = 5  # a row that took so many times the median of its group is a stall, left out of every fit
+INSIDE = 0.1  # where a coefficient starts at least, in units that make it near 1: the solver creeps if it starts at its bound
+
+
+def stalled(seconds: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """Which rows took more than 5 times the median of their group, shape (rows,)."""
+    import pandas as pd
+
+    series = pd.Series(seconds)
+    keys = np.zeros(len(series), int) if groups is None else groups
+    return (series > STALL * series.groupby(keys).transform("median")).to_numpy()
+
+
+def fit(design: np.ndarray, seconds: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Non-negative coefficients b for which seconds / (design @ b) has mean 1 in every group, as nearly as can be.
+
+    The factor on a row's work does not depend on what the row was asked to do, so its mean is 1 in every group that is
+    formed by settings or by the induced sleep (generalised method of moments: Hansen, Econometrica 1982; the groups
+    are the instruments, as in Wald 1940). Least squares of seconds on partitions would be wrong: under a deadline a
+    slow step does fewer partitions in the same time, and the line comes out flat.
+
+    Args:
+        design: shape (rows, coefficients); amounts of work.
+        seconds: shape (rows,), above 0.
+        groups: shape (rows,), integers; each formed by what does not depend on the noise.
+    """
+    from scipy.optimize import least_squares, nnls
+
+    _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+    scale = design.max(axis=0) / np.median(seconds)  # coefficients near 1, whatever the units
+    unit = design / scale
+    start, _ = nnls(unit / seconds[:, None], np.ones(len(seconds)))
+
+    def residuals(coefficients: np.ndarray) -> np.ndarray:
+        mean_factor = np.bincount(group, seconds / (unit @ coefficients)) / size
+        return np.sqrt(size) * np.log(mean_factor)
+
+    found = least_squares(residuals, np.maximum(start, INSIDE), bounds=(0, np.inf), xtol=1e-12, ftol=1e-12)
+    return np.where(found.x > 1e-9 * found.x.max(), found.x, 0.0) / scale
+
+
+def line(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
+    """base_s and slope_s. A single amount is all slope, for work is proportional before it is anything else; amount 0 is base."""
+    levels = np.unique(amounts)
+    if len(levels) > 1:
+        base_s, slope_s = fit(np.column_stack([np.ones(len(amounts)), amounts]), seconds, amounts)
+        return float(base_s), float(slope_s)
+    mean_s = float(np.mean(seconds))
+    return (0.0, mean_s / float(levels[0])) if levels[0] else (mean_s, 0.0)

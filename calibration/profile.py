@@ -1,0 +1,157 @@
+"""The profile: a sim.cluster.Cluster with the costs that were learned and where they come from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from calibration.costs import Learned, learn
+from calibration.rows import measured
+from sim import cluster
+from sim.cluster import Cluster, Host, Link, Provenance
+from sim.errors import WrongSetting
+from sim.files import validated, write_whole
+from sim.traces import Trace
+from sim.units import Seconds
+
+SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
+FREE = Link(latency_s=0, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=float("inf"))
+DIGITS = 6
+
+
+class Measured(Link):
+    """A link as it was probed; the times that it was worked out from are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Probe(BaseModel):
+    """What real.probe measured of one machine; keys that are not needed here are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    cores: int = Field(ge=1)
+    oversleep_s: Seconds = 0.0
+    local: Measured | None = None
+    network: Measured | None = None
+
+    @model_validator(mode="after")
+    def _has_a_link(self):
+        if not (self.local or self.network):
+            raise ValueError("local or network, the link that was probed")
+        return self
+
+    def links(self) -> dict[str, Link]:
+        """Those that were probed, by what a cluster calls them."""
+        return {name: Link(**dict(link)) for name in ("local", "network") if (link := getattr(self, name))}
+
+
+def read_probe(path: str) -> Probe:
+    """The probe in a JSON file.
+
+    Raises:
+        WrongSetting: no such file, not JSON, a key missing or wrong.
+    """
+    try:
+        table = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise WrongSetting("--probe", path, f"a file that can be read ({error.strerror})") from error
+    except ValueError as error:
+        raise WrongSetting("--probe", path, f"JSON written by real.probe ({error})") from error
+    return validated(Probe, table, path)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trace and what to call it."""
+
+    name: str
+    trace: Trace
+
+
+def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluster:
+    """The profile of the cluster that the traces were recorded on.
+
+    Ranks sat on the one machine that was probed; without a probe, each on a host of its own.
+
+    Raises:
+        WrongSetting: no traces, or one without computation after its warm-up.
+    """
+    if not sources:
+        raise WrongSetting("TRACE", "nothing", "at least one trace")
+    ranks = max(s.trace.header.workers for s in sources) + 1
+    host_of_rank = [0] * ranks if probe else list(range(ranks))
+    workloads = sorted({s.trace.header.workload for s in sources})
+    learned = {w: _learn(w, sources, probe, host_of_rank) for w in workloads}
+    return Cluster(
+        name=name,
+        hosts=_hosts(probe, [x.speeds for x in learned.values()]),
+        oversleep_s=probe.oversleep_s if probe else 0.0,
+        costs={w: x.costs for w, x in learned.items()},
+        provenance=_provenance(sources, learned, probe),
+        **_links(sources, probe),
+    )
+
+
+def _learn(workload: str, sources: list[Source], probe: Probe | None, host_of_rank: list[int]) -> Learned:
+    mine = [s for s in sources if s.trace.header.workload == workload]
+    rows = measured([s.trace for s in mine], [s.name for s in mine], probe.cores if probe else None)
+    return learn(rows, host_of_rank)
+
+
+def _hosts(probe: Probe | None, speeds: list[np.ndarray]) -> tuple[Host, ...]:
+    """The machine that was probed, or a host a rank, as fast as the workloads say on average."""
+    speed = np.exp(np.mean(np.log(speeds), axis=0))
+    if probe:
+        return (Host(name="machine", cores=probe.cores, slots=SLOTS),)
+    if (speed == 1).all():
+        return (Host(count=len(speed)),)
+    return tuple(Host(name=f"host{i}", speed=float(s)) for i, s in enumerate(speed))
+
+
+def _links(sources: list[Source], probe: Probe | None) -> dict[str, Link]:
+    if _communication_in_update(sources):
+        return {"network": FREE}
+    return probe.links() if probe else {}
+
+
+def _communication_in_update(sources: list[Source]) -> bool:
+    return any(s.trace.header.details.get("communication_in_update") for s in sources)
+
+
+def _provenance(sources: list[Source], learned: dict[str, Learned], probe: Probe | None) -> Provenance:
+    notes = [f"{workload}: {note}" for workload, x in learned.items() for note in x.notes]
+    if _communication_in_update(sources):
+        notes.append(
+            "links are free: imported logs do not tell communication from the master's update, which holds both"
+        )
+    elif not probe:
+        notes.append("links, cores and oversleep assumed, for there was no probe: one rank a host, 10 Gbit/s")
+    made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Provenance(traces=tuple(s.name for s in sources), made=made, notes=tuple(notes))
+
+
+def write(profile: Cluster, path: str) -> None:
+    """Write the profile whole, as TOML that sim.cluster.read reads.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    import tomli_w
+
+    table = _rounded(profile.model_dump(by_alias=True, exclude_none=True))
+    write_whole(path, lambda file: file.write_text(tomli_w.dumps(table)))
+    cluster.read(path)
+
+
+def _rounded(value):
+    """Floats with as many digits as a measurement has."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,114 @@
+"""Traces as the rows that a fit needs: who did how much of what, in how many seconds of a core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibration import sleeps
+from calibration.sharing import core_seconds
+from sim import stragglers
+from sim.errors import WrongSetting
+from sim.traces import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COSTED = ("input", "compute", "partition", "take_up", "reduce", "update", "evaluate")  # fields of Costs
+SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Measured rows of one workload.
+
+    Args:
+        table: a row an activity after warm-up: run (index of the trace), rank, activity (a field of sim.costs.Costs, for
+            computation `compute` or `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a
+            core), group (of what does not depend on noise: settings and the induced sleep).
+        hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
+    """
+
+    table: pd.DataFrame
+    hidden: dict[tuple[int, int], float]
+
+
+def measured(traces: list[Trace], names: list[str], cores: int | None = None) -> Rows:
+    """The rows of traces of one workload.
+
+    Args:
+        cores: of the one host that all ranks shared; None if each had cores enough.
+
+    Raises:
+        WrongSetting: a trace without computation after warm-up.
+    """
+    import pandas as pd
+
+    tables, hidden = [], {}
+    for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
+        table = _table(trace, cores).assign(run=run)
+        if not table["activity"].isin(["compute", "partition"]).any():
+            raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
+        if trace.header.details.get("sleep_in_compute"):
+            table, spread = _told_apart(table, trace)
+            hidden.update({(run, rank): cv for rank, cv in spread.items()})
+        tables.append(table)
+    table = pd.concat(tables, ignore_index=True)
+    table["group"] = table.groupby(["run_settings", "activity", "amount", "level"], sort=True).ngroup()
+    return Rows(table, hidden)
+
+
+def _table(trace: Trace, cores: int | None) -> pd.DataFrame:
+    header, rows = trace.header, trace.rows
+    elapsed_s = (rows["end_s"] - rows["start_s"]).to_numpy(float)
+    seconds = core_seconds(rows, [0] * (header.workers + 1), [cores]) if cores else elapsed_s
+    rows = rows.assign(seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"])
+    rows = rows[rows["step"] >= header.warmup]
+    by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
+    rows.loc[by_samples, "amount"] = rows["samples"]
+    rows.loc[(rows["activity"] == "update") & (rows["rank"] > 0), "activity"] = "take_up"
+    partitions = header.settings.get("partitions")
+    if partitions:
+        rows = _partitions(rows, header.batch // partitions)
+    settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
+    rows = rows[rows["activity"].isin(COSTED)]
+    columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level"]
+    return rows.loc[rows["seconds"] > 0, columns].assign(run_settings=settings)
+
+
+def _partitions(rows: pd.DataFrame, micro_batch: int) -> pd.DataFrame:
+    compute = rows["activity"] == "compute"
+    rows.loc[compute, "turns"] = rows["samples"] // micro_batch
+    rows.loc[compute, "amount"] = micro_batch
+    rows.loc[compute, "activity"] = "partition"
+    return rows[rows["turns"] > 0]
+
+
+def _sleep_level(rows: pd.DataFrame) -> pd.Series:
+    """0 where the rank did not sleep in that step, else 1 to 3 from short sleeps to long ones."""
+    import pandas as pd
+
+    asleep = rows[rows["activity"] == "sleep"]
+    seconds = (asleep["end_s"] - asleep["start_s"]).groupby([asleep["rank"], asleep["step"]]).sum()
+    level = np.ceil(seconds.rank(pct=True) * SLEEP_LEVELS).astype(int)
+    keys = pd.MultiIndex.from_frame(rows[["rank", "step"]])
+    return pd.Series(level.reindex(keys).fillna(0).to_numpy(int), index=rows.index)
+
+
+def _told_apart(table: pd.DataFrame, trace: Trace) -> tuple[pd.DataFrame, dict[int, float]]:
+    """The rows with the mean of each rank's computation in place of computation and sleep; its relative spread by rank.
+
+    Raises:
+        WrongSetting: partitions done until a deadline, whose number depends on the sleep that is not known.
+    """
+    if (table["activity"] == "partition").any():
+        allowed = "logs with sleep_time; from those without, only the runs of fixed minibatches can be fitted"
+        raise WrongSetting(trace.header.cluster, "sleeps hidden in the computation of an amb run", allowed)
+    law, table, spread = stragglers.read(trace.header.stragglers), table.copy(), {}
+    for rank, rows in table[table["activity"] == "compute"].groupby("rank"):
+        mean_s, std_s = sleeps.net(rows["seconds"].to_numpy(), law)
+        table.loc[rows.index, "seconds"] = mean_s
+        spread[int(rank)] = std_s / mean_s
+    return table, spread

@@ -1,0 +1,244 @@
+"""Fixed and anytime minibatch on 10 EC2 machines (T. Adikari, 2019): fitted on one protocol, predicted for the other.
+
+Fitted: the FMB run of amb_ec2_set1; the FMB log excerpt of a further run, which tells a slow machine from a slow run;
+the cost of a turn of the partition loop, from seconds per step against partitions on one machine of the same type.
+Predicted: the AMB run. Its rows are read for comparison only.
+
+Stalls: a step that takes, beyond its slowest worker, more than 5 times the median of that is left out of what is
+measured and of what is fitted. These are the loads of 10,000 images in the first passes over the data, +4 to +22 s.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from sim.cluster import Cluster
+    from sim.outcome import Outcome
+    from sim.scenario import Scenario
+    from sim.traces import Trace
+
+QUESTION = "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?"
+WORKERS, FMB_BATCH, AMB_BATCH, PARTITIONS, TIME_LIMIT_S = 10, 242, 356, 16, 6.2  # as the run's configuration has them
+PLATFORM = "ec2-m3-xlarge_cifar10"  # rows of amb_partition_seconds.csv
+REPLICATIONS = 20
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of one run or of many: seconds and samples of each, shape (steps,)."""
+
+    step_s: np.ndarray
+    samples: np.ndarray
+
+    def quantities(self) -> dict[str, float]:
+        """What is compared, in the units that the names say."""
+        percentiles = {f"step p{q}, s": float(np.percentile(self.step_s, q)) for q in (5, 25, 50, 75, 95)}
+        spread = {f"samples p{q}": float(np.percentile(self.samples, q)) for q in (5, 50, 95)}
+        throughput = float(self.samples.sum() / self.step_s.sum())
+        means = {"mean step, s": float(self.step_s.mean()), "samples a step": float(self.samples.mean())}
+        return means | {"samples/s": throughput} | percentiles | spread
+
+
+def reference() -> Path:
+    """The folder of published measurements.
+
+    Raises:
+        WrongSetting: it is not there.
+    """
+    path = Path(os.environ.get("TRAINSIM_REFERENCE", Path(__file__).parents[2] / "shared" / "reference"))
+    if not (path / "amb_ec2_set1").is_dir():
+        raise WrongSetting(
+            "TRAINSIM_REFERENCE", str(path), "the folder of published measurements, with amb_ec2_set1 in it"
+        )
+    return path
+
+
+def measured(folder: Path, protocol: str) -> tuple[Steps, int]:
+    """The run of `protocol` (fmb or amb), warm-up and stalls left out; how many stalls there were."""
+    from calibration.lines import stalled
+    from sim.outcome import of_trace
+
+    trace = _csv(folder, protocol)
+    outcome, rows = of_trace(trace), trace.rows
+    beyond = rows[(rows["rank"] == 0) & (rows["activity"] == "update") & (rows["step"] >= trace.header.warmup)]
+    stalls = stalled((beyond["end_s"] - beyond["start_s"]).to_numpy())
+    return Steps(outcome.step_s[0][~stalls], outcome.samples[0][~stalls]), int(stalls.sum())
+
+
+def _csv(folder: Path, protocol: str) -> Trace:
+    from calibration.importers import amb_csv
+
+    return amb_csv.read(folder / "amb_ec2_set1" / f"{protocol}_worker_stats.csv", "cifar10", "niagara")[0]
+
+
+def fitted(folder: Path) -> Cluster:
+    """The profile, from runs of fixed minibatches and the cost of a turn; no row of the AMB run."""
+    from calibration.importers import amb_log
+    from calibration.profile import Source, make
+
+    excerpt = amb_log.read(folder / "amb_ec2_log_excerpt.txt", "cifar10", "niagara")[0]
+    profile = make(
+        [Source("amb_ec2_set1/fmb", _csv(folder, "fmb")), Source("amb_ec2_log_excerpt", excerpt)], "10 x m3.xlarge"
+    )
+    costs = profile.costs["cifar10"]
+    partition = costs.partition.model_copy(update={"base_s": turn_s(folder)})
+    return profile.model_copy(update={"costs": {"cifar10": costs.model_copy(update={"partition": partition})}})
+
+
+def turn_s(folder: Path) -> float:
+    """Seconds that a turn of the partition loop costs besides its samples.
+
+    From step = base + samples x slope + turns x this, on one machine; minibatches of 64 to 512 samples in at most 32
+    partitions, which is where the runs lie.
+    """
+    import pandas as pd
+
+    from calibration import lines
+
+    table = pd.read_csv(folder / "amb_partition_seconds.csv")
+    table = table[
+        (table["platform_model"] == PLATFORM) & table["batch_size"].between(64, 512) & (table["num_partitions"] <= 32)
+    ]
+    design = np.column_stack([np.ones(len(table)), table["batch_size"], table["num_partitions"]])
+    return float(lines.fit(design, table["time_per_step_sec"].to_numpy(), np.arange(len(table)))[2])
+
+
+def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scenario:
+    """The EC2 job under `protocol`, fmb or amb."""
+    from sim import stragglers, workload
+    from sim.protocols.amb import AnytimeMinibatch
+    from sim.protocols.fmb import FixedMinibatch
+    from sim.scenario import Scenario
+
+    anytime = AnytimeMinibatch(time_limit_s=TIME_LIMIT_S, partitions=PARTITIONS)
+    text, batch = {"fmb": (FixedMinibatch(), FMB_BATCH), "amb": (anytime, AMB_BATCH)}[protocol]
+    job = {"workers": WORKERS, "steps": steps, "warmup": 1, "batch": batch, "cluster": cluster, "seed": seed}
+    return Scenario(
+        text, workload.read("cifar10"), stragglers=stragglers.read("niagara"), stragglers_name="niagara", **job
+    )
+
+
+def predicted(job: Scenario, replications: int = REPLICATIONS) -> list[Steps]:
+    """One prediction a replication, each as long as the job."""
+    from sim.worlds import vector
+
+    outcome: Outcome = vector.run(job, replications)
+    return [Steps(s, n) for s, n in zip(outcome.step_s, outcome.samples, strict=True)]
+
+
+def pooled(runs: list[Steps]) -> Steps:
+    """The steps of all runs."""
+    return Steps(np.concatenate([r.step_s for r in runs]), np.concatenate([r.samples for r in runs]))
+
+
+def distance(a: Steps, b: Steps) -> tuple[float, float]:
+    """Kolmogorov-Smirnov distances of step times and of samples, 0 to 1."""
+    from scipy.stats import ks_2samp
+
+    return float(ks_2samp(a.step_s, b.step_s).statistic), float(ks_2samp(a.samples, b.samples).statistic)
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Print the table of measured against predicted, and save out/published.png.
+
+    Raises:
+        WrongSetting: no published measurements at hand.
+    """
+    from rich.console import Console
+
+    folder = reference()
+    cluster, console = fitted(folder), Console()
+    results = {}
+    for protocol in ("fmb", "amb"):
+        real, stalls = measured(folder, protocol)
+        job = scenario(protocol, cluster, len(real.step_s), seed)
+        results[protocol] = real, predicted(job)
+        console.print(_table(protocol, real, stalls, *_predictions(job, results[protocol][1])))
+    _ratio(console, results)
+    _figure(results, out / "published.png")
+
+
+def _predictions(job: Scenario, runs: list[Steps]) -> tuple[list[Steps], Steps]:
+    return runs, pooled(predicted(job.without_stragglers(), 1))
+
+
+def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless: Steps):
+    from rich.table import Table
+
+    claim = {"fmb": "fitted on this run: a replay", "amb": "predicted from the FMB runs alone"}[protocol]
+    table = Table(title=f"{protocol}: {claim}; {len(real.step_s)} steps, {stalls} stalls left out")
+    for column in (
+        "",
+        "measured",
+        "its halves differ by",
+        "predicted",
+        "90 % of runs",
+        "error",
+        "if sleeps are ignored",
+    ):
+        table.add_column(column, justify="right")
+    whole, halves, dummy = pooled(runs).quantities(), _halves(real), sleepless.quantities()
+    first, second = (half.quantities() for half in halves)
+    single = [r.quantities() for r in runs]
+    for name, value in real.quantities().items():
+        low, high = np.percentile([s[name] for s in single], (5, 95))
+        floor, error, off = (
+            (x / value - 1) for x in (value + abs(first[name] - second[name]), whole[name], dummy[name])
+        )
+        cells = (
+            f"{value:.4g}",
+            f"{floor:.1%}",
+            f"{whole[name]:.4g}",
+            f"{low:.4g} to {high:.4g}",
+            f"{error:+.1%}",
+            f"{off:+.1%}",
+        )
+        table.add_row(name, *cells)
+    floor, off = distance(*halves), distance(sleepless, real)
+    for index, name in enumerate(("KS distance, step", "KS distance, samples")):
+        table.add_row(
+            name, "", f"{floor[index]:.2f}", f"{distance(pooled(runs), real)[index]:.2f}", "", "", f"{off[index]:.2f}"
+        )
+    return table
+
+
+def _halves(steps: Steps) -> tuple[Steps, Steps]:
+    middle = len(steps.step_s) // 2
+    return tuple(Steps(steps.step_s[part], steps.samples[part]) for part in (slice(middle), slice(middle, None)))
+
+
+def _ratio(console, results: dict) -> None:
+    real = {name: steps.quantities()["samples/s"] for name, (steps, _) in results.items()}
+    said = {name: pooled(runs).quantities()["samples/s"] for name, (_, runs) in results.items()}
+    measured_ratio, said_ratio = (x["amb"] / x["fmb"] for x in (real, said))
+    console.print(
+        f"AMB over FMB, samples/s: measured {measured_ratio:.3f}, predicted {said_ratio:.3f} ({said_ratio / measured_ratio - 1:+.1%})"
+    )
+
+
+def _figure(results: dict, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    panels = figure.subplots(1, 3)
+    for panel, (protocol, name) in zip(panels, [("fmb", "step_s"), ("amb", "step_s"), ("amb", "samples")], strict=True):
+        real, runs = results[protocol]
+        for label, steps, style in (("measured", real, "k-"), ("predicted", pooled(runs), "C1--")):
+            values = np.sort(getattr(steps, name))
+            panel.plot(values, np.linspace(0, 1, len(values)), style, label=label)
+        panel.set(
+            title=protocol,
+            xlabel={"step_s": "seconds a step", "samples": "samples a step"}[name],
+            ylabel="share of steps",
+        )
+    panels[0].legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,405 @@
+"""Fits recover what was planted: costs, noise, runs, hosts, sleeps; and say in one line what they cannot read."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from calibration import factors, fit, hosts, lines, sleeps
+from calibration.profile import Probe, Source, make, write
+from calibration.sharing import core_seconds
+from sim import cluster, stragglers, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.laws import Empirical, LogNormal
+from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.fmb import FixedMinibatch
+from sim.scenario import Scenario
+from sim.traces import Activity, Header, Trace
+from sim.worlds import event
+
+PLANTED = Costs(
+    input=Line(base_s=1e-4, slope_s=1e-6),
+    compute=Line(base_s=4e-3, slope_s=2e-4),
+    loop_s=3e-3,
+    partition=Line(base_s=1e-3, slope_s=2e-4),
+    take_up=Line(slope_s=2e-10),
+    reduce=Line(slope_s=3e-10),
+    update=Line(slope_s=5e-10),
+    evaluate=Line(slope_s=5e-5),
+    noise=LogNormal(cv=0.06),
+)
+JOB = {"workload": workload.read("mlp"), "steps": 60, "warmup": 2, "test_size": 50, "evaluate_every": 5}
+
+
+def machines(costs, *own):
+    return Cluster(hosts=own or (Host(count=4),), costs={"mlp": costs})
+
+
+def campaign(where, sleep="niagara*0.01", seed=0):
+    """FMB at two batches, AMB with two micro-batches and two limits, each in a run of its own."""
+    protocols = [(FixedMinibatch(), 64), (FixedMinibatch(), 256)]
+    protocols += [
+        (AnytimeMinibatch(time_limit_s=limit_s, partitions=p), 512) for p in (8, 64) for limit_s in (0.03, 0.09)
+    ]
+    law = stragglers.read(sleep)
+    for index, (protocol, batch) in enumerate(protocols):
+        job = Scenario(protocol, batch=batch, cluster=where, stragglers=law, seed=seed + index, **JOB)
+        yield Source(f"run{index}", event.run(job))
+
+
+@pytest.fixture(scope="module")
+def recovered():
+    return make(list(campaign(machines(PLANTED))), "recovered")
+
+
+def test_planted_costs_are_recovered(recovered):
+    costs = recovered.costs["mlp"]
+    for batch in (64, 256):
+        assert costs.compute(batch) == pytest.approx(PLANTED.compute(batch), rel=0.02)
+    for micro_batch, turns in ((8, 20), (64, 3)):
+        planted_s = PLANTED.loop_s + turns * PLANTED.partition(micro_batch)
+        assert costs.loop_s + turns * costs.partition(micro_batch) == pytest.approx(planted_s, rel=0.02)
+    assert costs.compute.slope_s == pytest.approx(PLANTED.compute.slope_s, rel=0.03)
+    assert costs.partition.slope_s == pytest.approx(PLANTED.partition.slope_s, rel=0.05)
+    size = JOB["workload"].message_bytes
+    for name, amount in (("take_up", size), ("reduce", size), ("update", size), ("evaluate", 50), ("input", 64)):
+        assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-6), name
+
+
+def test_planted_noise_is_recovered(recovered):
+    noise = recovered.costs["mlp"].noise
+    assert noise.kind == "lognormal"
+    assert noise.cv == pytest.approx(0.06, rel=0.1)
+    assert recovered.costs["mlp"].run.cv < 0.02  # none was planted; 60 steps a run leave 0.06 / sqrt(60) = 0.008
+
+
+def test_planted_spread_of_runs_is_recovered():
+    costs = PLANTED.model_copy(update={"run": LogNormal(cv=0.15)})
+    found = make([s for seed in range(0, 80, 10) for s in campaign(machines(costs), seed=seed)], "runs").costs["mlp"]
+    assert found.run.kind == "lognormal"
+    assert found.run.cv == pytest.approx(0.15, rel=0.2)
+    assert found.noise.cv == pytest.approx(0.06, rel=0.1)
+    assert found.compute(256) == pytest.approx(PLANTED.compute(256), rel=0.05)
+
+
+def test_a_profile_is_read_back(recovered, tmp_path):
+    path = str(tmp_path / "p.toml")
+    write(recovered, path)
+    again = cluster.read(path)
+    assert again.costs["mlp"].compute(256) == pytest.approx(recovered.costs["mlp"].compute(256), rel=1e-4)
+    assert again.provenance.traces == tuple(f"run{i}" for i in range(6))
+    assert any("no probe" in note for note in again.provenance.notes)
+
+
+def test_shared_cores_do_not_count_twice():
+    """3 workers and a master on 2 cores; the fit knows from the probe that they shared them."""
+    where = machines(PLANTED, Host(cores=2, slots=9))
+    sources = list(campaign(where))
+    known = make(sources, "known", Probe(cores=2, local=dict(cluster.LOCAL))).costs["mlp"]
+    ignored = make(sources, "ignored").costs["mlp"]
+    assert known.compute(256) == pytest.approx(PLANTED.compute(256), rel=0.02)
+    assert ignored.compute(256) > 1.1 * PLANTED.compute(256)  # negative control
+
+
+def test_core_seconds_by_hand():
+    rows = Trace.of(
+        Header("fmb", "x", "x", 2, 1, 0, 1, 0),
+        [Activity(0, 4, 0, 0, "compute"), Activity(1, 3, 1, 0, "compute"), Activity(0, 4, 2, 0, "sleep")],
+    ).rows
+    one_core = dict(zip(rows["rank"], core_seconds(rows, [0, 0, 0], [1]), strict=True))
+    assert one_core == {0: 3.0, 1: 1.0, 2: 4.0}
+    assert set(core_seconds(rows, [0, 0, 0], [2])) == {4.0, 2.0}
+
+
+def test_the_probe_gives_machine_and_links():
+    link = Link(latency_s=1e-5, overhead_s=2e-4, bandwidth_bytes_per_s=3e9)
+    made = make(list(campaign(machines(PLANTED)))[:1], "p", Probe(cores=4, oversleep_s=2e-4, local=dict(link)))
+    assert (made.hosts[0].cores, made.hosts[0].count, made.local, made.oversleep_s) == (4, 1, link, 2e-4)
+
+
+def test_one_minibatch_goes_through_the_origin(recovered):
+    runs = list(campaign(machines(PLANTED)))
+    costs = make(runs[1:2], "one").costs["mlp"]
+    assert costs.compute.base_s == 0
+    assert costs.compute(256) == pytest.approx(PLANTED.compute(256), rel=0.02)
+    assert costs.partition.slope_s == costs.compute.slope_s
+
+
+def test_one_micro_batch_takes_the_slope_of_compute():
+    runs = list(campaign(machines(PLANTED)))
+    costs = make([*runs[:2], *runs[4:6]], "one").costs["mlp"]
+    assert costs.partition.slope_s == pytest.approx(costs.compute.slope_s)
+    assert costs.partition(8) == pytest.approx(PLANTED.partition(8), rel=0.03)
+
+
+def test_anytime_runs_alone():
+    costs = make(list(campaign(machines(PLANTED)))[2:], "amb").costs["mlp"]
+    assert costs.partition(64) == pytest.approx(PLANTED.partition(64), rel=0.03)
+    assert costs.compute(64) == pytest.approx(costs.loop_s + costs.partition(64))
+
+
+def deadline_rows(rng, cv=0.2, limit_s=1.0, turn_s=0.09):
+    factor = np.exp(cv * rng.standard_normal(4000) - cv**2 / 2)
+    turns = np.ceil(limit_s / (factor * turn_s))
+    return turns, factor * turn_s * turns
+
+
+def test_a_deadline_does_not_flatten_the_line():
+    """A slow step does fewer turns in the same time; least squares (the negative control) takes that for a base."""
+    turns, seconds = deadline_rows(np.random.default_rng(0))
+    groups = np.zeros(len(turns))
+    assert lines.fit(turns[:, None], seconds, groups)[0] == pytest.approx(0.09, rel=0.01)
+    slope, base = np.polyfit(turns, seconds, 1)
+    assert slope < 0.02
+    assert base > 0.8
+
+
+def test_lines_of_one_amount_and_of_none():
+    assert lines.line(np.full(3, 10.0), np.array([1.0, 2.0, 3.0])) == (0.0, pytest.approx(0.2))
+    assert lines.line(np.zeros(3), np.array([1.0, 2.0, 3.0])) == (pytest.approx(2.0), 0.0)
+
+
+def test_a_falling_line_is_made_flat():
+    base_s, slope_s = lines.line(np.repeat([1.0, 2.0], 50), np.repeat([2.0, 1.0], 50))
+    assert slope_s == pytest.approx(0, abs=1e-6)
+    assert 1 <= base_s <= 2
+
+
+def test_rare_stalls_are_left_out():
+    costs = PLANTED.model_copy(update={"noise": LogNormal(cv=0.02)})
+    sources = list(campaign(machines(costs)))
+    for source in sources:
+        rows = source.trace.rows
+        late = rows.index[(rows["activity"] == "compute") & (rows["step"] % 30 == 7)]
+        rows.loc[late, "end_s"] += 20.0
+    made = make(sources, "stalls")
+    assert made.costs["mlp"].compute(256) == pytest.approx(PLANTED.compute(256), rel=0.02)
+    assert made.costs["mlp"].noise.cv == pytest.approx(0.02, rel=0.2)
+    assert any("stalls" in note for note in made.provenance.notes)
+
+
+@pytest.mark.parametrize("cv", [0.002, 0.01, 0.03])
+def test_hidden_sleeps_are_told_apart(cv):
+    rng, law = np.random.default_rng(1), stragglers.read("niagara")
+    busy_s = 5.3 * np.exp(cv * rng.standard_normal(1300)) + law.draw(rng, 1300)
+    mean_s, std_s = sleeps.net(busy_s, law)
+    assert mean_s == pytest.approx(5.3, rel=0.003)
+    assert std_s / mean_s == pytest.approx(cv, rel=0.15)
+
+
+def test_sleeps_density_is_a_density():
+    law, grid = stragglers.read("niagara"), np.linspace(-3, 12, 200_001)
+    density = sleeps._density(grid, 0.05, law)
+    assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-6)
+    assert np.trapezoid(density * grid, grid) == pytest.approx(law.mean, abs=1e-3)
+
+
+def test_without_sleeps_the_net_is_the_mean():
+    assert sleeps.net(np.array([1.0, 3.0]), stragglers.read("none")) == (2.0, 1.0)
+
+
+def test_noise_laws():
+    rng = np.random.default_rng(2)
+    normal = factors.law(np.exp(0.1 * rng.standard_normal(5000)))
+    assert isinstance(normal, LogNormal)
+    assert normal.cv == pytest.approx(0.1, rel=0.05)
+    mixed = factors.law(np.where(rng.random(5000) < 0.2, 2.0, 1.0) * np.exp(0.01 * rng.standard_normal(5000)))
+    assert isinstance(mixed, Empirical)
+    assert mixed.mean == pytest.approx(1, abs=1e-4)
+    assert np.quantile(mixed.values, 0.9) / np.quantile(mixed.values, 0.1) == pytest.approx(2, rel=0.05)
+    assert factors.law(np.ones(500)).cv == 0
+    assert factors.law(np.array([1.3])).cv == 0
+
+
+def test_one_slow_rank_in_ten_is_kept_as_it_is():
+    ranks = np.exp(0.01 * np.random.default_rng(3).standard_normal(20))
+    assert isinstance(factors.law(ranks), LogNormal)
+    ranks[7] *= 1.17
+    slow = factors.law(ranks)
+    assert isinstance(slow, Empirical)
+    assert max(slow.values) == pytest.approx(1.17, rel=0.03)
+
+
+def test_intervals_cover_as_often_as_they_say():
+    rng, trials = np.random.default_rng(4), 1000
+    runs = np.exp(0.08 * rng.standard_normal((trials, 6)))
+    covered = [abs(np.log(r).mean()) <= np.log1p(factors.uncertainty(r)) for r in runs]
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.03)
+    assert factors.uncertainty(np.array([1.0])) == np.inf
+
+
+def test_a_host_is_slow_if_runs_repeat_it():
+    rng, host = np.random.default_rng(5), np.tile(np.arange(6), 3)
+    slow = np.where(host == 2, 1.25, 1.0) * np.exp(0.01 * rng.standard_normal(18))
+    found = hosts.tell_apart(slow, host, 6)
+    assert found.speeds[2] == pytest.approx(1 / 1.25, rel=0.03)
+    assert found.run.cv < 0.03
+
+
+def test_a_slow_run_is_no_slow_host():
+    factor = np.ones(20)
+    factor[7] = 1.17
+    factor *= np.exp(0.01 * np.random.default_rng(6).standard_normal(20))
+    found = hosts.tell_apart(factor, np.tile(np.arange(10), 2), 10)
+    assert (found.speeds == 1).all()
+    assert "do not repeat" in found.note
+
+
+def test_one_run_cannot_tell():
+    found = hosts.tell_apart(np.array([1.0, 1.2, 1.0]), np.arange(3), 3)
+    assert (found.speeds == 1).all()
+    assert found.run.cv > 0.05
+
+
+def test_slow_host_through_the_whole_fit():
+    quick, slow = Host(name="quick", count=3), Host(name="slow", speed=0.7)
+    made = make(list(campaign(machines(PLANTED, quick, slow))), "hosts")
+    speeds = [h.speed for h in made.machines()]
+    assert speeds[3] / speeds[1] == pytest.approx(0.7, rel=0.03)
+
+
+# what cannot be read: one line, exit 2
+
+
+def call(*arguments):
+    return CliRunner().invoke(fit.app, [str(a) for a in arguments])
+
+
+def refused(result, *words):
+    assert result.exit_code == 2, result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    for word in words:
+        assert word in result.stderr
+
+
+@pytest.fixture
+def trace_file(tmp_path):
+    path = tmp_path / "t.jsonl"
+    next(iter(campaign(machines(PLANTED)))).trace.write(path)
+    return path
+
+
+def test_command_writes_a_profile(trace_file, tmp_path):
+    result = call(trace_file, "-o", tmp_path / "box.toml")
+    assert result.exit_code == 0, result.output
+    made = cluster.read(str(tmp_path / "box.toml"))
+    assert (made.name, list(made.costs), made.provenance.traces) == ("box", ["mlp"], ("t.jsonl",))
+
+
+def test_command_with_probe(trace_file, tmp_path):
+    probe = tmp_path / "probe.json"
+    local = {"latency_s": 1e-5, "overhead_s": 1e-4, "bandwidth_bytes_per_s": 2e9, "one_way_s": {"8": 1e-5}}
+    probe.write_text(json.dumps({"cores": 2, "oversleep_s": 1e-4, "local": local, "more": "is passed over"}))
+    assert call(trace_file, "-o", tmp_path / "p.toml", "--probe", probe, "--name", "mine").exit_code == 0
+    made = cluster.read(str(tmp_path / "p.toml"))
+    assert (made.name, made.hosts[0].cores, made.local.bandwidth_bytes_per_s) == ("mine", 2, 2e9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"cores": 2}',
+        '{"local": {}}',
+        '{"cores": 0, "local": {}}',
+        '{"cores": 1, "local": {"latency_s": -1}}',
+    ],
+)
+def test_wrong_probe(trace_file, tmp_path, text):
+    probe = tmp_path / "probe.json"
+    probe.write_text(text)
+    refused(call(trace_file, "-o", tmp_path / "p.toml", "--probe", probe), "probe")
+    refused(call(trace_file, "-o", tmp_path / "p.toml", "--probe", tmp_path / "none.json"), "No such file")
+
+
+def test_missing_trace(tmp_path):
+    refused(call(tmp_path / "none.parquet", "-o", tmp_path / "p.toml"), "none.parquet")
+    assert not (tmp_path / "p.toml").exists()
+
+
+def test_another_schema(trace_file, tmp_path):
+    trace_file.write_text(trace_file.read_text().replace("trace/1", "trace/0", 1))
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "trace/0", "trace/1")
+
+
+def test_empty_trace(trace_file, tmp_path):
+    head = trace_file.read_text().splitlines()[0]
+    trace_file.write_text(head + "\n")
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "computation")
+    trace_file.write_text("")
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "trace")
+
+
+def test_no_usable_rows(trace_file, tmp_path):
+    head, *rows = trace_file.read_text().splitlines()
+    trace_file.write_text("\n".join([head, *(r for r in rows if json.loads(r)[3] < 2)]) + "\n")  # warm-up alone
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "after its warm-up")
+
+
+def test_no_folder_to_write_to(trace_file, tmp_path):
+    refused(call(trace_file, "-o", tmp_path / "none" / "p.toml"), "output file")
+
+
+def test_wrong_stragglers_of_an_import(tmp_path):
+    refused(call(tmp_path, "-o", tmp_path / "p.toml", "--from", "amb-csv", "--stragglers", "nile"), "nile")
+
+
+def test_hidden_sleeps_of_an_anytime_run_are_refused(tmp_path):
+    rows = [f"0,{s},{r},{8 * (1 + r * s % 3)},1.{s},0" for s in (1, 2, 3) for r in (1, 2)]
+    (tmp_path / "x_worker_stats.csv").write_text("time,step,rank,num_samples,compute_time,z\n" + "\n".join(rows) + "\n")
+    (tmp_path / "x_master_stats.csv").write_text("time,step\n2,1\n4,2\n6,3\n")
+    refused(call(tmp_path, "-o", tmp_path / "p.toml", "--from", "amb-csv", "--stragglers", "niagara"), "sleep_time")
+
+
+def test_imported_logs_reproduce_their_own_rounds(tmp_path):
+    """A fit of a log, run in the simulator, takes as long as the log's rounds did."""
+    from sim.worlds import vector
+
+    rng, law, steps = np.random.default_rng(7), stragglers.read("niagara"), 400
+    busy_s = 2 * np.exp(0.01 * rng.standard_normal((steps, 3))) + law.draw(rng, 3 * steps).reshape(steps, 3)
+    ends_s = np.cumsum(busy_s.max(axis=1) + 0.4)
+    rows = [f"0,{s + 1},{r + 1},8,{busy_s[s, r]},0" for s in range(steps) for r in range(3)]
+    (tmp_path / "x_worker_stats.csv").write_text("time,step,rank,num_samples,compute_time,z\n" + "\n".join(rows) + "\n")
+    (tmp_path / "x_master_stats.csv").write_text(
+        "time,step\n" + "\n".join(f"{t},{i}" for i, t in enumerate(ends_s, 1)) + "\n"
+    )
+    result = call(tmp_path, "-o", tmp_path / "p.toml", "--from", "amb-csv", "--stragglers", "niagara")
+    assert result.exit_code == 0, result.output
+    where = cluster.read(str(tmp_path / "p.toml"))
+    assert where.costs["cifar10"].update(0) == pytest.approx(0.4, abs=1e-3)
+    job = Scenario(
+        FixedMinibatch(),
+        workload.read("cifar10"),
+        workers=3,
+        steps=4000,
+        warmup=1,
+        batch=8,
+        cluster=where,
+        stragglers=law,
+    )
+    expected_s = 2.4 + law.expected_maximum(3)
+    assert vector.run(job, 4).step_s.mean() == pytest.approx(expected_s, rel=0.01)
+
+
+def test_help_is_quick():
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "calibration.fit", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "TRACE..." in done.stdout
+    for heavy in ("scipy", "pandas", "pyarrow", "sklearn"):
+        assert f" {heavy}\n" not in done.stderr
+
+
+def test_calibration_imports_only_sim():
+    code = "import sys, calibration.fit, calibration.profile, calibration.importers; print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {n.split(".")[0] for n in names} & {"real", "experiments", "mpi4py", "tensorflow"}
