@@ -1,0 +1,46 @@
+"""What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/tensorflow TensorFlow."""
+
+from pathlib import Path
+
+import pytest
+
+from sim.traces import Activity, Header, Trace
+
+MARKED_FOLDERS = {"mpi", "tensorflow", "testbed"}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for folder in MARKED_FOLDERS.intersection(item.path.relative_to(Path(__file__).parent).parts):
+            item.add_marker(folder)
+
+
+@pytest.fixture
+def header():
+    """Of two ranks that run one step of warm-up and two that are measured."""
+    return Header(
+        protocol="fmb", world="event", workload="toy_fc", workers=1, steps=2, warmup=1, batch=8, seed=0, settings={}
+    )
+
+
+@pytest.fixture
+def trace(header):
+    """Steps that end at 2, 4 and 9 s with 16, 18 and 12 samples; the measured window is 2 s to 9 s."""
+    return Trace.of(
+        header,
+        [
+            Activity(0.0, 0.5, 0, 0, "send", 0, 100, peer=1),
+            Activity(0.0, 0.5, 1, 0, "wait", peer=0),
+            Activity(0.5, 0.7, 1, 0, "receive", 0, 100, peer=0),
+            Activity(0.5, 1.5, 0, 0, "wait", peer=1),
+            Activity(1.5, 2.0, 0, 0, "update", 16, version=1),
+            Activity(0.7, 3.0, 1, 1, "wait", peer=0),
+            Activity(2.0, 2.5, 0, 1, "send", 0, 100, peer=1, version=1),
+            Activity(2.5, 3.5, 0, 1, "wait", peer=1, version=1),
+            Activity(3.5, 4.0, 0, 1, "update", 18, version=2),
+            Activity(3.0, 3.2, 1, 1, "receive", 0, 100, peer=0),
+            Activity(3.2, 8.0, 1, 1, "compute", 18, version=1),
+            Activity(4.0, 9.0, 0, 2, "update", 12, version=3),
+            Activity(8.0, 12.0, 1, 2, "wait", peer=0, version=1),
+        ],
+    )

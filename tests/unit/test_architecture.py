@@ -1,0 +1,93 @@
+"""Rules that hold for all files: who imports whom, what loads lightly, names, nothing left to do."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAY_IMPORT = {
+    "sim": set(),
+    "real": {"sim"},
+    "calibration": {"sim"},
+    "experiments": {"sim", "real", "calibration"},
+}
+SOURCES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
+LIGHT = ("sim.traces", "sim.cluster", "sim.protocols", "sim.workload", "sim.outcome", "sim.summary", "sim.timeline")
+HEAVY = (
+    "simpy",
+    "mpi4py",
+    "tensorflow",
+    "keras",
+    "pandas",
+    "matplotlib",
+    "scipy",
+    "sklearn",
+    "rich",
+    "pint",
+    "pyarrow",
+)
+UNFINISHED = ("TO" + "DO", "FIX" + "ME")  # in two parts, or this file would be found
+
+
+def imported(text: str) -> set[str]:
+    """The top-level names that a module imports, inside functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def forbidden(package: str, text: str) -> set[str]:
+    """The imports of ours that a module of `package` must not make."""
+    return imported(text) & set(MAY_IMPORT) - MAY_IMPORT[package] - {package}
+
+
+def tracked() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_there_is_something_to_check():
+    assert {path.relative_to(ROOT).parts[0] for path in SOURCES} >= {"sim", "real"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_import_arrows(path):
+    assert not forbidden(path.relative_to(ROOT).parts[0], path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("package", "text"),
+    [
+        ("sim", "import real.run"),
+        ("sim", "def f():\n    from calibration.fit import main"),
+        ("calibration", "from real import probe"),
+        ("real", "if True:\n    import experiments"),
+    ],
+)
+def test_a_wrong_arrow_is_found(package, text):
+    assert forbidden(package, text)
+
+
+def test_the_words_load_without_what_is_heavy():
+    code = f"import sys, {', '.join(LIGHT)}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not set(HEAVY).intersection(loaded.split())
+
+
+def test_no_module_shadows_the_standard_library():
+    assert not {path.stem for path in SOURCES}.intersection(sys.stdlib_module_names)
+
+
+def test_nothing_is_left_to_do():
+    files = {path: path.read_bytes() for path in tracked()}
+    unfinished = [str(p.relative_to(ROOT)) for p, text in files.items() for word in UNFINISHED if word.encode() in text]
+    assert not unfinished

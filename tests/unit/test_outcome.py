@@ -1,0 +1,114 @@
+"""Outcomes of hand-made traces, and intervals that cover as often as they say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sim.errors import WrongSetting
+from sim.outcome import Outcome, join, of_trace
+from sim.traces import Trace
+
+
+def runs(step_s, samples=32.0):
+    """An outcome of two ranks that never waited."""
+    return Outcome(step_s, np.full(step_s.shape, samples), np.zeros((len(step_s), 2)))
+
+
+def coverage(outcomes_and_next, level=0.9):
+    """How often the interval of an outcome covers the throughput of one more run."""
+    covered = []
+    for seen, unseen in outcomes_and_next:
+        low, high = seen.interval(level)
+        covered.append(low <= unseen <= high)
+    return np.mean(covered)
+
+
+def test_steps_run_from_update_to_update_and_warm_up_is_left_out(trace):
+    outcome = of_trace(trace)
+    assert outcome.step_s.tolist() == [[2.0, 5.0]]
+    assert outcome.samples.tolist() == [[18, 12]]
+    assert outcome.throughput() == pytest.approx([30 / 7])
+
+
+def test_waiting_is_counted_inside_the_measured_window_only(trace):
+    assert of_trace(trace).idle_fraction == pytest.approx(np.array([[1 / 7, (1 + 1) / 7]]))
+
+
+def test_without_warm_up_the_first_step_starts_at_zero(trace):
+    outcome = of_trace(Trace(replace(trace.header, warmup=0), trace.rows))
+    assert outcome.step_s.tolist() == [[2.0, 2.0, 5.0]]
+    assert outcome.idle_fraction == pytest.approx(np.array([[2 / 9, (0.5 + 2.3 + 1) / 9]]))
+
+
+def test_a_run_cut_short_counts_its_complete_steps(trace):
+    outcome = of_trace(Trace(trace.header, trace.rows[trace.rows.end_s < 9]))
+    assert outcome.step_s.tolist() == [[2.0]]
+    assert outcome.idle_fraction == pytest.approx(np.array([[0.5, 0.5]]))
+
+
+def test_steps_after_a_lost_one_are_not_complete(trace):
+    lost = (trace.rows.activity == "update") & (trace.rows.step == 1)
+    with pytest.raises(WrongSetting, match="1 of warm-up"):
+        of_trace(Trace(trace.header, trace.rows[~lost]))
+
+
+def test_order_of_rows_does_not_matter(trace):
+    shuffled = Trace(trace.header, trace.rows.sample(frac=1, random_state=0))
+    assert of_trace(shuffled).step_s.tolist() == of_trace(trace).step_s.tolist()
+
+
+@pytest.mark.parametrize("rows", [0, 5])
+def test_a_trace_without_a_measured_step_is_refused(trace, rows):
+    with pytest.raises(WrongSetting, match="at least one step after warm-up"):
+        of_trace(Trace(trace.header, trace.rows[:rows]))
+
+
+def test_throughput_is_a_ratio_of_sums_not_a_mean_of_ratios():
+    outcome = Outcome(np.array([[1.0, 3.0]]), np.array([[10, 10]]), np.zeros((1, 2)))
+    assert outcome.throughput() == pytest.approx([5.0])
+
+
+def test_interval_of_replications_covers_one_more_normal_run():
+    rng = np.random.default_rng(1)
+    throughput = rng.normal(100, 5, (1500, 6))
+    pairs = ((runs(32 / row[:5, None]), row[5]) for row in throughput)
+    assert 0.87 < coverage(pairs) < 0.93
+
+
+@pytest.mark.parametrize("steps", [20, 25, 100])
+def test_interval_of_a_single_run_covers_one_more(steps):
+    rng = np.random.default_rng(2)
+    step_s = rng.gamma(4, 0.25, (1500, 2, steps))
+    pairs = ((runs(seen[None]), runs(unseen[None]).throughput()[0]) for seen, unseen in step_s)
+    assert 0.87 < coverage(pairs) < 0.93
+
+
+def test_an_interval_of_a_lower_level_covers_less():
+    rng = np.random.default_rng(3)
+    throughput = rng.normal(100, 5, (1500, 6))
+    pairs = ((runs(32 / row[:5, None]), row[5]) for row in throughput)
+    assert 0.46 < coverage(pairs, level=0.5) < 0.54
+
+
+def test_equal_runs_have_an_interval_without_width():
+    assert runs(np.full((3, 4), 0.5)).interval() == pytest.approx((64, 64))
+    assert runs(np.full((1, 40), 0.5)).interval() == pytest.approx((64, 64))
+
+
+def test_too_few_steps_of_a_single_run_say_nothing():
+    assert np.isnan(runs(np.ones((1, 19))).interval()).all()
+    assert np.isfinite(runs(np.ones((1, 20))).interval()).all()
+
+
+def test_join_stacks_replications_and_counts():
+    one, two = replace(runs(np.ones((1, 3))), ran_out=2), replace(runs(np.full((2, 3), 2.0)), ran_out=5)
+    both = join([one, two])
+    assert both.step_s[:, 0].tolist() == [1, 2, 2]
+    assert both.idle_fraction.shape == (3, 2)
+    assert both.ran_out == 7
+
+
+def test_join_refuses_runs_of_different_length():
+    with pytest.raises(WrongSetting, match="same number of steps"):
+        join([runs(np.ones((1, 3))), runs(np.ones((1, 4)))])

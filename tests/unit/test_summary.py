@@ -1,0 +1,101 @@
+"""What programs and people are told."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sim.outcome import Outcome
+from sim.protocols import make
+from sim.scenario import Scenario
+from sim.summary import as_json, show
+from sim.workload import read
+
+KEYS = [
+    *("protocol", "settings", "world", "workers", "steps", "seed", "samples_per_s", "step_s"),
+    *("samples_per_step", "idle_fraction", "interval", "wall_s"),
+]
+
+
+def scenario(workers=2):
+    amb = make("amb", ["time_limit_s=0.08", "partitions=16"])
+    return Scenario(amb, read("toy_fc"), workers=workers, batch=256, seed=7, stragglers_name="niagara*0.02")
+
+
+def outcome(replications=2, steps=50, ranks=3):
+    step_s = np.tile(np.linspace(0.1, 0.3, steps), (replications, 1))
+    return Outcome(step_s, np.full(step_s.shape, 40), np.full((replications, ranks), 0.25))
+
+
+def printed(capsys, workers=2, free=None, notes=(), **shape):
+    job = scenario(workers)
+    show(as_json(job, "event", outcome(ranks=workers + 1, **shape), 1.5), job, free, list(notes))
+    return capsys.readouterr().out
+
+
+def test_keys_are_exactly_these():
+    answer = as_json(scenario(), "event", outcome(), 1.5)
+    assert list(answer) == KEYS
+    assert list(answer["step_s"]) == ["mean", "p50", "p95", "p99"]
+    assert list(answer["samples_per_step"]) == ["mean", "sd"]
+    assert list(answer["interval"]) == ["level", "samples_per_s"]
+
+
+def test_values_are_those_of_the_run():
+    answer = as_json(scenario(), "event", outcome(), 1.5)
+    assert answer["settings"] == {"time_limit_s": 0.08, "partitions": 16}
+    assert (answer["workers"], answer["steps"], answer["seed"], answer["wall_s"]) == (2, 50, 7, 1.5)
+    assert answer["samples_per_s"] == pytest.approx(200)
+    assert answer["step_s"]["p95"] == pytest.approx(0.29)
+    assert answer["samples_per_step"] == {"mean": 40, "sd": 0}
+    assert answer["idle_fraction"] == [0.25, 0.25, 0.25]
+    assert answer["interval"]["samples_per_s"] == pytest.approx([200, 200])
+
+
+@pytest.mark.parametrize(("replications", "steps"), [(1, 1), (1, 50), (3, 1)])
+def test_json_has_no_nan(replications, steps):
+    text = json.dumps(as_json(scenario(), "vector", outcome(replications, steps), 0), allow_nan=False)
+    assert json.loads(text)["steps"] == steps
+
+
+def test_an_unknown_interval_is_null():
+    assert as_json(scenario(), "mpi", outcome(1, 5), 0)["interval"] == {"level": 0.9, "samples_per_s": None}
+
+
+def test_page_says_what_was_run_and_what_came_of_it(capsys):
+    page = printed(capsys)
+    for text in ("amb (time_limit_s=0.08, partitions=16)", "toy_fc", "2 workers, batch 256", "niagara*0.02", "seed 7"):
+        assert text in page
+    for text in ("200 samples/s (90% of runs 200 to 200)", "p95 290 ms", "40, sd 0", "master 25.0%", "1.5 s"):
+        assert text in page
+
+
+def test_page_fits_80_columns(capsys):
+    free = as_json(scenario(), "event", outcome(), 1.5) | {"samples_per_s": 1234567.0}
+    lines = printed(capsys, workers=11, free=free, notes=["word " * 40]).splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_cost_of_stragglers_is_said_in_percent_and_in_times(capsys):
+    page = printed(capsys, free={"samples_per_s": 400.0})
+    assert "50.0% of throughput, 2.00 times slower than 400 samples/s" in page
+    assert "stragglers cost" not in printed(capsys)
+
+
+def test_many_ranks_are_summed_up(capsys):
+    assert "workers min 25.0%, median 25.0%, max 25.0%" in printed(capsys, workers=12)
+    assert "median" not in printed(capsys, workers=11)
+
+
+def test_one_process_alone(capsys):
+    page = printed(capsys, workers=0)
+    assert "one process alone" in page
+    assert "master" not in page
+
+
+def test_notes_are_printed_as_they_are(capsys):
+    assert "note: costs of [mnist] are nominal" in printed(capsys, notes=["costs of [mnist] are nominal"])
+
+
+def test_few_steps_have_no_interval(capsys):
+    assert "too few steps for an interval" in printed(capsys, replications=1, steps=5)

@@ -1,0 +1,88 @@
+"""Timelines that Perfetto opens: valid events, named ranks, arrows from sends to receives."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from sim import timeline
+from sim.errors import WrongSetting
+from sim.traces import ACTIVITIES, Trace
+
+
+@pytest.fixture
+def written(trace, tmp_path):
+    """The events of the trace beside itself."""
+    timeline.write_many([("simulated", trace), ("measured", trace)], tmp_path / "t.json")
+    return json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def phase(events, letter, pid=1):
+    return [event for event in events if event["ph"] == letter and event["pid"] == pid]
+
+
+def names(events, what, pid=1):
+    return [event["args"]["name"] for event in phase(events, "M", pid) if event["name"] == what]
+
+
+def test_every_activity_is_one_event(written, trace):
+    events = phase(written, "X")
+    assert Counter(event["name"] for event in events) == Counter(trace.rows.activity)
+    assert {event["name"] for event in events} <= set(ACTIVITIES)
+
+
+def test_events_are_in_order_of_time_and_none_is_negative(written):
+    events = phase(written, "X")
+    assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
+    assert all(event["dur"] >= 0 for event in events)
+
+
+def test_times_are_microseconds_and_arguments_are_the_row(written):
+    (event,) = [event for event in phase(written, "X") if event["name"] == "compute"]
+    assert (event["ts"], event["dur"], event["tid"]) == (3.2e6, 4.8e6, 2)
+    assert event["args"] == {"step": 1, "samples": 18, "bytes": 0, "peer": -1, "version": 1}
+
+
+def test_neighbours_do_not_overlap_after_rounding(trace, tmp_path):
+    thirds = trace.rows.assign(start_s=trace.rows.start_s / 3, end_s=trace.rows.end_s / 3)
+    timeline.write(Trace(trace.header, thirds), tmp_path / "t.json")
+    events = phase(json.loads((tmp_path / "t.json").read_text())["traceEvents"], "X")
+    master = [event for event in events if event["tid"] == 1]
+    for before, after in pairwise(master):
+        assert round(before["ts"] + before["dur"], 3) <= after["ts"]
+
+
+def test_ranks_and_runs_are_named(written):
+    assert names(written, "thread_name") == ["master", "worker 1"]
+    assert names(written, "process_name", 1) == ["simulated"]
+    assert names(written, "process_name", 2) == ["measured"]
+
+
+def test_one_process_alone_is_no_master(trace, tmp_path):
+    alone = Trace(replace(trace.header, workers=0), trace.rows[trace.rows["rank"] == 0])
+    timeline.write(alone, tmp_path / "t.json")
+    assert names(json.loads((tmp_path / "t.json").read_text())["traceEvents"], "thread_name") == ["process"]
+
+
+def test_arrows_lead_from_each_send_to_its_receive(written):
+    starts, ends = phase(written, "s"), phase(written, "f")
+    assert [(event["tid"], event["ts"]) for event in starts] == [(1, 0.0), (1, 2e6)]
+    assert [(event["tid"], event["ts"]) for event in ends] == [(2, 0.5e6), (2, 3e6)]
+    assert [event["id"] for event in starts] == [event["id"] for event in ends]
+
+
+def test_no_two_messages_share_an_arrow(written):
+    ids = [event["id"] for event in written if event["ph"] == "s"]
+    assert len(set(ids)) == len(ids) == 4
+
+
+def test_a_trace_without_rows_is_a_timeline(header, tmp_path):
+    timeline.write(Trace.of(header, []), tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text())["otherData"]["runs"][0]["protocol"] == "fmb"
+
+
+def test_a_folder_that_is_not_there_is_refused(trace, tmp_path):
+    with pytest.raises(WrongSetting, match="folder"):
+        timeline.write(trace, tmp_path / "no" / "t.json")
