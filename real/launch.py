@@ -70,7 +70,8 @@ def command(ranks: int, module: str, arguments: list[str], cluster: Cluster | No
     """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
 
     On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens); with a
-    cluster file, or in a Slurm allocation, ranks go to its hosts. Ranks are not bound: TensorFlow would inherit one core for all its threads.
+    cluster file, or in a Slurm allocation, ranks go to its hosts. Ranks are not bound: TensorFlow would inherit one core for all
+    its threads.
     """
     line = [mpirun(), "-n", str(ranks), "--bind-to", "none", "--allow-run-as-root"]
     if cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines()):

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
 
+from sim.files import write_whole
 from sim.traces import HEADER_FILE, Activity, Header, part_file
 
 BLOCK_S = 0.5  # a crash loses at most what happened since
+
+
+def begin(folder: Path, header: Header) -> None:
+    """Make the folder of a growing trace, with its header and nothing of an earlier run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    write_whole(folder / HEADER_FILE, lambda path: path.write_text(json.dumps(asdict(header))))
 
 
 class Recorder:
     """Activities of one rank.
 
     Args:
-        folder: where parts of the trace go while it grows; none if no trace is kept.
+        folder: where its part of the trace goes while it grows; none if no trace is kept.
     """
 
-    def __init__(self, rank: int, header: Header, folder: Path | None = None):
+    def __init__(self, rank: int, folder: Path | None = None):
         self.rank, self.activities = rank, []
-        self._written, self._flushed_s, self._file = 0, time.perf_counter(), None
-        if folder is not None:
-            folder.mkdir(exist_ok=True)
-            if rank == 0:
-                (folder / HEADER_FILE).write_text(json.dumps(asdict(header)))
-            self._file = part_file(folder, rank).open("w")
+        self._written, self._flushed_s = 0, time.perf_counter()
+        self._file = part_file(folder, rank).open("w") if folder else None
 
     def add(self, activity: Activity) -> None:
         """Keep one activity."""

@@ -43,6 +43,8 @@ def main(argv: list[str] | None = None) -> int:
         return work(given, None)
     if given.cluster is None:
         launch.check_memory(scenario.ranks)
+    if given.trace:
+        shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
     line = launch.command(scenario.ranks, "real.run", argv, scenario.cluster if given.cluster else None)
     try:
         launch.launch(line)
@@ -128,10 +130,10 @@ def parts_folder(trace: str) -> Path:
 
 def keep_parts(trace: str | None) -> None:
     """After a run that ended early: put what the ranks have written in the trace file."""
-    if not trace or not parts_folder(trace).is_dir():
-        return
     from sim import traces
 
+    if not trace or not (parts_folder(trace) / traces.HEADER_FILE).exists():
+        return
     kept = traces.read_parts(parts_folder(trace))
     kept.write(trace)
     shutil.rmtree(parts_folder(trace), ignore_errors=True)

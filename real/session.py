@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from real.clock import Clock, common_clock
-from real.recorder import Recorder
+from real.recorder import Recorder, begin
 from real.trainee import Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank
@@ -54,7 +54,11 @@ class Session:
         self._say("building graphs")
         trainee = self.workshop.trainee(scenario, replication)
         header = scenario.header("mpi", replication, **self._details(trainee))
-        recorder = Recorder(self.rank, header, parts)
+        if parts and self.rank == 0:
+            begin(parts, header)
+        if comm is not None:
+            barrier(comm)
+        recorder = Recorder(self.rank, parts)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         me = Rank(comm, scenario, replication, trainee, clock, recorder, self._log if self.verbose else None)
         self._follow(me)

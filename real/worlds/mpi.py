@@ -78,8 +78,9 @@ class Rank:
 
     def steps(self):
         """Every round; sets `step`."""
-        for self.step in range(self.scenario.rounds):
-            yield self.step
+        for step in range(self.scenario.rounds):
+            self.step = step
+            yield step
 
     @verb
     def sleep(self):

@@ -82,8 +82,9 @@ class Rank:
 
     def steps(self):
         """Every round; sets `step`."""
-        for self.step in range(self.world.scenario.rounds):
-            yield self.step
+        for step in range(self.world.scenario.rounds):
+            self.step = step
+            yield step
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""

@@ -1,0 +1,24 @@
+"""Real runs for the tests of this folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def campaign():
+    """Run cells (lists of real.run's options) in one launch."""
+
+    def run(cells, folder) -> None:
+        file = folder / "cells.json"
+        file.write_text(json.dumps([[str(word) for word in cell] for cell in cells]))
+        done = subprocess.run(
+            [sys.executable, "-m", "real.campaign", str(file)], capture_output=True, text=True, timeout=400, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    return run

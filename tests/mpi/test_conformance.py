@@ -1,0 +1,74 @@
+"""A real MPI run and a simulated one leave the same record: who did what in which step, with whom, and how many bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from sim import protocols, workload
+from sim.scenario import Scenario
+from sim.traces import read
+from sim.worlds import event
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+
+# With no limit every partition is done, with limit 0 only the first: the real run's samples are then certain.
+CELLS = [
+    ("fmb", []),
+    ("amb", ["time_limit_s=3600", "partitions=4"]),
+    ("amb", ["time_limit_s=0", "partitions=4"]),
+]
+WORKERS = (1, 2, 3, 4)
+
+
+def name(protocol: str, settings: list[str], workers: int) -> str:
+    return "-".join([protocol, *settings, str(workers)]).replace("=", "_")
+
+
+@pytest.fixture(scope="module")
+def real_traces(tmp_path_factory, campaign):
+    folder = tmp_path_factory.mktemp("conformance")
+    cells = []
+    for workers in WORKERS:
+        for protocol, settings in CELLS:
+            options = [word for setting in settings for word in ("--set", setting)]
+            trace = folder / f"{name(protocol, settings, workers)}.parquet"
+            cells.append(
+                ["--protocol", protocol, "--workers", workers, "--workload", "mlp", "--batch", 32, "--steps", 6, "--warmup", 2]
+                + ["--stragglers", "niagara*0.002", "--test-size", 10, "--evaluate-every", 3, "--trace", trace, *options]
+            )
+    campaign(cells, folder)
+    return folder
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("protocol", "settings"), CELLS)
+def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, workers):
+    from sim import stragglers
+
+    scenario = Scenario(
+        protocols.make(protocol, settings),
+        workload.read("mlp"),
+        workers=workers,
+        batch=32,
+        steps=6,
+        warmup=2,
+        stragglers=stragglers.read("niagara*0.002"),
+        test_size=10,
+        evaluate_every=3,
+    )
+    real = read(real_traces / f"{name(protocol, settings, workers)}.parquet")
+    assert record(real) == record(event.run(scenario))
+    assert order(real) == order(event.run(scenario))
+
+
+def record(trace) -> Counter:
+    """The multiset of what happened, but for its times."""
+    return Counter(trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].itertuples(index=False, name=None))
+
+
+def order(trace) -> dict:
+    """Each worker's activities one after another; the master's depend on who came first."""
+    rows = trace.rows[trace.rows["rank"] > 0].sort_values(["start_s", "end_s"], kind="stable")
+    return {rank: list(of["activity"]) for rank, of in rows.groupby("rank")}
