@@ -1,73 +1,75 @@
-"""python -m calibration.fit TRACE... -o profile.toml: what a cluster's ranks cost, learned from traces."""
+"""Fit a profile to traces: `python -m calibration.fit TRACE... -o profile.toml`; then `sim.run --cluster profile.toml`."""
 
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from calibration.importers import IMPORTERS
+from sim import command
 
-from sim.errors import WrongSetting
+if TYPE_CHECKING:
+    from argparse import Namespace
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-class Format(StrEnum):
-    """What the files are."""
-
-    trace = "trace"
-    amb_csv = "amb-csv"
-    amb_log = "amb-log"
+    from calibration.profiles import Source
+    from sim.cluster import Cluster
 
 
-@app.command()
-def fit(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACE...", help="Traces; or other logs, with --from.")],
-    output: Annotated[str, typer.Option("-o", "--output", help="The profile to write, TOML.")],
-    probe: Annotated[str | None, typer.Option(help="JSON of real.probe: cores, links, oversleep.")] = None,
-    source: Annotated[Format, typer.Option("--from", help="What TRACE... are.")] = Format.trace,
-    name: Annotated[str | None, typer.Option(help="Name of the cluster; else the output's.")] = None,
-    workload: Annotated[str, typer.Option(help="Of imported logs, which do not say.")] = "cifar10",
-    stragglers: Annotated[str, typer.Option(help="Sleeps induced in imported logs, which do not say.")] = "none",
-) -> None:
-    """Learn from TRACE... what computing, taking up and adding cost, and write a profile for `sim.run --cluster`."""
-    try:
-        _fit(traces, output, probe, source, name or Path(output).stem, workload, stragglers)
-    except WrongSetting as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(2) from error
+def main(argv: list[str] | None = None) -> int:
+    """Run the command.
+
+    Raises:
+        WrongSetting: a file that cannot be read, or holds nothing to fit.
+    """
+    from calibration import profiles
+
+    given = _parser().parse_args(argv)
+    probe = profiles.read_probe(given.probe) if given.probe else None
+    sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
+    made = profiles.make(sources, given.name or Path(given.output).stem, probe)
+    profiles.write(made, given.output)
+    _report(given, made)
+    return 0
 
 
-def _fit(paths, output, probe, source, name, workload, stragglers) -> None:
-    from calibration import profile
-
-    sources = [s for path in paths for s in read(path, source, workload, stragglers)]
-    made = profile.make(sources, name, profile.read_probe(probe) if probe else None)
-    profile.write(made, output)
-    print(f"{output}: {', '.join(made.costs)} from {len(sources)} trace{'s' * (len(sources) > 1)}")
-    for note in made.provenance.notes:
-        print(f"  {note}")
-
-
-def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers: str = "none") -> list:
-    """The calibration.profile.Source's in a file or folder.
+def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers: str = "none") -> list[Source]:
+    """The runs in a file or a folder, by the format `source`.
 
     Raises:
         WrongSetting: what the reader of that format says.
     """
-    from calibration.importers import IMPORTERS
-    from calibration.profile import Source
+    from calibration.profiles import Source
     from sim import stragglers as laws
     from sim import traces
 
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]
-    laws.read(stragglers)  # a wrong name is said now, not in the middle of the fit
-    imported = IMPORTERS[source](path, workload, stragglers)
-    return [Source(f"{Path(path).name}:{t.header.cluster}", t) for t in imported]
+    laws.read(stragglers)  # a wrong name is said before anything is read
+    runs = IMPORTERS[source](path, workload, stragglers)
+    return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
+
+
+def _parser() -> command.Parser:
+    parser = command.Parser(prog="calibration.fit", description="Learn what a cluster's ranks cost from recorded runs.")
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces, or with --from other files or folders")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
+    parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
+    parser.add_argument("--from", dest="source", choices=["trace", *IMPORTERS], default="trace", help="what TRACE is")
+    parser.add_argument("--name", help="of the cluster; the output's without its ending if not given")
+    imported = parser.add_argument_group("of imported logs, which do not say")
+    imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
+    imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")
+    return parser
+
+
+def _report(given: Namespace, made: Cluster) -> None:
+    runs = len(made.provenance.traces)
+    print(f"wrote {given.output}: {', '.join(made.costs)}, from {runs} run{'s' * (runs != 1)}")
+    for note in made.provenance.notes:
+        print(f"  {note}")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    app()
+    command.run("calibration.fit", main)

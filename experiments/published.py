@@ -82,7 +82,7 @@ def _csv(folder: Path, protocol: str) -> Trace:
 def fitted(folder: Path) -> Cluster:
     """The profile, from runs of fixed minibatches and the cost of a turn; no row of the AMB run."""
     from calibration.importers import amb_log
-    from calibration.profile import Source, make
+    from calibration.profiles import Source, make
 
     excerpt = amb_log.read(folder / "amb_ec2_log_excerpt.txt", "cifar10", "niagara")[0]
     profile = make(
