@@ -84,6 +84,13 @@ def test_interval_of_a_single_run_covers_one_more(steps):
     assert 0.87 < coverage(pairs) < 0.93
 
 
+def test_interval_of_a_single_run_in_closed_form():
+    """Ten batches of 2 samples in 1 s or 3 s: ratio 1, residuals of 1, variance 10/9 x 10 / 20^2; t(9) = 1.8331."""
+    step_s = np.repeat([0.5, 1.5] * 5, 2)[None]
+    half = 1.8331 * np.sqrt(2 / 36)
+    assert runs(step_s, samples=1.0).interval() == pytest.approx((1 - half, 1 + half), rel=1e-4)
+
+
 def test_an_interval_of_a_lower_level_covers_less():
     rng = np.random.default_rng(3)
     throughput = rng.normal(100, 5, (1500, 6))
