@@ -26,7 +26,7 @@ class Learned(NamedTuple):
 def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     """Costs from rows; the factors on computation split into host, run and noise."""
     table = rows.table
-    stalled = lines.stalled(table["seconds"] / table["turns"], table["group"])
+    stalled = _stalled(table)
     table, notes = table[~stalled], _stall_notes(table, stalled)
     side = {name: _line(table[table["activity"] == name]) for name in SIDE}
     compute, loop_s, partition, more = _gradient(table)
@@ -43,6 +43,14 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
         [f"computation known to within {within:.1%} (90 %) from {len(mean)} runs and ranks"] if within < np.inf else []
     )
     return Learned(costs, slow.speeds, [*notes, *more, *known, slow.note, *assumed])
+
+
+def _stalled(table) -> np.ndarray:
+    """Which rows are stalls, activity by activity: a master's update may stall while computation does not."""
+    found = np.zeros(len(table), bool)
+    for _, rows in table.reset_index(drop=True).groupby("activity"):
+        found[rows.index] = lines.stalled(rows["seconds"] / rows["turns"], rows["group"])
+    return found
 
 
 def _stall_notes(table, stalled: np.ndarray) -> list[str]:

@@ -9,17 +9,19 @@ from sim.laws import Empirical, Law, LogNormal
 MANY = 100  # factors from which one wild value is a stall and not a slow one in ten
 FEWEST = 10  # factors from which they can say that they are not log-normal
 CLEARLY = 0.05  # Kolmogorov-Smirnov distance of many, from which the log-normal is clearly wrong
+HEAVIER = 1.3  # standard deviation over the log-normal's, from which its tail is clearly too light
 SIGNIFICANT = 0.001  # chance of such few ones under a log-normal, below which it is clearly wrong
-KEPT = 101  # values of an empirical law
+KEPT = 201  # values of an empirical law
 NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation
 
 
 def law(factors: np.ndarray) -> Law:
     """The law of `factors`, scaled to mean 1: log-normal, or empirical where that is clearly better.
 
-    Many factors: the spread of the log-normal comes from the median absolute deviation, so a few stalls do not blow it
-    up. Few of them (runs, ranks): from the standard deviation, unless Shapiro and Wilk (Biometrika 1965) refuse it: one
-    slow rank in ten is neither an accident nor a wide bell.
+    Many factors: the spread of the log-normal comes from the median absolute deviation, so that a few wild ones do not
+    blow it up; if there are enough of them to widen the spread by 1.3, they are kept as they are. Few factors (runs,
+    ranks): from the standard deviation, unless Shapiro and Wilk (Biometrika 1965) refuse it: one slow rank in ten is
+    neither an accident nor a wide bell.
     """
     logs = np.log(factors)
     if len(logs) < 2 or np.ptp(logs) == 0:
@@ -46,7 +48,8 @@ def _refused(logs: np.ndarray, sigma: float) -> bool:
     from scipy.stats import kstest, shapiro
 
     if len(logs) >= MANY:
-        return sigma == 0 or kstest(logs, "norm", args=(np.median(logs), sigma)).statistic > CLEARLY
+        off = sigma == 0 or kstest(logs, "norm", args=(np.median(logs), sigma)).statistic > CLEARLY
+        return off or logs.std() > HEAVIER * sigma
     return len(logs) >= FEWEST and shapiro(logs).pvalue < SIGNIFICANT
 
 
@@ -55,6 +58,8 @@ def _robust(logs: np.ndarray) -> float:
 
 
 def _empirical(factors: np.ndarray) -> Empirical:
-    values = np.quantile(factors, np.linspace(0, 1, min(KEPT, len(factors))))
+    """Of middles of equal shares, so that neither the mean nor the tail hangs on the one largest."""
+    count = min(KEPT, len(factors))
+    values = np.quantile(factors, (np.arange(count) + 0.5) / count, method="hazen")
     raw = Empirical(values=tuple(values))
     return Empirical(values=tuple(float(f"{v:.5g}") for v in values / raw.mean))

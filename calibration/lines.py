@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-STALL = 5  # a row that took so many times the median of its group is a stall, left out of every fit
+STALL = 5  # a row that took so many times the median of its group may be a stall,
+RARE = 0.01  # if no more than this share of rows did: more are what the machine is like
 INSIDE = 0.1  # where a coefficient starts at least, in units that make it near 1: the solver creeps if it starts at its bound
 
 
 def stalled(seconds: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Which rows took more than 5 times the median of their group, shape (rows,)."""
+    """Which rows took more than 5 times the median of their group, if they are 1 % of all or fewer; shape (rows,)."""
     import pandas as pd
 
-    series = pd.Series(seconds)
-    keys = np.zeros(len(series), int) if groups is None else groups
-    return (series > STALL * series.groupby(keys).transform("median")).to_numpy()
+    series = pd.Series(np.asarray(seconds))
+    keys = np.zeros(len(series), int) if groups is None else np.asarray(groups)
+    slow = (series > STALL * series.groupby(keys).transform("median")).to_numpy()
+    return slow & (slow.mean() <= RARE)
 
 
 def fit(design: np.ndarray, seconds: np.ndarray, groups: np.ndarray) -> np.ndarray:

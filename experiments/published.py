@@ -4,6 +4,9 @@ Fitted: the FMB run of amb_ec2_set1; the FMB log excerpt of a further run, which
 the cost of a turn of the partition loop, from seconds per step against partitions on one machine of the same type.
 Predicted: the AMB run. Its rows are read for comparison only.
 
+What the profile lacks: communication is one constant, for the logs do not tell it from the master's update. In reality it
+varies from step to step, and AMB steps by little else: their mean and p95 are predicted, the shape of their law is not.
+
 Stalls: a step that takes, beyond its slowest worker, more than 5 times the median of that is left out of what is
 measured and of what is fitted. These are the loads of 10,000 images in the first passes over the data, +4 to +22 s.
 """
