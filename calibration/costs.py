@@ -35,7 +35,10 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     host = np.array(host_of_rank)[mean.index.get_level_values("rank")]
     slow = hosts.tell_apart(mean.to_numpy(), host, max(host_of_rank) + 1)
     noise = factors.law(_noise(factor, mean, rows.hidden))
-    costs = Costs(compute=compute, loop_s=loop_s, partition=partition, noise=noise, run=slow.run, **side)
+    steps = factors.law(_update_factors(table))
+    costs = Costs(
+        compute=compute, loop_s=loop_s, partition=partition, noise=noise, update_noise=steps, run=slow.run, **side
+    )
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
     assumed = [f"no rows, so taken as free: {', '.join(missing)}"] if missing else []
     within = factors.uncertainty(mean.to_numpy())
@@ -109,6 +112,15 @@ def _factors(table, compute: Line, loop_s: float, partition: Line):
     whole_s = compute(rows["amount"])
     said_s = whole_s.where(rows["activity"] == "compute", loop_s + rows["turns"] * partition(rows["amount"]))
     return rows.assign(factor=rows["seconds"] / said_s)
+
+
+def _update_factors(table) -> np.ndarray:
+    """Seconds of each update over the mean of its run, of runs that have one; what differs between runs is not noise."""
+    rows = table[table["activity"] == "update"]
+    if rows.empty:
+        return np.ones(1)
+    mean_s = rows.groupby("run")["seconds"].transform("mean")
+    return (rows["seconds"] / mean_s).to_numpy()
 
 
 def _noise(factor, mean, hidden: dict) -> np.ndarray:

@@ -15,6 +15,7 @@ import time
 import numpy as np
 
 from real import launch
+from real.clock import common_clock
 from real.waiting import barrier, poll
 from real.worlds.mpi import TAG
 from sim import command
@@ -27,7 +28,8 @@ SIZES_BYTES = (
     4_194_304,
     16_777_216,
 )  # what parameters and gradients are; MPI sends less eagerly
-ROUNDS, WARM_UP = 20, 3
+ROUNDS, WARM_UP = 15, 2
+WAITED_S = 5e-3  # a receiver that has just polled is faster than one that has slept for a while
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
 SLEEPS_S = (0.002, 0.01, 0.03)
 
@@ -82,53 +84,47 @@ def oversleep() -> float:
 
 
 def link_between(comm) -> dict:
-    """LogGP of the link between ranks 0 and 1, from ping-pongs: time = L + o + size x G.
+    """LogGP of the link between ranks 0 and 1, from messages whose receiver has waited a while, as in training.
 
-    G is the slope over the sizes (each weighs the same, or only the largest would count), o + L what is left at size 0; of
-    that, o is the part spent in the receive call.
+    The receive calls give o and G, a straight line over the sizes; what passes between the send and the receive call is L.
     """
+    from scipy.optimize import nnls
+
     pair = comm.Create_group(comm.group.Incl([0, 1]))
-    times = {size: _ping_pong(pair, size) for size in SIZES_BYTES}
-    sizes = np.array(SIZES_BYTES, float)
-    one_way_s, receive_s = np.array([times[size] for size in SIZES_BYTES]).T
-    slope = (one_way_s[-1] - one_way_s[0]) / (sizes[-1] - sizes[0])
-    base_s = max(1e-9, float(np.median(one_way_s - slope * sizes)))
-    overhead_s = float(np.clip(np.median(receive_s - slope * sizes), 0, base_s))
+    clock = common_clock(pair)
+    times = [_one_way(pair, clock, size) for size in SIZES_BYTES]
+    sizes, latency_s, receive_s = np.array(SIZES_BYTES, float), *np.array(times).T
+    weight = 1 / receive_s  # every size weighs the same, or only the largest would count
+    (slope, base_s), _ = nnls(np.stack([sizes * weight, weight], axis=1), receive_s * weight)
     return {
-        "latency_s": base_s - overhead_s,
-        "overhead_s": overhead_s,
-        "bandwidth_bytes_per_s": float(1 / slope),
-        "one_way_s": {str(size): time_s for size, time_s in zip(SIZES_BYTES, one_way_s.tolist(), strict=True)},
+        "latency_s": float(np.median(latency_s)),
+        "overhead_s": float(base_s),
+        "bandwidth_bytes_per_s": float(1 / max(slope, 1e-14)),
+        "receive_s": {str(size): time_s for size, time_s in zip(SIZES_BYTES, receive_s.tolist(), strict=True)},
     }
 
 
-def _ping_pong(pair, size: int) -> tuple[float, float]:
-    """Median seconds one way, and of the receive call alone."""
-    out, into, peer = np.ones(size, np.uint8), np.zeros(size, np.uint8), 1 - pair.rank
-    one_way_s, receive_s = [], []
-    for _ in range(WARM_UP + ROUNDS):
+def _one_way(pair, clock, size: int) -> tuple[float, float]:
+    """Median seconds from a send to the receive call, and in the receive call, over both directions; at both ranks."""
+    out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
+    for number in range(2 * (WARM_UP + ROUNDS)):
         np.add(CACHE, 1, out=CACHE)
         np.add(out, 1, out=out)
         pair.Barrier()
-        start_s = time.perf_counter()
-        if pair.rank == 0:
-            _send(pair, out, peer)
-        receive_s.append(_receive(pair, into, peer))
-        if pair.rank == 1:
-            _send(pair, out, peer)
-        one_way_s.append((time.perf_counter() - start_s) / 2)
-    return float(np.median(one_way_s[WARM_UP:])), float(np.median(receive_s[WARM_UP:]))
-
-
-def _send(comm, buffer, peer: int) -> None:
-    poll(comm.Isend(buffer, peer, TAG).Test, f"rank {peer}")
-
-
-def _receive(comm, buffer, peer: int) -> float:
-    poll(lambda: comm.Iprobe(peer, TAG), f"rank {peer}")
-    start_s = time.perf_counter()
-    comm.Recv(buffer, peer, TAG)
-    return time.perf_counter() - start_s
+        if pair.rank == number % 2:
+            time.sleep(WAITED_S)
+            stamp_s = clock()
+            poll(pair.Isend(out, 1 - pair.rank, TAG).Test, "the other rank")
+            pair.send(stamp_s, 1 - pair.rank, TAG + 1)
+        else:
+            poll(lambda: pair.Iprobe(1 - pair.rank, TAG), "the other rank")
+            begin_s = clock()
+            pair.Recv(into, 1 - pair.rank, TAG)
+            end_s = clock()
+            times.append((begin_s - pair.recv(None, 1 - pair.rank, TAG + 1), end_s - begin_s))
+    both = pair.allgather(np.median(times[WARM_UP:], axis=0))
+    latency_s, receive_s = np.mean(both, axis=0)
+    return float(latency_s), float(receive_s)
 
 
 if __name__ == "__main__":

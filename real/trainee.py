@@ -54,11 +54,14 @@ class Workshop:
             self._data[workload.name] = load(training.data, workload.sample_shape, workload.classes, scenario.seed)
         gradients, data = self._gradients[workload.name], self._data[workload.name]
         gradients.warm_up(scenario.batch, getattr(scenario.protocol, "partitions", None))
-        return Trainee(scenario, gradients, data, self._optimiser(), replication, self.rank)
+        optimiser = self._optimiser(workload.parameters) if self.rank == 0 else None
+        return Trainee(scenario, gradients, data, optimiser, replication, self.rank)
 
-    def _optimiser(self) -> Optimiser:
+    def _optimiser(self, parameters: int) -> Optimiser:
         training = self.training
-        return Optimiser(training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate)
+        optimiser = Optimiser(training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate)
+        optimiser.warm_up(parameters)
+        return optimiser
 
 
 @dataclass
@@ -68,7 +71,7 @@ class Trainee:
     scenario: Scenario
     gradients: Gradients
     data: object
-    optimiser: Optimiser
+    optimiser: Optimiser | None
     replication: int
     rank: int
     _batches: Batches = field(init=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from sim.laws import AnyLaw, LogNormal
 from sim.units import Seconds
@@ -37,6 +37,7 @@ class Costs(BaseModel):
         update: the master divides and applies the optimiser; amount in bytes.
         evaluate: loss and accuracy at the master; amount in samples.
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
+        update_noise: factor on the master's update, drawn for each step, mean 1.
         run: factor on all computation of a run, drawn once for each replication: a processor drifts between runs.
     """
 
@@ -50,4 +51,5 @@ class Costs(BaseModel):
     update: Line = Line()
     evaluate: Line = Line()
     noise: AnyLaw = LogNormal(cv=0.0)
-    run: AnyLaw = Field(default=LogNormal(cv=0.0))
+    update_noise: AnyLaw = LogNormal(cv=0.0)
+    run: AnyLaw = LogNormal(cv=0.0)

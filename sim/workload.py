@@ -78,7 +78,6 @@ def _nominal(flops_per_sample: float, parameters: int) -> Costs:
         update=Line(base_s=1e-3, slope_s=2 * per_byte_s),
         evaluate=Line(base_s=1e-3, slope_s=sample_s / 3),
         noise=LogNormal(cv=0.02),
-        run=LogNormal(cv=0.0),
     )
 
 

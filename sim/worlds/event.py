@@ -73,6 +73,7 @@ class Rank:
         luck = (scenario.seed, world.replication, rank)
         self._sleeps = scenario.sleeps(world.replication, rank)
         self._noise = Stream(world.costs.noise, *luck, "noise")
+        self._update_noise = Stream(world.costs.update_noise, *luck, "update")
         self._run_factor = float(world.costs.run.draw(generator(*luck, "run"), 1)[0])
 
     @property
@@ -151,7 +152,8 @@ class Rank:
         """Make new parameters of the sum."""
         size_bytes = self.world.scenario.workload.message_bytes
         self.version += 1
-        yield from self._work("update", self.world.costs.update(size_bytes), samples=self.samples, bytes=size_bytes)
+        seconds = self._update_noise[self.step] * self.world.costs.update(size_bytes)
+        yield from self._work("update", seconds, samples=self.samples, bytes=size_bytes)
 
     def evaluate(self):
         """Loss and accuracy, where they are due."""

@@ -103,13 +103,14 @@ class Group:
         """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
         scenario, costs = self.world.scenario, self.world.scenario.costs
         rounds, shape = scenario.rounds, (self.world.replications, len(self.ranks))
-        self._sleeps, self._factors = np.empty((rounds, *shape)), np.empty((rounds, *shape))
+        self._sleeps, self._factors, self._update_factors = (np.empty((rounds, *shape)) for _ in range(3))
         for replication in range(shape[0]):
             for index, rank in enumerate(self.ranks):
                 luck = (scenario.seed, replication, rank)
                 run_factor = costs.run.draw(generator(*luck, "run"), 1)[0]
                 self._sleeps[:, replication, index] = scenario.sleeps(replication, rank).first(rounds)
                 self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
+                self._update_factors[:, replication, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
 
     def steps(self):
         """Every round; sets `step`."""
@@ -194,7 +195,8 @@ class Group:
 
     def update(self):
         """Make new parameters of the sum."""
-        self._spend(self.world.scenario.costs.update(self.world.scenario.workload.message_bytes))
+        size_bytes = self.world.scenario.workload.message_bytes
+        self._spend(self._update_factors[self.step] * self.world.scenario.costs.update(size_bytes))
         self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
         yield from self._did()
 

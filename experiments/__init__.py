@@ -1,0 +1,1 @@
+"""Experiments, each named by the question it answers."""

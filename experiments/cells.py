@@ -1,0 +1,85 @@
+"""Cells: scenarios that are both run for real, many in one launch, and simulated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from real import campaign
+from sim import options
+from sim.cluster import Cluster
+from sim.outcome import Outcome, join, of_trace
+from sim.scenario import Scenario
+from sim.traces import Trace, read
+from sim.worlds import event
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One job.
+
+    Args:
+        time_limit_s: of amb; None for fmb.
+        steps: measured, after `warmup`.
+    """
+
+    protocol: str
+    workers: int
+    batch: int
+    time_limit_s: float | None = None
+    stragglers: str = "none"
+    steps: int = 60
+    warmup: int = 5
+    seed: int = 0
+    partitions: int = 16
+    workload: str = "toy_fc"
+
+    @property
+    def label(self) -> str:
+        """In a table."""
+        limit = "" if self.time_limit_s is None else f" {self.time_limit_s * 1e3:g} ms"
+        return f"{self.protocol}{limit}, {self.workers}w x {self.batch}, {self.stragglers}"
+
+    def words(self) -> list[str]:
+        """As options of sim.run and real.run."""
+        settings = [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
+        names = ("protocol", "workers", "batch", "stragglers", "steps", "warmup", "seed", "workload")
+        words = [word for name in names for word in (f"--{name}", str(getattr(self, name)))]
+        return words + [word for setting in settings for word in ("--set", setting)]
+
+    def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
+        """What the simulator is asked: this job on `cluster`, every replication with the real run's sleeps."""
+        from dataclasses import replace
+
+        parser = options.job_options()
+        described = options.scenario(parser.parse_args(self.words()))
+        return replace(described, cluster=cluster, sleeps_of=sleeps_of)
+
+
+def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (256, 512)) -> list[Cell]:
+    """What a profile is learned from: 1 and 2 workers, no stragglers, two batches.
+
+    Of amb, one partition a step and all of them, or the cost of entering the loop and that of a turn cannot be told apart.
+    """
+    return [
+        Cell(protocol, workers, batch, limit_s, steps=steps, seed=seed)
+        for workers in (1, 2)
+        for batch in batches
+        for protocol, limit_s in (("fmb", None), ("amb", 0.0), ("amb", 3600.0))
+    ]
+
+
+def measure(runs: list[tuple[str, Cell]], folder: Path) -> dict[str, Trace]:
+    """Run (name, cell) pairs for real, in order, in one launch, after a probe (folder/probe.json); traces by name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [[*cell.words(), "--trace", str(folder / f"{name}.parquet")] for name, cell in runs]
+    (folder / "cells.json").write_text(json.dumps(lines, indent=0))
+    campaign.main([str(folder / "cells.json"), "--probe", str(folder / "probe.json")])
+    return {name: read(folder / f"{name}.parquet") for name, _ in runs}
+
+
+def predict(cell: Cell, cluster: Cluster, replications: int = 20) -> Outcome:
+    """What the event world says of a cell; the replications differ in noise, not in sleeps."""
+    scenario = cell.scenario(cluster)
+    return join([of_trace(event.run(scenario, replication)) for replication in range(replications)])

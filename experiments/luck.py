@@ -1,0 +1,58 @@
+"""One seed, one simulated and one real run: the same sleeps, so the same steps are long.
+
+Fitted: runs of 1 and 2 workers without stragglers. Predicted: 3 workers with niagara, step by step.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from experiments.cells import Cell, fitted_cells, measure, predict
+from experiments.validate import fit
+from sim.files import write_whole
+from sim.outcome import of_trace
+
+QUESTION = "Do a simulated and a real run with one seed go through the same steps?"
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Measure, fit, predict; out/luck.png and out/side_by_side.json (Perfetto), and the correlations on stdout."""
+    from sim import timeline
+    from sim.worlds import event
+
+    same = {"stragglers": "niagara*0.02", "steps": 100, "seed": seed}
+    cells = {"fmb": Cell("fmb", 3, 256, **same), "amb": Cell("amb", 3, 512, 0.05, **same)}
+    runs = [(f"fit-{i}", cell) for i, cell in enumerate(fitted_cells(60, seed))]
+    traces = measure([*runs[:6], *cells.items(), *runs[6:]], out / "traces")
+    cluster = fit([out / "traces" / f"{name}.parquet" for name, _ in runs], out)
+    pairs = {name: (predict(cell, cluster, 1), of_trace(traces[name])) for name, cell in cells.items()}
+    for name, (simulated, real) in pairs.items():
+        steps = np.corrcoef(simulated.step_s[0], real.step_s[0])[0, 1]
+        error = simulated.step_s.mean() / real.step_s.mean() - 1
+        print(f"{name}: correlation of step times {steps:.4f}, mean step {error:+.2%}")
+    figure(pairs, out / "luck.png")
+    simulated = event.run(cells["fmb"].scenario(cluster))
+    timeline.write_many([("simulated", simulated), ("measured", traces["fmb"])], out / "side_by_side.json")
+    print(f"figure: {out / 'luck.png'}; both runs for Perfetto: {out / 'side_by_side.json'}")
+
+
+def figure(pairs: dict, path: Path) -> None:
+    """Step times of both runs laid over each other, a panel a protocol."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    drawing, panels = plt.subplots(len(pairs), 1, figsize=(9, 6), sharex=True)
+    for axes, (name, (simulated, real)) in zip(panels, pairs.items(), strict=True):
+        axes.plot(real.step_s[0] * 1e3, color="C0", lw=2.2, alpha=0.6, label="measured")
+        axes.plot(simulated.step_s[0] * 1e3, color="black", lw=0.9, label="simulated")
+        correlation = np.corrcoef(simulated.step_s[0], real.step_s[0])[0, 1]
+        axes.set(ylabel="step, ms", title=f"{name}: correlation {correlation:.4f}")
+    panels[0].legend(frameon=False)
+    panels[-1].set(xlabel="step after warm-up")
+    drawing.tight_layout()
+    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
+    plt.close(drawing)

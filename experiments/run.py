@@ -1,0 +1,50 @@
+"""`python -m experiments.run` lists the experiments by the question each answers; with a name it runs one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from sim import command
+
+QUESTIONS = {
+    "validate": "How close are predictions to real runs on this machine?",
+    "luck": "Do a simulated and a real run with one seed go through the same steps?",
+    "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
+}
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    lines = "\n".join(f"  {name:10} {question}" for name, question in QUESTIONS.items())
+    parser = command.Parser(
+        prog="experiments.run",
+        description=f"Run an experiment:\n\n{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="none: list them")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="where tables, figures and traces go (results)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs (0)")
+    parser.add_argument("--demo", action="store_true", help="validate: fewer and shorter runs, some minutes")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    given = parse(argv)
+    if given.name is None:
+        for name, question in QUESTIONS.items():
+            print(f"{name:10} {question}")
+        return 0
+    out = Path(given.out) / given.name
+    out.mkdir(parents=True, exist_ok=True)
+    print(QUESTIONS[given.name], file=sys.stderr)
+    extra = {"demo": given.demo} if given.name == "validate" else {}
+    import_module(f"experiments.{given.name}").run(out, given.seed, **extra)
+    return 0
+
+
+if __name__ == "__main__":
+    command.run("experiments.run", main)

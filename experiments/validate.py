@@ -1,0 +1,130 @@
+"""Predicted against measured on this machine: a fit on runs of 1 and 2 workers without stragglers predicts all others.
+
+All runs share one launch in random order, for the processor drifts; every cell runs several times, and the noise floor is
+how far those repeats fall from one another. No run that is predicted was fitted.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments.cells import Cell, fitted_cells, measure, predict
+from sim.cluster import Cluster
+from sim.outcome import Outcome, of_trace
+from sim.traces import Trace
+
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run.
+
+    Args:
+        fitted, predicted: cells, each run `repeats` times.
+    """
+
+    fitted: list[Cell]
+    predicted: list[Cell]
+    repeats: int
+
+
+def plan(demo: bool, seed: int) -> Plan:
+    """Batches and limits such that one worker's sleeps, its limit and its computation are of one size, tens of ms."""
+    batches, limits_s = (256, 512), (0.03, 0.05)
+    workers, stragglers, steps = ((1, 2, 3, 4), ("none", "niagara*0.02"), 100)
+    if demo:
+        workers, steps = (2, 4), 60
+    predicted = []
+    for law in stragglers:
+        for w in workers:
+            for i, b in enumerate(batches):
+                predicted.append(_cell("fmb", w, b, None, law, steps, seed))
+                chosen = limits_s[i : i + 1] if demo else limits_s
+                predicted += [_cell("amb", w, b, limit, law, steps, seed) for limit in chosen]
+    return Plan(fitted_cells(steps, seed, batches), predicted, 2)
+
+
+def _cell(protocol, workers, batch, limit_s, stragglers, steps, seed) -> Cell:
+    return Cell(protocol, workers, batch, limit_s, stragglers, steps, seed=seed)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat."""
+
+    cell: Cell
+    predicted: Outcome
+    measured: list[Outcome]
+
+    def error(self, quantity: str = "step_s") -> float:
+        """Predicted over measured, less 1; `quantity` is step_s, samples or throughput."""
+        real = np.mean([_mean(o, quantity) for o in self.measured])
+        return float(_mean(self.predicted, quantity) / real - 1)
+
+    @property
+    def floor(self) -> float:
+        """Half the spread of the repeats' mean steps over their mean: a perfect prediction errs by so much."""
+        steps = [_mean(o, "step_s") for o in self.measured]
+        return float(np.ptp(steps) / np.mean(steps))
+
+    def interval_s(self) -> tuple[float, float]:
+        """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
+        means = self.predicted.step_s.mean(axis=1)
+        return tuple(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+
+    @property
+    def covered(self) -> list[bool]:
+        """Whether the interval holds each repeat."""
+        low_s, high_s = self.interval_s()
+        return [low_s <= _mean(o, "step_s") <= high_s for o in self.measured]
+
+
+def _mean(outcome: Outcome, quantity: str) -> float:
+    return float(outcome.throughput().mean() if quantity == "throughput" else getattr(outcome, quantity).mean())
+
+
+def run(out: Path, seed: int = 0, demo: bool = False) -> None:
+    """Run everything, write out/validate.csv and out/validate.png, print the tables."""
+    chosen = plan(demo, seed)
+    traces = measure(order(chosen, seed), out / "traces")
+    cluster = fit([out / "traces" / f"{name}.parquet" for name in traces if name.startswith("fit")], out)
+    rows = []
+    for index, cell in enumerate(chosen.predicted):
+        real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
+        rows.append(Row(cell, predict(cell, cluster), real))
+        print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
+    report(rows, cluster, out)
+
+
+def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
+    """All runs by name, fitted among predicted, repeats apart."""
+    rng, runs = np.random.default_rng(seed), []
+    for repeat in range(chosen.repeats):
+        batch = [(f"fit-{i}-{repeat}", cell) for i, cell in enumerate(chosen.fitted)]
+        batch += [(f"predict-{i}-{repeat}", cell) for i, cell in enumerate(chosen.predicted)]
+        runs += [batch[i] for i in rng.permutation(len(batch))]
+    return runs
+
+
+def fit(paths: list[Path], out: Path) -> Cluster:
+    """The profile that calibration.fit makes of the fitted runs and the probe."""
+    from calibration import fit as calibration_fit
+    from sim import cluster
+
+    profile = str(out / "profile.toml")
+    calibration_fit.main([*map(str, paths), "-o", profile, "--probe", str(out / "traces" / "probe.json"), "--name", "this machine"])
+    return cluster.read(profile)
+
+
+def report(rows: list[Row], cluster: Cluster, out: Path) -> None:
+    """The tables on stdout, the same as CSV, and a figure."""
+    from experiments import validate_report
+
+    validate_report.write_csv(rows, out / "validate.csv")
+    validate_report.figure(rows, out / "validate.png")
+    validate_report.show(rows, out)

@@ -1,0 +1,145 @@
+"""The tables and the figure of predicted against measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.files import write_whole
+
+if TYPE_CHECKING:
+    from experiments.validate import Row
+
+CORES_FOUGHT_FOR = "cores fought for"
+SLEEPS = "sleeps dominate"
+UNSHARED = "neither"
+
+
+def regime(row: Row, cores: int) -> str:
+    """Which of three a cell is: by its induced sleeps, and by computing ranks per core."""
+    if row.cell.stragglers != "none":
+        return SLEEPS
+    return CORES_FOUGHT_FOR if row.cell.workers > cores else UNSHARED
+
+
+def by_regime(rows: list[Row]) -> dict[str, list[Row]]:
+    """The rows of each regime, where there are any."""
+    import os
+
+    cores = os.cpu_count() or 1
+    names = (SLEEPS, UNSHARED, CORES_FOUGHT_FOR)
+    return {name: found for name in names if (found := [row for row in rows if regime(row, cores) == name])}
+
+
+def mean_absolute(rows: list[Row], quantity: str = "step_s") -> float:
+    """Mean absolute percentage error."""
+    return float(np.mean([abs(row.error(quantity)) for row in rows]))
+
+
+def show(rows: list[Row], out: Path) -> None:
+    """Every cell, then every regime."""
+    from rich.console import Console
+
+    console = Console(highlight=False, width=110)
+    console.print(_cells(rows))
+    console.print(_regimes(rows))
+    console.print(f"Fitted: 1 and 2 workers without stragglers, other runs than these. Tables, traces, figure: {out}")
+
+
+def _cells(rows: list[Row]):
+    from rich.table import Table
+
+    table = Table(title="Mean step, samples a step and throughput: predicted against measured", box=None, header_style="bold")
+    for name in ("cell", "step ms", "90 %", "measured", "error", "floor", "samples", "measured", "samples/s", "measured", "error"):
+        table.add_column(name, justify="left" if name == "cell" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*_line(row))
+    return table
+
+
+def _line(row: Row) -> list[str]:
+    low_s, high_s = row.interval_s()
+    samples = [np.mean([o.samples.mean() for o in row.measured]), row.predicted.samples.mean()]
+    throughput = np.mean([o.throughput()[0] for o in row.measured])
+    return [
+        row.cell.label,
+        f"{row.predicted.step_s.mean() * 1e3:.1f}",
+        f"{low_s * 1e3:.0f}-{high_s * 1e3:.0f}",
+        f"{np.mean([o.step_s.mean() for o in row.measured]) * 1e3:.1f}",
+        f"{row.error():+.1%}",
+        f"{row.floor:.1%}",
+        f"{samples[1]:.0f}",
+        f"{samples[0]:.0f}",
+        f"{row.predicted.throughput().mean():,.0f}",
+        f"{throughput:,.0f}",
+        f"{row.error('throughput'):+.1%}",
+    ]
+
+
+def _regimes(rows: list[Row]):
+    from rich.table import Table
+
+    table = Table(title="Mean absolute error, and the noise floor: how far a repeat falls from its twin", box=None)
+    for name in ("regime", "cells", "step", "floor", "floor median", "samples/s", "samples a step", "covered by 90 %"):
+        table.add_column(name, justify="left" if name == "regime" else "right")
+    for name, of in by_regime(rows).items():
+        covered = [c for row in of for c in row.covered]
+        table.add_row(
+            name,
+            str(len(of)),
+            f"{mean_absolute(of):.2%}",
+            f"{np.mean([row.floor for row in of]):.2%}",
+            f"{np.median([row.floor for row in of]):.2%}",
+            f"{mean_absolute(of, 'throughput'):.2%}",
+            f"{mean_absolute(of, 'samples'):.2%}",
+            f"{sum(covered)} of {len(covered)}",
+        )
+    return table
+
+
+def write_csv(rows: list[Row], path: Path) -> None:
+    """One line a cell; seconds, samples, and shares."""
+    import pandas as pd
+
+    table = pd.DataFrame(
+        {
+            "cell": row.cell.label,
+            "predicted_step_s": row.predicted.step_s.mean(),
+            "predicted_low_s": row.interval_s()[0],
+            "predicted_high_s": row.interval_s()[1],
+            **{f"measured_step_s_{i}": o.step_s.mean() for i, o in enumerate(row.measured)},
+            "floor": row.floor,
+            "predicted_samples": row.predicted.samples.mean(),
+            "measured_samples": np.mean([o.samples.mean() for o in row.measured]),
+            "predicted_samples_per_s": row.predicted.throughput().mean(),
+            "measured_samples_per_s": np.mean([o.throughput()[0] for o in row.measured]),
+        }
+        for row in rows
+    )
+    write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
+
+
+def figure(rows: list[Row], path: Path) -> None:
+    """Predicted against measured mean step, a colour a regime, with intervals."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    drawing, axes = plt.subplots(figsize=(6.5, 6))
+    for name, of in by_regime(rows).items():
+        measured_ms = np.array([np.mean([o.step_s.mean() for o in row.measured]) for row in of]) * 1e3
+        predicted_ms = np.array([row.predicted.step_s.mean() for row in of]) * 1e3
+        low_ms, high_ms = np.array([row.interval_s() for row in of]).T * 1e3
+        error = np.abs(np.stack([np.minimum(low_ms, predicted_ms), np.maximum(high_ms, predicted_ms)]) - predicted_ms)
+        axes.errorbar(measured_ms, predicted_ms, yerr=error, fmt="o", ms=4, capsize=2, label=f"{name}: {mean_absolute(of):.1%}")
+    ends = np.array(axes.get_xlim())
+    axes.plot(ends, ends, color="black", lw=0.8)
+    axes.fill_between(ends, ends * 0.9, ends * 1.1, color="black", alpha=0.07, lw=0, label="within 10 %")
+    axes.set(xlabel="measured mean step, ms", ylabel="predicted mean step, ms", title="Predicted against measured, runs that were not fitted")
+    axes.legend(frameon=False)
+    drawing.tight_layout()
+    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
+    plt.close(drawing)
