@@ -10,7 +10,7 @@ from calibration import factors, hosts, lines
 from calibration.rows import Rows
 from sim.costs import Costs, Line
 
-SIDE = ("input", "take_up", "reduce", "update", "evaluate")  # all but the gradients
+SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be told apart
 QUANTILES = 199  # rows that stand for the noise of a rank whose sleeps were told apart
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from calibration import contentions
 from calibration.costs import Learned, learn
 from calibration.rows import measured
 from sim import cluster
@@ -86,10 +87,11 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     ranks = max(s.trace.header.workers for s in sources) + 1
     host_of_rank = [0] * ranks if probe else list(range(ranks))
     workloads = sorted({s.trace.header.workload for s in sources})
-    learned = {w: _learn(w, sources, probe, host_of_rank) for w in workloads}
+    contention = contentions.fit([s.trace for s in sources], probe.cores) if probe else 0.0
+    learned = {w: _learn(w, sources, probe, host_of_rank, contention) for w in workloads}
     return Cluster(
         name=name,
-        hosts=_hosts(probe, [x.speeds for x in learned.values()]),
+        hosts=_hosts(probe, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, learned, probe),
@@ -97,17 +99,19 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     )
 
 
-def _learn(workload: str, sources: list[Source], probe: Probe | None, host_of_rank: list[int]) -> Learned:
+def _learn(
+    workload: str, sources: list[Source], probe: Probe | None, host_of_rank: list[int], contention: float
+) -> Learned:
     mine = [s for s in sources if s.trace.header.workload == workload]
-    rows = measured([s.trace for s in mine], [s.name for s in mine], probe.cores if probe else None)
+    rows = measured([s.trace for s in mine], [s.name for s in mine], probe.cores if probe else None, contention)
     return learn(rows, host_of_rank)
 
 
-def _hosts(probe: Probe | None, speeds: list[np.ndarray]) -> tuple[Host, ...]:
+def _hosts(probe: Probe | None, speeds: list[np.ndarray], contention: float) -> tuple[Host, ...]:
     """The machine that was probed, or a host a rank, as fast as the workloads say on average."""
     speed = np.exp(np.mean(np.log(speeds), axis=0))
     if probe:
-        return (Host(name="machine", cores=probe.cores, slots=SLOTS),)
+        return (Host(name="machine", cores=probe.cores, slots=SLOTS, contention=contention),)
     if (speed == 1).all():
         return (Host(count=len(speed)),)
     return tuple(Host(name=f"host{i}", speed=float(s)) for i, s in enumerate(speed))

@@ -16,7 +16,7 @@ from sim.traces import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTED = ("input", "compute", "partition", "take_up", "reduce", "update", "evaluate")  # fields of Costs
+COSTED = ("input", "compute", "partition", "pack", "take_up", "reduce", "update", "evaluate")  # fields of Costs
 SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
 
 
@@ -35,11 +35,12 @@ class Rows:
     hidden: dict[tuple[int, int], float]
 
 
-def measured(traces: list[Trace], names: list[str], cores: int | None = None) -> Rows:
+def measured(traces: list[Trace], names: list[str], cores: int | None = None, contention: float = 0.0) -> Rows:
     """The rows of traces of one workload.
 
     Args:
         cores: of the one host that all ranks shared; None if each had cores enough.
+        contention: of that host's cores.
 
     Raises:
         WrongSetting: a trace without computation after warm-up.
@@ -48,7 +49,7 @@ def measured(traces: list[Trace], names: list[str], cores: int | None = None) ->
 
     tables, hidden = [], {}
     for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
-        table = _table(trace, cores).assign(run=run)
+        table = _table(trace, cores, contention).assign(run=run)
         if not table["activity"].isin(["compute", "partition"]).any():
             raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
         if trace.header.details.get("sleep_in_compute"):
@@ -60,10 +61,10 @@ def measured(traces: list[Trace], names: list[str], cores: int | None = None) ->
     return Rows(table, hidden)
 
 
-def _table(trace: Trace, cores: int | None) -> pd.DataFrame:
+def _table(trace: Trace, cores: int | None, contention: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
     elapsed_s = (rows["end_s"] - rows["start_s"]).to_numpy(float)
-    seconds = core_seconds(rows, [0] * (header.workers + 1), [cores]) if cores else elapsed_s
+    seconds = core_seconds(rows, [0] * (header.workers + 1), [cores], contention) if cores else elapsed_s
     rows = rows.assign(seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"])
     rows = rows[rows["step"] >= header.warmup]
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])

@@ -43,7 +43,9 @@ class Cell:
 
     def words(self) -> list[str]:
         """As options of sim.run and real.run."""
-        settings = [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
+        settings = (
+            [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
+        )
         names = ("protocol", "workers", "batch", "stragglers", "steps", "warmup", "seed", "workload")
         words = [word for name in names for word in (f"--{name}", str(getattr(self, name)))]
         return words + [word for setting in settings for word in ("--set", setting)]
@@ -57,7 +59,7 @@ class Cell:
         return replace(described, cluster=cluster, sleeps_of=sleeps_of)
 
 
-def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (256, 512)) -> list[Cell]:
+def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024)) -> list[Cell]:
     """What a profile is learned from: 1 and 2 workers, no stragglers, two batches.
 
     Of amb, one partition a step and all of them, or the cost of entering the loop and that of a turn cannot be told apart.

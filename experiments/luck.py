@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.cells import Cell, fitted_cells, measure, predict
-from experiments.validate import fit
+from experiments.validate import STRAGGLERS, fit
 from sim.files import write_whole
 from sim.outcome import of_trace
 
@@ -22,9 +22,9 @@ def run(out: Path, seed: int = 0) -> None:
     from sim import timeline
     from sim.worlds import event
 
-    same = {"stragglers": "niagara*0.02", "steps": 100, "seed": seed}
-    cells = {"fmb": Cell("fmb", 3, 256, **same), "amb": Cell("amb", 3, 512, 0.05, **same)}
-    runs = [(f"fit-{i}", cell) for i, cell in enumerate(fitted_cells(60, seed))]
+    same = {"stragglers": STRAGGLERS, "steps": 100, "seed": seed}
+    cells = {"fmb": Cell("fmb", 3, 512, **same), "amb": Cell("amb", 3, 1024, 0.12, **same)}
+    runs = [(f"fit-{i}", cell) for i, cell in enumerate(fitted_cells(40, seed))]
     traces = measure([*runs[:6], *cells.items(), *runs[6:]], out / "traces")
     cluster = fit([out / "traces" / f"{name}.parquet" for name, _ in runs], out)
     pairs = {name: (predict(cell, cluster, 1), of_trace(traces[name])) for name, cell in cells.items()}

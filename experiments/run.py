@@ -25,7 +25,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="none: list them")
-    parser.add_argument("--out", default="results", metavar="FOLDER", help="where tables, figures and traces go (results)")
+    parser.add_argument(
+        "--out", default="results", metavar="FOLDER", help="where tables, figures and traces go (results)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs (0)")
     parser.add_argument("--demo", action="store_true", help="validate: fewer and shorter runs, some minutes")
     return parser.parse_args(argv)

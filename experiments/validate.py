@@ -25,32 +25,33 @@ class Plan:
     """What is run.
 
     Args:
-        fitted, predicted: cells, each run `repeats` times.
+        fitted, predicted: cells.
+        fits, repeats: how often each is run.
     """
 
     fitted: list[Cell]
     predicted: list[Cell]
+    fits: int
     repeats: int
 
 
+STRAGGLERS = "niagara*0.05"  # sleeps of up to 0.33 s: 0.05 s on average
+
+
 def plan(demo: bool, seed: int) -> Plan:
-    """Batches and limits such that one worker's sleeps, its limit and its computation are of one size, tens of ms."""
-    batches, limits_s = (256, 512), (0.03, 0.05)
-    workers, stragglers, steps = ((1, 2, 3, 4), ("none", "niagara*0.02"), 100)
+    """Two batches, two limits, 1 to 4 workers, with stragglers and without; of the demo, one batch, one limit, 2 and 4."""
+    workers, batches, limits_s, steps, fits, repeats = (1, 2, 3, 4), (512, 1024), (0.06, 0.12), 80, 2, 2
     if demo:
-        workers, steps = (2, 4), 60
-    predicted = []
-    for law in stragglers:
-        for w in workers:
-            for i, b in enumerate(batches):
-                predicted.append(_cell("fmb", w, b, None, law, steps, seed))
-                chosen = limits_s[i : i + 1] if demo else limits_s
-                predicted += [_cell("amb", w, b, limit, law, steps, seed) for limit in chosen]
-    return Plan(fitted_cells(steps, seed, batches), predicted, 2)
-
-
-def _cell(protocol, workers, batch, limit_s, stragglers, steps, seed) -> Cell:
-    return Cell(protocol, workers, batch, limit_s, stragglers, steps, seed=seed)
+        workers, batches, limits_s, steps, fits = (2, 4), (1024,), (0.06,), 50, 1
+    ways = [("fmb", None), *(("amb", limit_s) for limit_s in limits_s)]
+    predicted = [
+        Cell(protocol, count, batch, limit_s, law, steps, seed=seed)
+        for law in ("none", STRAGGLERS)
+        for count in workers
+        for batch in batches
+        for protocol, limit_s in ways
+    ]
+    return Plan(fitted_cells(40, seed), predicted, fits, repeats)
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,10 @@ def run(out: Path, seed: int = 0, demo: bool = False) -> None:
 def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
     """All runs by name, fitted among predicted, repeats apart."""
     rng, runs = np.random.default_rng(seed), []
-    for repeat in range(chosen.repeats):
-        batch = [(f"fit-{i}-{repeat}", cell) for i, cell in enumerate(chosen.fitted)]
-        batch += [(f"predict-{i}-{repeat}", cell) for i, cell in enumerate(chosen.predicted)]
+    for repeat in range(max(chosen.fits, chosen.repeats)):
+        fits, repeats = chosen.fitted * (repeat < chosen.fits), chosen.predicted * (repeat < chosen.repeats)
+        batch = [(f"fit-{i}-{repeat}", cell) for i, cell in enumerate(fits)]
+        batch += [(f"predict-{i}-{repeat}", cell) for i, cell in enumerate(repeats)]
         runs += [batch[i] for i in rng.permutation(len(batch))]
     return runs
 
@@ -117,7 +119,9 @@ def fit(paths: list[Path], out: Path) -> Cluster:
     from sim import cluster
 
     profile = str(out / "profile.toml")
-    calibration_fit.main([*map(str, paths), "-o", profile, "--probe", str(out / "traces" / "probe.json"), "--name", "this machine"])
+    calibration_fit.main(
+        [*map(str, paths), "-o", profile, "--probe", str(out / "traces" / "probe.json"), "--name", "this machine"]
+    )
     return cluster.read(profile)
 
 

@@ -51,8 +51,22 @@ def show(rows: list[Row], out: Path) -> None:
 def _cells(rows: list[Row]):
     from rich.table import Table
 
-    table = Table(title="Mean step, samples a step and throughput: predicted against measured", box=None, header_style="bold")
-    for name in ("cell", "step ms", "90 %", "measured", "error", "floor", "samples", "measured", "samples/s", "measured", "error"):
+    table = Table(
+        title="Mean step, samples a step and throughput: predicted against measured", box=None, header_style="bold"
+    )
+    for name in (
+        "cell",
+        "step ms",
+        "90 %",
+        "measured",
+        "error",
+        "floor",
+        "samples",
+        "measured",
+        "samples/s",
+        "measured",
+        "error",
+    ):
         table.add_column(name, justify="left" if name == "cell" else "right", no_wrap=True)
     for row in rows:
         table.add_row(*_line(row))
@@ -134,11 +148,17 @@ def figure(rows: list[Row], path: Path) -> None:
         predicted_ms = np.array([row.predicted.step_s.mean() for row in of]) * 1e3
         low_ms, high_ms = np.array([row.interval_s() for row in of]).T * 1e3
         error = np.abs(np.stack([np.minimum(low_ms, predicted_ms), np.maximum(high_ms, predicted_ms)]) - predicted_ms)
-        axes.errorbar(measured_ms, predicted_ms, yerr=error, fmt="o", ms=4, capsize=2, label=f"{name}: {mean_absolute(of):.1%}")
+        axes.errorbar(
+            measured_ms, predicted_ms, yerr=error, fmt="o", ms=4, capsize=2, label=f"{name}: {mean_absolute(of):.1%}"
+        )
     ends = np.array(axes.get_xlim())
     axes.plot(ends, ends, color="black", lw=0.8)
     axes.fill_between(ends, ends * 0.9, ends * 1.1, color="black", alpha=0.07, lw=0, label="within 10 %")
-    axes.set(xlabel="measured mean step, ms", ylabel="predicted mean step, ms", title="Predicted against measured, runs that were not fitted")
+    axes.set(
+        xlabel="measured mean step, ms",
+        ylabel="predicted mean step, ms",
+        title="Predicted against measured, runs that were not fitted",
+    )
     axes.legend(frameon=False)
     drawing.tight_layout()
     write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))

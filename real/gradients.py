@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import NamedTuple
+
 import numpy as np
 
 from real.models import forward_of
@@ -11,6 +14,22 @@ from sim.workload import Workload
 
 CLOCK_S = 1e-9  # no partition starts with less time left; the simulator's rule too
 EVALUATED_AT_ONCE = 500  # samples; 10,000 CIFAR-10 pictures at once would take gigabytes
+
+
+class Gradient(NamedTuple):
+    """A sum over samples.
+
+    Args:
+        sum: float32 (parameters,), a read-only view.
+        samples: how many it sums.
+        loss: summed likewise.
+        computed_s: seconds from the call until the gradients were there; joining them into one vector comes after.
+    """
+
+    sum: np.ndarray
+    samples: int
+    loss: float
+    computed_s: float
 
 
 class Gradients:
@@ -42,15 +61,16 @@ class Gradients:
         self._anytime = tf.function(self._anytime_graph, input_signature=batch + loop, autograph=False)
         self._evaluate = tf.function(self._evaluate_graph, input_signature=batch, autograph=False)
 
-    def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-        """Summed gradient and summed loss of a minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
-        gradient, loss = self._fixed(parameters, x, y)
-        return np.asarray(gradient), float(loss)
+    def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
+        """Of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        called_s = time.time()
+        gradient, loss, computed_s = self._fixed(parameters, x, y)
+        return Gradient(np.asarray(gradient), len(x), float(loss), float(computed_s) - called_s)
 
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
-    ) -> tuple[np.ndarray, int, float]:
-        """Summed gradient, samples in it, and summed loss, of as many micro-batches as start within `remaining_s`.
+    ) -> Gradient:
+        """Of as many micro-batches as start within `remaining_s` of this call.
 
         A micro-batch holds int(len(x) / partitions) samples. At least one is done, the last overruns, and the loop ends
         early when the partitions are used up.
@@ -60,10 +80,11 @@ class Gradients:
         """
         if not 1 <= partitions <= len(x):
             raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {len(x)}")
-        tf = self._tf
-        limits = tf.constant(partitions, tf.int32), tf.constant(remaining_s, tf.float64)
-        gradient, done, loss = self._anytime(parameters, x, y, *limits)
-        return np.asarray(gradient), int(done) * (len(x) // partitions), float(loss)
+        tf, called_s = self._tf, time.time()  # the graph's clock is the wall clock
+        limits = tf.constant(partitions, tf.int32), tf.constant(called_s + remaining_s, tf.float64)
+        gradient, done, loss, computed_s = self._anytime(parameters, x, y, *limits)
+        samples = int(done) * (len(x) // partitions)
+        return Gradient(np.asarray(gradient), samples, float(loss), float(computed_s) - called_s)
 
     def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
         """Mean loss and the share of samples that are labelled right."""
@@ -103,7 +124,9 @@ class Gradients:
 
     def _fixed_graph(self, flat, x, y):
         gradients, loss = self._gradients(self._variables(flat), x, y)
-        return self._flat(gradients), loss
+        computed_s = self._clock_after(gradients)
+        with self._tf.control_dependencies([computed_s]):
+            return self._flat(gradients), loss, computed_s
 
     def _evaluate_graph(self, flat, x, y):
         tf = self._tf
@@ -111,39 +134,37 @@ class Gradients:
         right = tf.argmax(logits, 1, output_type=tf.int32) == y
         return self._loss(logits, y), tf.math.count_nonzero(right)
 
-    def _anytime_graph(self, flat, x, y, partitions, remaining_s):
+    def _anytime_graph(self, flat, x, y, partitions, deadline_s):
         """Sums are kept per variable and joined once, after the loop: joining in each turn is a pass over the model.
 
         What needs the clock waits for it by data, and the clock waits for what it times by control edges: TensorFlow
         runs whatever is ready, in any order.
         """
         tf = self._tf
-        start_s = tf.timestamp()
-        with tf.control_dependencies([start_s]):  # or one thread may get to the clock after the first partition
-            flat, x = tf.identity(flat), tf.identity(x)
         variables = self._variables(flat)
         size = tf.shape(x)[0] // partitions
-
-        def elapsed_s(sums):
-            with tf.control_dependencies(self._finished(sums)):
-                return tf.timestamp() - start_s
 
         def micro_batch(done):
             part = slice(done * size, (done + 1) * size)
             return self._gradients(variables, x[part], y[part])
 
         def time_is_left(done, now_s, loss, *sums):
-            return (done < partitions) & (remaining_s - now_s > CLOCK_S)
+            return (done < partitions) & (deadline_s - now_s > CLOCK_S)
 
         def add_partition(done, now_s, loss, *sums):
             gradients, more = micro_batch(done)
             sums = [total + g for total, g in zip(sums, gradients, strict=True)]
-            return done + 1, elapsed_s(sums), loss + more, *sums
+            return done + 1, self._clock_after(sums), loss + more, *sums
 
         gradients, loss = micro_batch(tf.constant(0))  # one at least
-        state = (tf.constant(1), elapsed_s(gradients), loss, *gradients)
-        done, _, loss, *sums = tf.while_loop(time_is_left, add_partition, state, parallel_iterations=1)
-        return self._flat(sums), done, loss
+        state = (tf.constant(1), self._clock_after(gradients), loss, *gradients)
+        done, computed_s, loss, *sums = tf.while_loop(time_is_left, add_partition, state, parallel_iterations=1)
+        return self._flat(sums), done, loss, computed_s
+
+    def _clock_after(self, tensors):
+        """The wall clock, seconds, read when `tensors` are there."""
+        with self._tf.control_dependencies(self._finished(tensors)):
+            return self._tf.timestamp()
 
     def _finished(self, sums) -> list:
         """What must be there before the clock is read: the sums; or a number of each, as a GPU only queues its work."""

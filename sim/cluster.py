@@ -22,6 +22,7 @@ class Host(BaseModel):
         cores: ranks beyond this number share them.
         slots: ranks that may be placed here; as many as cores unless given.
         speed: relative to the core that the costs were measured on.
+        contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,6 +31,7 @@ class Host(BaseModel):
     cores: int = Field(default=1, ge=1)
     slots: int | None = Field(default=None, ge=1)
     speed: float = Field(default=1.0, gt=0)
+    contention: float = Field(default=0.0, ge=0)
 
     @property
     def ranks(self) -> int:

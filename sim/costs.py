@@ -30,8 +30,9 @@ class Costs(BaseModel):
     Args:
         input: fetching and feeding a minibatch; amount in samples.
         compute: one gradient of a fixed minibatch; amount in samples.
-        loop_s: entering and leaving the in-graph loop of partitions, once a step.
+        loop_s: entering the in-graph loop of partitions, once a step.
         partition: one turn of that loop; amount in samples of the micro-batch.
+        pack: the gradients of all variables are joined into one message; amount in bytes.
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
         update: the master divides and applies the optimiser; amount in bytes.
@@ -46,6 +47,7 @@ class Costs(BaseModel):
     compute: Line = Line()
     loop_s: Seconds = 0.0
     partition: Line = Line()
+    pack: Line = Line()
     take_up: Line = Line()
     reduce: Line = Line()
     update: Line = Line()

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import heapq
+from functools import cache
 
+import numpy as np
 import simpy
 
 
+def rate(tasks, cores: int, contention: float):
+    """What each of `tasks` (a number or an array, 1 or more) on `cores` gets of a core that has its host to itself."""
+    return np.minimum(1.0, cores / tasks) / (1 + contention * (np.minimum(tasks, cores) - 1))
+
+
 class Cores:
-    """Egalitarian processor sharing: n tasks on c cores each run at min(1, c / n) of a core.
+    """Egalitarian processor sharing: n tasks on c cores each run at min(1, c / n) of a core, less what busy cores cost others.
 
     Kept exact by virtual time: every task at work advances at one rate, so the next to finish is the one with the least
     virtual finish time (Kleinrock, Queueing Systems II, section 4.4).
+
+    Args:
+        speed: of a core, relative to the one that costs were measured on.
+        contention: see sim.cluster.Host.
     """
 
-    def __init__(self, env: simpy.Environment, count: int, speed: float = 1.0):
-        self.env, self.count, self.speed = env, count, speed
+    def __init__(self, env: simpy.Environment, count: int, speed: float = 1.0, contention: float = 0.0):
+        self.env, self.speed = env, speed
+        self._rates = cache(lambda tasks: float(rate(tasks, count, contention)))
         self._tasks: list[tuple[float, int, simpy.Event]] = []
         self._virtual_s, self._updated_s, self._arrivals, self._timer = 0.0, 0.0, 0, 0
 
@@ -29,7 +41,7 @@ class Cores:
         return done
 
     def _rate(self) -> float:
-        return min(1.0, self.count / len(self._tasks))
+        return self._rates(len(self._tasks))
 
     def _advance(self) -> None:
         if self._tasks:

@@ -28,6 +28,7 @@ COLOURS = {
     "sleep": "#d55e00",
     "input": "#56b4e9",
     "compute": "#0072b2",
+    "pack": "#004d7a",
     "send": "#e69f00",
     "receive": "#f0e442",
     "wait": "#e6e6e6",

@@ -73,6 +73,7 @@ def _nominal(flops_per_sample: float, parameters: int) -> Costs:
         compute=Line(base_s=1e-3, slope_s=sample_s),
         loop_s=1e-3,
         partition=Line(base_s=2e-4 + parameters * 8 / 4e9 / 8, slope_s=sample_s),
+        pack=Line(slope_s=per_byte_s),
         take_up=Line(slope_s=per_byte_s),
         reduce=Line(slope_s=per_byte_s),
         update=Line(base_s=1e-3, slope_s=2 * per_byte_s),

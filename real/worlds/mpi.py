@@ -9,6 +9,7 @@ from functools import wraps
 import numpy as np
 
 from real.clock import Clock
+from real.gradients import Gradient
 from real.recorder import Recorder
 from real.trainee import Trainee
 from real.waiting import poll
@@ -97,20 +98,17 @@ class Rank:
         """The gradient of the whole minibatch."""
         x, y = self._input()
         start_s = self.now_s
-        gradient, _loss = self.trainee.gradients.fixed(self.parameters, x, y)
-        self._computed(start_s, gradient, len(x))
+        self._computed(start_s, self.trainee.gradients.fixed(self.parameters, x, y))
 
     @verb
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
         x, y = self._input()
         start_s = self.now_s
-        gradient, samples, _loss = self.trainee.gradients.anytime(
-            self.parameters, x, y, partitions, deadline_s - start_s
-        )
-        self._computed(start_s, gradient, samples)
-        if samples == len(x) // partitions * partitions and self.now_s < deadline_s:
+        gradient = self.trainee.gradients.anytime(self.parameters, x, y, partitions, deadline_s - start_s)
+        if gradient.samples == len(x) // partitions * partitions and start_s + gradient.computed_s < deadline_s:
             self._warn_of_running_out()
+        self._computed(start_s, gradient)
 
     @verb
     def send(self, peers):
@@ -172,11 +170,13 @@ class Rank:
         self._record("input", start_s, samples=len(x))
         return x, y
 
-    def _computed(self, start_s: float, gradient: np.ndarray, samples: int) -> None:
+    def _computed(self, start_s: float, gradient: Gradient) -> None:
+        """Put the gradient where it is sent from, or added up if nobody else adds to it."""
         target = self._sum if self.comm is None else self._out.payload
-        target[:] = gradient
-        self.samples = samples
-        self._record("compute", start_s, samples=samples)
+        target[:] = gradient.sum
+        self.samples, computed_s = gradient.samples, start_s + gradient.computed_s
+        self._record("compute", start_s, computed_s, samples=gradient.samples)
+        self._record("pack", computed_s, bytes=self._out.buffer.nbytes)
         self._timed["compute"] = self.now_s - self._round_s
 
     def _sent(self, start_s: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import simpy
 
+from sim.cluster import Host
 from sim.cpu import Cores
 from sim.errors import RunFailed
 from sim.network import Inbox, Message, Port
@@ -27,8 +28,8 @@ def run(scenario: Scenario, replication: int = 0) -> Trace:
 class Machine:
     """A host at work: its cores and the two directions of its port."""
 
-    def __init__(self, env: simpy.Environment, cores: int, speed: float):
-        self.cores = Cores(env, cores, speed)
+    def __init__(self, env: simpy.Environment, host: Host):
+        self.cores = Cores(env, host.cores, host.speed, host.contention)
         self.egress, self.ingress = Port(), Port()
 
 
@@ -39,7 +40,7 @@ class EventWorld:
         self.scenario, self.replication = scenario, replication
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out = scenario.costs, [], 0
-        machines = [Machine(self.env, h.cores, h.speed) for h in scenario.cluster.machines()]
+        machines = [Machine(self.env, host) for host in scenario.cluster.machines()]
         self.ranks = [Rank(self, r, machines[m]) for r, m in enumerate(scenario.cluster.placement(scenario.ranks))]
 
     def run(self) -> Trace:
@@ -101,6 +102,7 @@ class Rank:
         yield from self._input(batch)
         yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
         self.samples = batch
+        yield from self._pack()
 
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
@@ -115,6 +117,7 @@ class Rank:
         self.world.ran_out += done == partitions and deadline_s - self.now_s > CLOCK_S
         self.samples = done * micro_batch
         self._record("compute", start_s, samples=self.samples)
+        yield from self._pack()
 
     def send(self, peers):
         """Hand a message to each of `peers`; go on when the last has left."""
@@ -201,6 +204,10 @@ class Rank:
 
     def _input(self, samples: int):
         yield from self._work("input", self.world.costs.input(samples), samples=samples)
+
+    def _pack(self):
+        size_bytes = self.world.scenario.workload.message_bytes
+        yield from self._work("pack", self.world.costs.pack(size_bytes), bytes=size_bytes)
 
     def _factor(self) -> float:
         return self._run_factor * self._noise[self.step]

@@ -129,6 +129,7 @@ class Group:
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self._spend(costs.input(batch))
         self._spend(self._factors[self.step] * costs.compute(batch))
+        self._spend(costs.pack(self.world.scenario.workload.message_bytes))
         self.samples = np.full(self.now_s.shape, batch)
         yield from self._did()
 
@@ -146,6 +147,7 @@ class Group:
             now_s, done = np.where(goes_on, now_s + partition_s, now_s), done + goes_on
         self.ran_out += np.count_nonzero((done == partitions) & (deadline_s - now_s > CLOCK_S))
         self.now_s, self.samples = now_s, done * micro_batch
+        self._spend(costs.pack(self.world.scenario.workload.message_bytes))
         yield from self._did()
 
     def send(self, peers):

@@ -35,8 +35,31 @@ def real_traces(tmp_path_factory, campaign):
             options = [word for setting in settings for word in ("--set", setting)]
             trace = folder / f"{name(protocol, settings, workers)}.parquet"
             cells.append(
-                ["--protocol", protocol, "--workers", workers, "--workload", "mlp", "--batch", 32, "--steps", 6, "--warmup", 2]
-                + ["--stragglers", "niagara*0.002", "--test-size", 10, "--evaluate-every", 3, "--trace", trace, *options]
+                [
+                    "--protocol",
+                    protocol,
+                    "--workers",
+                    workers,
+                    "--workload",
+                    "mlp",
+                    "--batch",
+                    32,
+                    "--steps",
+                    6,
+                    "--warmup",
+                    2,
+                ]
+                + [
+                    "--stragglers",
+                    "niagara*0.002",
+                    "--test-size",
+                    10,
+                    "--evaluate-every",
+                    3,
+                    "--trace",
+                    trace,
+                    *options,
+                ]
             )
     campaign(cells, folder)
     return folder
@@ -65,7 +88,9 @@ def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, w
 
 def record(trace) -> Counter:
     """The multiset of what happened, but for its times."""
-    return Counter(trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].itertuples(index=False, name=None))
+    return Counter(
+        trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].itertuples(index=False, name=None)
+    )
 
 
 def order(trace) -> dict:

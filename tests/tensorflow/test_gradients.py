@@ -28,7 +28,7 @@ def gradients(name):
 def test_gradient_is_the_slope_of_the_summed_loss(name):
     workload = NAMED[name]
     parameters, x, y = sample(workload, 2)
-    gradient, loss = gradients(name).fixed(parameters, x, y)
+    gradient, _, loss, _ = gradients(name).fixed(parameters, x, y)
     assert (gradient.shape, gradient.dtype) == ((workload.parameters,), np.float32)
     assert loss == pytest.approx(loss_sum(workload, parameters.astype(float), x, y), rel=1e-4)
     for variable in range(len(workload.variables)):  # along the gradient, one variable at a time
@@ -58,8 +58,8 @@ def test_gradient_is_the_plain_tapes(name):
 def test_anytime_without_haste_is_fixed_over_whole_partitions(name, batch, partitions):
     parameters, x, y = sample(NAMED[name], batch)
     used = partitions * int(batch / partitions)
-    expected, expected_loss = gradients(name).fixed(parameters, x[:used], y[:used])
-    gradient, samples, loss = gradients(name).anytime(parameters, x, y, partitions, HOUR_S)
+    expected, _, expected_loss, _ = gradients(name).fixed(parameters, x[:used], y[:used])
+    gradient, samples, loss, _ = gradients(name).anytime(parameters, x, y, partitions, HOUR_S)
     assert (samples, type(samples)) == (used, int)
     assert loss == pytest.approx(expected_loss, rel=1e-4)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
@@ -68,7 +68,7 @@ def test_anytime_without_haste_is_fixed_over_whole_partitions(name, batch, parti
 @pytest.mark.parametrize("remaining_s", [0.0, -1.0, 1e-9])
 def test_no_time_left_does_one_partition(remaining_s):
     parameters, x, y = sample(NAMED["toy_fc"], 12)
-    gradient, samples, _ = gradients("toy_fc").anytime(parameters, x, y, 4, remaining_s)
+    gradient, samples, *_ = gradients("toy_fc").anytime(parameters, x, y, 4, remaining_s)
     assert samples == 3
     np.testing.assert_allclose(gradient, gradients("toy_fc").fixed(parameters, x[:3], y[:3])[0], rtol=1e-3, atol=1e-4)
 
@@ -80,7 +80,7 @@ def test_stops_at_the_limit_plus_what_was_started():
     gradients("toy_fc").anytime(parameters, x, y, 32, 0.1)
     for limit_s in (0.20, 0.205, 0.21, 0.215, 0.22):
         start_s = time.perf_counter()
-        _, samples, _ = gradients("toy_fc").anytime(parameters, x, y, 32, limit_s)
+        _, samples, *_ = gradients("toy_fc").anytime(parameters, x, y, 32, limit_s)
         elapsed_s = time.perf_counter() - start_s
         done = samples / 1024
         assert 1 < done < 32
@@ -157,7 +157,7 @@ def test_training_on_digits_learns(name, steps):
     digits = load("digits", workload.sample_shape, workload.classes, seed=0)
     parameters, optimiser, batches = initial(workload, 0), Optimiser("adm"), Batches(digits, 128, 0, 0, 1)
     for _ in range(steps):
-        gradient, _ = gradients(name).fixed(parameters, *next(batches))
+        gradient, *_ = gradients(name).fixed(parameters, *next(batches))
         optimiser.apply(parameters, gradient, 128)
     loss, accuracy = gradients(name).evaluate(parameters, digits.test_x, digits.test_y)
     assert accuracy > 0.8
@@ -169,6 +169,6 @@ def test_training_on_synthetic_pictures_learns():
     made = load("synthetic", workload.sample_shape, workload.classes, seed=0)
     parameters, optimiser, batches = initial(workload, 0), Optimiser("mom"), Batches(made, 64, 0, 0, 1)
     for _ in range(40):
-        gradient, samples, _ = gradients("toy_fc").anytime(parameters, *next(batches), 4, HOUR_S)
+        gradient, samples, *_ = gradients("toy_fc").anytime(parameters, *next(batches), 4, HOUR_S)
         optimiser.apply(parameters, gradient, samples)
     assert gradients("toy_fc").evaluate(parameters, made.test_x, made.test_y)[1] > 0.9
