@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibration.placement import Placement
 from calibration.sharing import core_seconds
 from sim.traces import Trace
 
 MOST = 1.0  # at which two busy cores do no more than one
 
 
-def fit(traces: list[Trace], cores: int) -> float:
+def fit(traces: list[Trace], place: Placement) -> float:
     """Contention (see sim.cluster.Host) with which the same computation costs the same core seconds in every run.
 
     Least squares on the logarithms of the median computation of each (run, rank) around the mean of its kind: protocol,
     settings, batch. 0 where no kind was run with different numbers of ranks, for nothing can be said then.
 
     Args:
-        traces: of ranks that shared one host.
-        cores: of that host.
+        traces: of real runs.
+        place: where the ranks sat.
     """
     from scipy.optimize import minimize_scalar
 
@@ -27,23 +28,23 @@ def fit(traces: list[Trace], cores: int) -> float:
         header = trace.header
         kinds.setdefault((header.workload, header.protocol, header.batch, str(header.settings)), []).append(trace)
     several = [of for of in kinds.values() if len({trace.header.workers for trace in of}) > 1]
-    if not several:
+    if not several or not place.shared:
         return 0.0
     found = minimize_scalar(
-        lambda value: sum(_spread(of, cores, value) for of in several), bounds=(0, MOST), method="bounded"
+        lambda value: sum(_spread(of, place, value) for of in several), bounds=(0, MOST), method="bounded"
     )
     return float(found.x)
 
 
-def _spread(traces: list[Trace], cores: int, contention: float) -> float:
-    logs = np.concatenate([_log_costs(trace, cores, contention) for trace in traces])
+def _spread(traces: list[Trace], place: Placement, contention: float) -> float:
+    logs = np.concatenate([_log_costs(trace, place, contention) for trace in traces])
     return float(((logs - logs.mean()) ** 2).sum())
 
 
-def _log_costs(trace: Trace, cores: int, contention: float) -> np.ndarray:
+def _log_costs(trace: Trace, place: Placement, contention: float) -> np.ndarray:
     """log core seconds per sample, the median of each rank's steps."""
     rows = trace.rows
-    seconds = core_seconds(rows, [0] * (trace.header.workers + 1), [cores], contention)
+    seconds = core_seconds(rows, place, contention)
     chosen = (rows["activity"] == "compute") & (rows["step"] >= trace.header.warmup) & (rows["samples"] > 0)
     per_sample = (seconds / rows["samples"].clip(lower=1))[chosen]
     return np.log(per_sample.groupby(rows["rank"][chosen]).median().to_numpy())

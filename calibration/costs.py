@@ -33,7 +33,8 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     factor = _factors(table, compute, loop_s, partition)
     mean = factor.groupby(["run", "rank"])["factor"].mean()
     host = np.array(host_of_rank)[mean.index.get_level_values("rank")]
-    slow = hosts.tell_apart(mean.to_numpy(), host, max(host_of_rank) + 1)
+    drift = mean.groupby([mean.index.get_level_values("run"), host]).mean()  # ranks of one host drift together
+    slow = hosts.tell_apart(drift.to_numpy(), drift.index.get_level_values(1).to_numpy(), max(host_of_rank) + 1)
     noise = factors.law(_noise(factor, mean, rows.hidden))
     steps = factors.law(_update_factors(table))
     costs = Costs(
@@ -41,10 +42,8 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     )
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
     assumed = [f"no rows, so taken as free: {', '.join(missing)}"] if missing else []
-    within = factors.uncertainty(mean.to_numpy())
-    known = (
-        [f"computation known to within {within:.1%} (90 %) from {len(mean)} runs and ranks"] if within < np.inf else []
-    )
+    within = factors.uncertainty(drift.to_numpy())
+    known = [f"computation known to within {within:.1%} (90 %) from {len(drift)} runs"] if within < np.inf else []
     return Learned(costs, slow.speeds, [*notes, *more, *known, slow.note, *assumed])
 
 

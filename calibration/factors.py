@@ -12,6 +12,7 @@ CLEARLY = 0.05  # Kolmogorov-Smirnov distance of many, from which the log-normal
 HEAVIER = 1.3  # standard deviation over the log-normal's, from which its tail is clearly too light
 SIGNIFICANT = 0.001  # chance of such few ones under a log-normal, below which it is clearly wrong
 KEPT = 201  # values of an empirical law
+ROUND_OFF = 1e-9  # factors that differ by less are equal
 NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation
 
 
@@ -24,7 +25,7 @@ def law(factors: np.ndarray) -> Law:
     neither an accident nor a wide bell.
     """
     logs = np.log(factors)
-    if len(logs) < 2 or np.ptp(logs) == 0:
+    if len(logs) < 2 or np.ptp(logs) < ROUND_OFF:
         return LogNormal(cv=0)
     sigma = _robust(logs) if len(logs) >= MANY else logs.std(ddof=1)
     if _refused(logs, sigma):

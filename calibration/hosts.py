@@ -21,12 +21,12 @@ class Slowness(NamedTuple):
 
 
 def tell_apart(factor: np.ndarray, host: np.ndarray, count: int) -> Slowness:
-    """Speeds and the law of runs from the mean factor of each (run, rank).
+    """Speeds and the law of runs from the mean factor of each (run, host).
 
     A host's speed is believed if runs repeat it: analysis of variance of log factors between hosts, p < 0.01.
 
     Args:
-        factor: seconds over what the costs say, shape (runs x ranks,).
+        factor: seconds over what the costs say, shape (runs x hosts,).
         host: index of the host that each ran on.
         count: number of hosts.
     """

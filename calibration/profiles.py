@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from calibration import contentions
 from calibration.costs import Learned, learn
+from calibration.placement import Placement, of_traces
 from calibration.rows import measured
 from sim import cluster
 from sim.cluster import Cluster, Host, Link, Provenance
@@ -77,21 +78,22 @@ class Source:
 def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
-    Ranks sat on the one machine that was probed; without a probe, each on a host of its own.
+    Ranks sat where real runs say that they did; of other traces, on the one machine that was probed, or without a probe
+    each on a host of its own.
 
     Raises:
         WrongSetting: no traces, or one without computation after its warm-up.
     """
     if not sources:
         raise WrongSetting("TRACE", "nothing", "at least one trace")
-    ranks = max(s.trace.header.workers for s in sources) + 1
-    host_of_rank = [0] * ranks if probe else list(range(ranks))
-    workloads = sorted({s.trace.header.workload for s in sources})
-    contention = contentions.fit([s.trace for s in sources], probe.cores) if probe else 0.0
-    learned = {w: _learn(w, sources, probe, host_of_rank, contention) for w in workloads}
+    traces = [s.trace for s in sources]
+    place = of_traces(traces, probe.cores if probe else None)
+    contention = contentions.fit(traces, place)
+    workloads = sorted({trace.header.workload for trace in traces})
+    learned = {w: _learn(w, sources, place, contention) for w in workloads}
     return Cluster(
         name=name,
-        hosts=_hosts(probe, [x.speeds for x in learned.values()], contention),
+        hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, learned, probe),
@@ -99,22 +101,29 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     )
 
 
-def _learn(
-    workload: str, sources: list[Source], probe: Probe | None, host_of_rank: list[int], contention: float
-) -> Learned:
+def _learn(workload: str, sources: list[Source], place: Placement, contention: float) -> Learned:
     mine = [s for s in sources if s.trace.header.workload == workload]
-    rows = measured([s.trace for s in mine], [s.name for s in mine], probe.cores if probe else None, contention)
-    return learn(rows, host_of_rank)
+    rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention)
+    return learn(rows, list(place.of_rank))
 
 
-def _hosts(probe: Probe | None, speeds: list[np.ndarray], contention: float) -> tuple[Host, ...]:
-    """The machine that was probed, or a host a rank, as fast as the workloads say on average."""
+def _hosts(place: Placement, speeds: list[np.ndarray], contention: float) -> tuple[Host, ...]:
+    """The hosts that the ranks sat on, as fast as the workloads say on average."""
     speed = np.exp(np.mean(np.log(speeds), axis=0))
-    if probe:
-        return (Host(name="machine", cores=probe.cores, slots=SLOTS, contention=contention),)
-    if (speed == 1).all():
+    if len(place.names) == 1:
+        return (Host(name="localhost", cores=place.cores[0], slots=SLOTS, contention=contention),)
+    if (speed == 1).all() and not place.shared and set(place.cores) == {1}:
         return (Host(count=len(speed)),)
-    return tuple(Host(name=f"host{i}", speed=float(s)) for i, s in enumerate(speed))
+    return tuple(
+        Host(
+            name=name,
+            cores=cores,
+            slots=max(cores, place.of_rank.count(i)),
+            speed=float(speed[i]),
+            contention=contention,
+        )
+        for i, (name, cores) in enumerate(zip(place.names, place.cores, strict=True))
+    )
 
 
 def _links(sources: list[Source], probe: Probe | None) -> dict[str, Link]:

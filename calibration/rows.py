@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibration import sleeps
+from calibration.placement import Placement
 from calibration.sharing import core_seconds
 from sim import stragglers
 from sim.errors import WrongSetting
@@ -35,12 +36,12 @@ class Rows:
     hidden: dict[tuple[int, int], float]
 
 
-def measured(traces: list[Trace], names: list[str], cores: int | None = None, contention: float = 0.0) -> Rows:
+def measured(traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0) -> Rows:
     """The rows of traces of one workload.
 
     Args:
-        cores: of the one host that all ranks shared; None if each had cores enough.
-        contention: of that host's cores.
+        place: where the ranks sat.
+        contention: of their hosts' cores.
 
     Raises:
         WrongSetting: a trace without computation after warm-up.
@@ -49,7 +50,7 @@ def measured(traces: list[Trace], names: list[str], cores: int | None = None, co
 
     tables, hidden = [], {}
     for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
-        table = _table(trace, cores, contention).assign(run=run)
+        table = _table(trace, place, contention).assign(run=run)
         if not table["activity"].isin(["compute", "partition"]).any():
             raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
         if trace.header.details.get("sleep_in_compute"):
@@ -61,10 +62,9 @@ def measured(traces: list[Trace], names: list[str], cores: int | None = None, co
     return Rows(table, hidden)
 
 
-def _table(trace: Trace, cores: int | None, contention: float) -> pd.DataFrame:
+def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
-    elapsed_s = (rows["end_s"] - rows["start_s"]).to_numpy(float)
-    seconds = core_seconds(rows, [0] * (header.workers + 1), [cores], contention) if cores else elapsed_s
+    seconds = core_seconds(rows, place, contention)
     rows = rows.assign(seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"])
     rows = rows[rows["step"] >= header.warmup]
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibration.placement import Placement
 from sim.cpu import rate
 
 BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
 
 
-def core_seconds(rows, hosts: list[int], cores: list[int], contention: float = 0.0) -> np.ndarray:
+def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
-    As the event world has it (sim.cpu.rate): n busy ranks on c cores each get min(1, c / n) of one, less contention. A profile holds what work costs a
-    core, and the simulator shares the cores; without this the sharing would count twice.
+    As the event world has it (sim.cpu.rate): n busy ranks on c cores each get min(1, c / n) of one, less contention. A
+    profile holds what work costs a core, and the simulator shares the cores; without this the sharing would count twice.
 
     Args:
         rows: a trace's.
-        hosts: the host of each rank.
-        cores: of each host.
+        place: where the ranks sat.
         contention: of the hosts' cores, see sim.cluster.Host.
     """
     seconds = (rows["end_s"] - rows["start_s"]).to_numpy(float, copy=True)
-    host = np.asarray(hosts)[rows["rank"].to_numpy(int)]
-    busy = rows["activity"].isin(BUSY).to_numpy() | _copies(rows, host, np.asarray(hosts))
-    for index, count in enumerate(cores):
+    hosts = np.asarray(place.of_rank)
+    host = hosts[rows["rank"].to_numpy(int)]
+    busy = rows["activity"].isin(BUSY).to_numpy() | _copies(rows, host, hosts)
+    for index, count in enumerate(place.cores):
         here = busy & (host == index)
-        if here.any():
+        if here.any() and place.of_rank.count(index) > 1:
             seconds[here] = _shared(
                 rows["start_s"].to_numpy(float)[here], rows["end_s"].to_numpy(float)[here], count, contention
             )

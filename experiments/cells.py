@@ -81,7 +81,7 @@ def measure(runs: list[tuple[str, Cell]], folder: Path) -> dict[str, Trace]:
     return {name: read(folder / f"{name}.parquet") for name, _ in runs}
 
 
-def predict(cell: Cell, cluster: Cluster, replications: int = 20) -> Outcome:
+def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
     """What the event world says of a cell; the replications differ in noise, not in sleeps."""
     scenario = cell.scenario(cluster)
     return join([of_trace(event.run(scenario, replication)) for replication in range(replications)])

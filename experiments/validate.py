@@ -15,7 +15,6 @@ import numpy as np
 from experiments.cells import Cell, fitted_cells, measure, predict
 from sim.cluster import Cluster
 from sim.outcome import Outcome, of_trace
-from sim.traces import Trace
 
 LEVEL = 0.9
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from real import launch
+from real.options import scenario as scenario_of
 from real.options import training
 from real.run import check_training, parse, parts_folder
 from sim import command, options
@@ -61,7 +62,7 @@ def _check(cell: argparse.Namespace) -> int:
     """Refuse what the ranks would refuse; how many ranks the cell needs."""
     options.check_outputs(cell)
     check_training(cell)
-    ranks = options.scenario(cell).ranks
+    ranks = scenario_of(cell).ranks
     if ranks < 2:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
     return ranks
@@ -81,7 +82,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
         say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
         how = training(cell)
         session = sessions.setdefault(how, Session(comm, how, progress=False))
-        trace = session.run(options.scenario(cell), parts=parts_folder(cell.trace))
+        trace = session.run(scenario_of(cell), parts=parts_folder(cell.trace))
         session.rest()
         if trace is not None:
             trace.write(cell.trace)

@@ -35,8 +35,15 @@ def check_installed(*modules: str) -> None:
         WrongSetting: TensorFlow or mpi4py is missing.
     """
     for module, name in (("tensorflow", "TensorFlow"), ("mpi4py", "mpi4py")):
-        if module in modules and find_spec(module) is None:
+        if module in modules and not _found(module):
             raise WrongSetting("real.run", f"a Python without {name}", f"{INSTALL} (sim.run works without)")
+
+
+def _found(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 def mpirun() -> str:
@@ -66,6 +73,11 @@ def check_memory(ranks: int) -> None:
         raise WrongSetting("--workers", ranks - 1, allowed)
 
 
+def remote(cluster: Cluster | None) -> bool:
+    """Whether a cluster file was given that names other hosts than this one."""
+    return cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines())
+
+
 def command(ranks: int, module: str, arguments: list[str], cluster: Cluster | None = None) -> list[str]:
     """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
 
@@ -74,7 +86,7 @@ def command(ranks: int, module: str, arguments: list[str], cluster: Cluster | No
     its threads.
     """
     line = [mpirun(), "-n", str(ranks), "--bind-to", "none", "--allow-run-as-root"]
-    if cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines()):
+    if remote(cluster):
         line += ["--host", ",".join(f"{host.name}:{host.ranks}" for host in cluster.machines())]
     elif "SLURM_JOB_ID" not in os.environ:
         line += [

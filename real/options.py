@@ -9,6 +9,9 @@ from real.optimiser import LEARNING_RATES
 
 if TYPE_CHECKING:
     from real.trainee import Training
+    from sim.scenario import Scenario
+
+ANY_NUMBER = 10**9  # of ranks; the launcher knows better
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +33,20 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         "--verbose", action="store_true", help="workers log every step on stderr, as the AMB repository does"
     )
     group.add_argument("--quiet", action="store_true", help="say nothing on the way")
+
+
+def scenario(options: argparse.Namespace) -> Scenario:
+    """The job that the options describe, on whatever hosts the launcher gives its ranks.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    from sim import options as shared
+    from sim.cluster import Cluster, Host
+
+    return shared.scenario(
+        options, Cluster(name="the launcher's hosts", hosts=(Host(name="localhost", slots=ANY_NUMBER),))
+    )
 
 
 def training(options: argparse.Namespace) -> Training:

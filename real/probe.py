@@ -16,7 +16,7 @@ import numpy as np
 
 from real import launch
 from real.clock import common_clock
-from real.waiting import barrier, poll
+from real.waiting import arrived, barrier, poll
 from real.worlds.mpi import TAG
 from sim import command
 from sim.files import write_whole
@@ -28,8 +28,8 @@ SIZES_BYTES = (
     4_194_304,
     16_777_216,
 )  # what parameters and gradients are; MPI sends less eagerly
-ROUNDS, WARM_UP = 15, 2
-WAITED_S = 5e-3  # a receiver that has just polled is faster than one that has slept for a while
+ROUNDS, WARM_UP = 10, 2
+WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
 SLEEPS_S = (0.002, 0.01, 0.03)
 
@@ -117,7 +117,7 @@ def _one_way(pair, clock, size: int) -> tuple[float, float]:
             poll(pair.Isend(out, 1 - pair.rank, TAG).Test, "the other rank")
             pair.send(stamp_s, 1 - pair.rank, TAG + 1)
         else:
-            poll(lambda: pair.Iprobe(1 - pair.rank, TAG), "the other rank")
+            poll(lambda: arrived(pair, 1 - pair.rank, TAG), "the other rank")
             begin_s = clock()
             pair.Recv(into, 1 - pair.rank, TAG)
             end_s = clock()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from real import launch
 from real.options import add_training_options, training
+from real.options import scenario as scenario_of
 from sim import command, options
 from sim.errors import WrongSetting
 
@@ -35,17 +36,18 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join(lambda comm: work(given, comm))
     options.check_outputs(given)
-    scenario = options.scenario(given)
+    scenario = scenario_of(given)
     options.replications(given, REPLICATIONS)
     launch.check_installed("tensorflow", "mpi4py") if scenario.workers else launch.check_installed("tensorflow")
     check_training(given)
     if scenario.workers == 0:
         return work(given, None)
-    if given.cluster is None:
+    placed = scenario.cluster if given.cluster else None
+    if not launch.remote(placed):
         launch.check_memory(scenario.ranks)
     if given.trace:
         shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
-    line = launch.command(scenario.ranks, "real.run", argv, scenario.cluster if given.cluster else None)
+    line = launch.command(scenario.ranks, "real.run", argv, placed)
     try:
         launch.launch(line)
     except (Exception, KeyboardInterrupt):
@@ -61,7 +63,7 @@ def work(given: argparse.Namespace, comm) -> int:
 
     if comm is not None:
         given.workers = workers_of(comm.size, given.workers)
-    scenario, clock_s = options.scenario(given), time.perf_counter()
+    scenario, clock_s = scenario_of(given), time.perf_counter()
     session = Session(comm, training(given), given.verbose, progress=not given.quiet)
     traces = []
     for replication in range(options.replications(given, REPLICATIONS)):
@@ -118,7 +120,7 @@ def check_training(given: argparse.Namespace) -> None:
     from real.data import load
     from real.models import forward_of
 
-    scenario = options.scenario(given)
+    scenario = scenario_of(given)
     forward_of(scenario.workload)
     load(given.data, scenario.workload.sample_shape, scenario.workload.classes, scenario.seed)
 

@@ -41,6 +41,7 @@ class Session:
         self.comm, self.training, self.verbose, self.progress = comm, training, verbose, progress
         self.rank = comm.rank if comm else 0
         self.workshop = Workshop(training, self.rank, local_rank())
+        self._communicators: dict[int, object] = {}
 
     def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
         """One run on the first ranks of the launch; its trace at rank 0, None elsewhere. Collective.
@@ -53,7 +54,9 @@ class Session:
             return None
         self._say("building graphs")
         trainee = self.workshop.trainee(scenario, replication)
-        header = scenario.header("mpi", replication, **self._details(trainee))
+        if comm is not None:
+            barrier(comm)
+        header = scenario.header("mpi", replication, hosts=self._hosts(comm), **self._details(trainee))
         if parts and self.rank == 0:
             begin(parts, header)
         if comm is not None:
@@ -73,11 +76,11 @@ class Session:
         """The communicator of the first `ranks` ranks; None to the others."""
         if self.comm is None or self.comm.size == 1:
             return None
-        if ranks == self.comm.size:
-            return self.comm
         from mpi4py import MPI
 
-        comm = self.comm.Split(0 if self.rank < ranks else MPI.UNDEFINED, self.rank)
+        if ranks not in self._communicators:
+            self._communicators[ranks] = self.comm.Split(0 if self.rank < ranks else MPI.UNDEFINED, self.rank)
+        comm = self._communicators[ranks]
         return None if comm == MPI.COMM_NULL else comm
 
     def _follow(self, me: Rank) -> None:
@@ -113,6 +116,12 @@ class Session:
         )
         return Trace.of(header, [Activity(*row) for activities, _ in parts for row in activities])
 
+    @staticmethod
+    def _hosts(comm) -> list[tuple[str, int]]:
+        """The host of each rank, and its cores."""
+        mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
+        return comm.allgather(mine) if comm is not None else [mine]
+
     def _details(self, trainee) -> dict:
         from importlib.metadata import version
 
@@ -123,13 +132,15 @@ class Session:
             "optimiser": training.optimiser,
             "device": training.device,
             "threads": training.threads,
-            "host": socket.gethostname(),
-            "cores": os.cpu_count(),
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in ("numpy",)}},
+            "versions": {
+                "python": platform.python_version(),
+                "numpy": version("numpy"),
+                "tensorflow": sys.modules["tensorflow"].__version__,
+            },
             "complete": False,
         }
 
-    def _log(self, step: int, line: str) -> None:
+    def _log(self, line: str) -> None:
         print(f"{time.strftime('%H:%M:%S')}|dstr.wk{self.rank}|{line}", file=sys.stderr, flush=True)
 
     def _say(self, line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -108,11 +109,13 @@ class Cluster(BaseModel):
         Raises:
             WrongSetting: more ranks than slots.
         """
-        slots = [index for index, host in enumerate(self.machines()) for _ in range(host.ranks)]
-        if ranks > len(slots):
-            allowed = f"at most {len(slots) - 1} workers: the cluster {self.name!r} has {len(slots)} slots, one for the master"
+        machines = self.machines()
+        slots = sum(host.ranks for host in machines)
+        if ranks > slots:
+            allowed = f"at most {slots - 1} workers: the cluster {self.name!r} has {slots} slots, one for the master"
             raise WrongSetting("--workers", ranks - 1, allowed)
-        return slots[:ranks]
+        filled = (index for index, host in enumerate(machines) for _ in range(host.ranks))
+        return list(islice(filled, ranks))
 
 
 def one_rank_a_host(ranks: int) -> Cluster:

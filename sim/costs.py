@@ -39,7 +39,7 @@ class Costs(BaseModel):
         evaluate: loss and accuracy at the master; amount in samples.
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         update_noise: factor on the master's update, drawn for each step, mean 1.
-        run: factor on all computation of a run, drawn once for each replication: a processor drifts between runs.
+        run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

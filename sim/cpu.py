@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import simpy
+
+if TYPE_CHECKING:
+    import simpy
 
 
 def rate(tasks, cores: int, contention: float):

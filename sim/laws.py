@@ -30,6 +30,10 @@ class Law(BaseModel):
         """`size` independent draws, shape (size,)."""
         raise NotImplementedError
 
+    def quantile(self, share: float) -> float:
+        """The value that a `share` (0 to 1) of draws do not exceed."""
+        raise NotImplementedError
+
 
 class Constant(Law):
     """Always `value`."""
@@ -43,6 +47,9 @@ class Constant(Law):
 
     def draw(self, rng, size):
         return np.full(size, self.value)
+
+    def quantile(self, share):
+        return self.value
 
 
 class LogNormal(Law):
@@ -62,8 +69,16 @@ class LogNormal(Law):
         return self.location
 
     def draw(self, rng, size):
+        return self._at(rng.standard_normal(size))
+
+    def quantile(self, share):
+        from scipy.special import ndtri
+
+        return float(self._at(ndtri(share)))
+
+    def _at(self, normal):
         sigma = math.sqrt(math.log1p(self.cv**2))
-        return self.location * np.exp(sigma * rng.standard_normal(size) - sigma**2 / 2)
+        return self.location * np.exp(sigma * normal - sigma**2 / 2)
 
 
 class Empirical(Law):
@@ -78,8 +93,14 @@ class Empirical(Law):
         return float(((ordered[1:] + ordered[:-1]) / 2).mean())
 
     def draw(self, rng, size):
+        return self._at(rng.random(size))
+
+    def quantile(self, share):
+        return float(self._at(share))
+
+    def _at(self, share):
         ordered = np.sort(self.values)
-        return np.interp(rng.random(size) * (len(ordered) - 1), np.arange(len(ordered)), ordered)
+        return np.interp(share * (len(ordered) - 1), np.arange(len(ordered)), ordered)
 
 
 class Component(BaseModel):
@@ -142,6 +163,10 @@ class FoldedMixture(Law):
                 (Component(mean_s=c.mean_s * factor, std_s=c.std_s * factor, weight=c.weight)) for c in self.components
             ]
         )
+
+    def quantile(self, share):
+        grid = np.linspace(0, self.limit_s, 20_001)
+        return float(min(self.limit_s, grid[np.searchsorted(self.cdf(grid), share).clip(max=len(grid) - 1)]))
 
     def draw(self, rng, size):
         edges = np.cumsum([c.weight for c in self.components])[:-1]

@@ -9,6 +9,7 @@ from sim.command import Parser
 from sim.errors import WrongSetting
 
 if TYPE_CHECKING:
+    from sim.cluster import Cluster
     from sim.scenario import Scenario
 
 DEFAULT_WORKERS = 3
@@ -19,7 +20,7 @@ def job_options() -> Parser:
     """A parent parser: what to run, and where the answer goes."""
     parser = Parser(add_help=False)
     job = parser.add_argument_group("the job")
-    job.add_argument("--protocol", default="amb", metavar="NAME", help="amb or fmb")
+    job.add_argument("--protocol", default="amb", metavar="NAME", help="amb, fmb, or your own as module:Class")
     job.add_argument(
         "--workers", type=int, metavar="N", help="ranks besides the master; 0: one process alone (default: 3)"
     )
@@ -51,8 +52,11 @@ def job_options() -> Parser:
     return parser
 
 
-def scenario(options: argparse.Namespace) -> Scenario:
+def scenario(options: argparse.Namespace, here: Cluster | None = None) -> Scenario:
     """The job that the options describe.
+
+    Args:
+        here: the cluster if none is given with --cluster; one rank a host if None.
 
     Raises:
         WrongSetting: naming the option.
@@ -69,7 +73,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
         steps=options.steps,
         warmup=options.warmup,
         batch=options.batch,
-        cluster=placed,
+        cluster=placed or here,
         stragglers=stragglers.read(options.stragglers),
         stragglers_name=options.stragglers,
         seed=options.seed,

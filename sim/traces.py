@@ -18,7 +18,8 @@ NOBODY = -1  # the peer of an activity that has none
 HEADER_FILE = "header.json"  # in the folder in which the ranks of a real run write their parts
 
 # sleep: an induced straggler. input: fetching a minibatch. compute: gradients. pack: they are joined into one message.
-# send, receive: bytes move. wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or taken up. evaluate: loss, accuracy.
+# send, receive: bytes move. wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or
+# taken up. evaluate: loss, accuracy.
 ACTIVITIES = ("sleep", "input", "compute", "pack", "send", "receive", "wait", "reduce", "update", "evaluate")
 
 

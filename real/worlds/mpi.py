@@ -12,7 +12,7 @@ from real.clock import Clock
 from real.gradients import Gradient
 from real.recorder import Recorder
 from real.trainee import Trainee
-from real.waiting import poll
+from real.waiting import arrived, poll
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
 from sim.workload import HEADER_BYTES
@@ -48,7 +48,7 @@ class Rank:
     Args:
         comm: the master and the workers of this run; None for one process alone.
         trainee: what computes gradients, updates and evaluates.
-        log: called with (step, line) for what the AMB repository logs; None to be quiet.
+        log: called with each line that the AMB repository logs; None to be quiet.
     """
 
     def __init__(
@@ -163,6 +163,12 @@ class Rank:
             loss, accuracy = self.trainee.evaluate(self.parameters, self.scenario.test_size)
             self.evaluations.append((self.step, loss, accuracy))
             self._record("evaluate", start_s, samples=self.scenario.test_size)
+        if self._log:
+            evaluated = self.evaluations[-1] if self.scenario.evaluates(self.step) else None
+            self._log(
+                master_line(self.step, self.trainee.optimiser.learning_rate, evaluated, self.now_s - self._round_s)
+            )
+            self._round_s = self.now_s
 
     def _input(self):
         start_s = self.now_s
@@ -182,7 +188,7 @@ class Rank:
     def _sent(self, start_s: float) -> None:
         """What a worker's log line says: of this round its computing, of the last round its sending and idling."""
         if self.rank and self._log:
-            self._log(self.step, worker_line(self.samples, self._timed, self.scenario.stragglers.mean > 0))
+            self._log(worker_line(self.samples, self._timed, self.scenario.stragglers.mean > 0))
         self._timed["send"], self._idle_since_s = self.now_s - start_s, self.now_s
 
     def _receive(self, peers) -> int:
@@ -201,7 +207,7 @@ class Rank:
         from mpi4py import MPI
 
         source = next(iter(peers)) if len(peers) == 1 else MPI.ANY_SOURCE
-        return self.comm.Iprobe(source, TAG, status) and status.source in peers
+        return arrived(self.comm, source, TAG, status) and status.source in peers
 
     def _warn_of_running_out(self) -> None:
         self.ran_out += 1
@@ -222,3 +228,9 @@ def worker_line(samples: int, timed: dict[str, float], induced: bool) -> str:
         f"Sending [{samples}] examples, {sleep}compute_time [{timed['compute']:.6g}], "
         f"last_idle [{timed['idle']:.6g}], last_send [{timed['send']:.6g}]"
     )
+
+
+def master_line(step: int, learning_rate: float, evaluated: tuple[int, float, float] | None, round_s: float) -> str:
+    """The AMB repository's line of the master; without loss and accuracy in a step that evaluates nothing."""
+    loss, accuracy = (f"loss = {evaluated[1]:.7g}, ", f", accuracy = {evaluated[2]:.4g}") if evaluated else ("", "")
+    return f"learning_rate = {learning_rate:.6g}, {loss}step = {step + 1}{accuracy} ({round_s:.3f} sec)"

@@ -14,14 +14,12 @@ PROTOCOLS: dict[str, type[Protocol]] = {p.name: p for p in (AnytimeMinibatch, Fi
 
 
 def make(name: str, assignments: list[str] = ()) -> Protocol:
-    """The protocol called `name` with `name=value` settings; seconds may carry a unit.
+    """The protocol called `name`, or a user's own, module:Class, with `name=value` settings; seconds may carry a unit.
 
     Raises:
         WrongSetting: an unknown protocol or setting, or a value of the wrong type.
     """
-    if name not in PROTOCOLS:
-        raise WrongSetting("--protocol", name, ", ".join(PROTOCOLS))
-    protocol = PROTOCOLS[name]
+    protocol = PROTOCOLS.get(name) or _own(name)
     types = {f.name: f.type for f in fields(protocol)}
     settings = {}
     for assignment in assignments:
@@ -31,6 +29,20 @@ def make(name: str, assignments: list[str] = ()) -> Protocol:
             raise WrongSetting("--set", assignment, allowed)
         settings[key] = _value(key, value, types[key])
     return protocol(**settings)
+
+
+def _own(name: str) -> type[Protocol]:
+    """A user's own protocol, given as module:Class."""
+    from importlib import import_module
+
+    module, colon, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute) if colon else None
+    except (ImportError, AttributeError) as error:
+        raise WrongSetting("--protocol", name, f"a class that can be imported ({error})") from error
+    if not (isinstance(found, type) and issubclass(found, Protocol)):
+        raise WrongSetting("--protocol", name, f"{', '.join(PROTOCOLS)}, or module:Class of your own")
+    return found
 
 
 def _value(key: str, text: str, kind: str):

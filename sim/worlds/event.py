@@ -8,7 +8,7 @@ from sim.cluster import Host
 from sim.cpu import Cores
 from sim.errors import RunFailed
 from sim.network import Inbox, Message, Port
-from sim.randomness import Stream, generator
+from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 
@@ -28,7 +28,8 @@ def run(scenario: Scenario, replication: int = 0) -> Trace:
 class Machine:
     """A host at work: its cores and the two directions of its port."""
 
-    def __init__(self, env: simpy.Environment, host: Host):
+    def __init__(self, env: simpy.Environment, index: int, host: Host):
+        self.index = index
         self.cores = Cores(env, host.cores, host.speed, host.contention)
         self.egress, self.ingress = Port(), Port()
 
@@ -40,7 +41,7 @@ class EventWorld:
         self.scenario, self.replication = scenario, replication
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out = scenario.costs, [], 0
-        machines = [Machine(self.env, host) for host in scenario.cluster.machines()]
+        machines = [Machine(self.env, i, host) for i, host in enumerate(scenario.cluster.machines())]
         self.ranks = [Rank(self, r, machines[m]) for r, m in enumerate(scenario.cluster.placement(scenario.ranks))]
 
     def run(self) -> Trace:
@@ -75,7 +76,7 @@ class Rank:
         self._sleeps = scenario.sleeps(world.replication, rank)
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
-        self._run_factor = float(world.costs.run.draw(generator(*luck, "run"), 1)[0])
+        self._run_factor = scenario.run_factor(world.replication, machine.index)
 
     @property
     def now_s(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
-from sim.randomness import Stream, generator
+from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.worlds.event import CLOCK_S
 
@@ -102,12 +102,13 @@ class Group:
     def _draw(self) -> None:
         """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
         scenario, costs = self.world.scenario, self.world.scenario.costs
+        placement = scenario.cluster.placement(scenario.ranks)
         rounds, shape = scenario.rounds, (self.world.replications, len(self.ranks))
         self._sleeps, self._factors, self._update_factors = (np.empty((rounds, *shape)) for _ in range(3))
         for replication in range(shape[0]):
             for index, rank in enumerate(self.ranks):
                 luck = (scenario.seed, replication, rank)
-                run_factor = costs.run.draw(generator(*luck, "run"), 1)[0]
+                run_factor = scenario.run_factor(replication, placement[rank])
                 self._sleeps[:, replication, index] = scenario.sleeps(replication, rank).first(rounds)
                 self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
                 self._update_factors[:, replication, index] = Stream(costs.update_noise, *luck, "update").first(rounds)

@@ -34,33 +34,9 @@ def real_traces(tmp_path_factory, campaign):
         for protocol, settings in CELLS:
             options = [word for setting in settings for word in ("--set", setting)]
             trace = folder / f"{name(protocol, settings, workers)}.parquet"
-            cells.append(
-                [
-                    "--protocol",
-                    protocol,
-                    "--workers",
-                    workers,
-                    "--workload",
-                    "mlp",
-                    "--batch",
-                    32,
-                    "--steps",
-                    6,
-                    "--warmup",
-                    2,
-                ]
-                + [
-                    "--stragglers",
-                    "niagara*0.002",
-                    "--test-size",
-                    10,
-                    "--evaluate-every",
-                    3,
-                    "--trace",
-                    trace,
-                    *options,
-                ]
-            )
+            job = f"--protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps 6 --warmup 2".split()
+            luck = ["--stragglers", "niagara*0.002", "--test-size", "10", "--evaluate-every", "3"]
+            cells.append([*job, *luck, "--trace", trace, *options])
     campaign(cells, folder)
     return folder
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from calibration import factors, fit, hosts, lines, sleeps
+from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make, write
 from calibration.sharing import core_seconds
 from sim import cluster, command, stragglers, workload
@@ -111,9 +112,9 @@ def test_core_seconds_by_hand():
         Header("fmb", "x", "x", 2, 1, 0, 1, 0),
         [Activity(0, 4, 0, 0, "compute"), Activity(1, 3, 1, 0, "compute"), Activity(0, 4, 2, 0, "sleep")],
     ).rows
-    one_core = dict(zip(rows["rank"], core_seconds(rows, [0, 0, 0], [1]), strict=True))
+    one_core = dict(zip(rows["rank"], core_seconds(rows, Placement(("h",), (1,), (0, 0, 0))), strict=True))
     assert one_core == {0: 3.0, 1: 1.0, 2: 4.0}
-    assert set(core_seconds(rows, [0, 0, 0], [2])) == {4.0, 2.0}
+    assert set(core_seconds(rows, Placement(("h",), (2,), (0, 0, 0)))) == {4.0, 2.0}
 
 
 def test_the_probe_gives_machine_and_links():

@@ -1,0 +1,131 @@
+"""real.run as a user starts it: alone, as one process, under mpirun; and what it says when that is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from real import launch
+from sim import traces
+
+pytestmark = pytest.mark.tensorflow
+ROOT = Path(__file__).parents[2]
+SMALL = [
+    "--workload",
+    "mlp",
+    "--batch",
+    "32",
+    "--steps",
+    "20",
+    "--warmup",
+    "2",
+    "--stragglers",
+    "niagara*0.001",
+    "--json",
+    "--quiet",
+]
+
+
+def run(*line, **environment) -> subprocess.CompletedProcess:
+    line = (
+        [sys.executable, "-m", "real.run", *map(str, line)]
+        if line[0] != "mpirun"
+        else [launch.mpirun(), *map(str, line[1:])]
+    )
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **environment}
+    return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=120, check=False)
+
+
+def under_mpirun(ranks: int, *options) -> subprocess.CompletedProcess:
+    python = [sys.executable, "-m", "mpi4py", "-m", "real.run"]
+    return run("mpirun", "-n", ranks, "--oversubscribe", "--bind-to", "none", *python, *options)
+
+
+@pytest.mark.parametrize("protocol", ["amb", "fmb"])
+def test_alone_it_launches_and_answers_as_the_simulator_does(protocol, tmp_path):
+    trace = tmp_path / "t.parquet"
+    done = run("--protocol", protocol, "--workers", 2, *SMALL, "--test-size", 50, "--trace", trace)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["world"], answer["workers"], answer["steps"]) == ("mpi", 2, 20)
+    assert answer["samples_per_s"] > 0
+    assert len(answer["idle_fraction"]) == 3
+    header = traces.read(trace).header
+    assert header.details["complete"]
+    assert header.details["data"].startswith("digits")
+    assert [step for step, *_ in header.details["evaluations"]] == [9, 19]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_one_process_alone_trains_undistributed():
+    answers = []
+    for done in (run("--workers", 0, *SMALL), under_mpirun(1, *SMALL)):
+        assert done.returncode == 0, done.stderr
+        answers.append(json.loads(done.stdout))
+    assert [answer["workers"] for answer in answers] == [0, 0]
+    assert all(len(answer["idle_fraction"]) == 1 for answer in answers)
+
+
+def test_under_mpirun_it_joins_and_counts_its_workers():
+    done = under_mpirun(3, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["workers"] == 2
+
+
+def test_under_mpirun_another_number_of_workers_is_refused():
+    done = under_mpirun(3, "--workers", 5, *SMALL)
+    assert done.returncode == 2
+    assert "--workers: given 5; allowed: 2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_more_slots_than_mpirun_has_is_one_line(tmp_path):
+    """Whatever mpirun itself refuses is told in one line."""
+    hosts = tmp_path / "cluster.toml"
+    hosts.write_text('schema = "cluster/1"\n[[hosts]]\nname = "no-such-host.invalid"\ncores = 4\n')
+    done = run("--workers", 1, *SMALL, "--cluster", hosts)
+    assert done.returncode == 1
+    assert done.stderr.startswith("real.run: mpirun ended with")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_setting_that_a_rank_refuses_is_one_line():
+    done = run("--workers", 2, *SMALL, "--learning-rate", "-1")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "-1" in done.stderr
+
+
+def test_a_gpu_that_is_not_there_is_one_line():
+    done = run("--workers", 1, *SMALL, "--device", "gpu")
+    if done.returncode == 0:
+        pytest.skip("this machine has a GPU")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0].startswith("real.run: --device: given 'gpu'")
+
+
+def test_workers_log_as_the_amb_repository_does(tmp_path):
+    """And the importer for its logs reads them."""
+    from calibration.fit import read
+
+    done = run("--protocol", "fmb", "--workers", 2, *SMALL[:-1], "--verbose")
+    lines = [line for line in done.stderr.splitlines() if "Sending [" in line]
+    assert len(lines) == 2 * 22
+    assert sum("learning_rate = 0.001, step = " in line for line in done.stderr.splitlines()) == 22
+    log = tmp_path / "run.log"
+    log.write_text(done.stderr)
+    (source,) = read(str(log), "amb-log", "mlp", "niagara*0.001")
+    assert (source.trace.rows["activity"] == "compute").sum() == 2 * 21  # the end of the last round is not logged
+    assert (source.trace.rows["samples"].max()) >= 32
+
+
+def test_replications_have_their_own_luck_and_give_an_interval():
+    done = run("--workers", 1, *SMALL, "--replications", 2)
+    answer = json.loads(done.stdout)
+    low, high = answer["interval"]["samples_per_s"]
+    assert low < answer["samples_per_s"] < high

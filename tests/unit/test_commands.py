@@ -1,0 +1,239 @@
+"""The commands as a user types them: their answers, and one line and exit 2 for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
+KEYS = {
+    *("protocol", "settings", "world", "workers", "steps", "seed", "samples_per_s", "step_s", "samples_per_step"),
+    *("idle_fraction", "interval", "wall_s"),
+}
+
+
+def run(module: str, *options, cwd=ROOT, **environment) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    line = [sys.executable, "-m", module, *map(str, options)]
+    return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=cwd, timeout=60, check=False)
+
+
+def refused(done: subprocess.CompletedProcess) -> str:
+    """The one line that a refusal is."""
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_with_nothing_but_a_protocol_it_answers():
+    done = run("sim.run", "--protocol", "amb")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for word in ("throughput", "90%", "p50", "p95", "p99", "samples a step", "idle", "stragglers cost", "slower"):
+        assert word in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("protocol", ["amb", "fmb"])
+def test_json_is_one_object_and_nothing_else(protocol):
+    done = run("sim.run", "--protocol", protocol, "--json", "--workers", 2, "--steps", 30, "--seed", 5)
+    answer = json.loads(done.stdout)
+    assert set(answer) == KEYS
+    assert set(answer["step_s"]) == {"mean", "p50", "p95", "p99"}
+    assert set(answer["samples_per_step"]) == {"mean", "sd"}
+    assert answer["interval"]["level"] == 0.9
+    low, high = answer["interval"]["samples_per_s"]
+    assert low < answer["samples_per_s"] < high
+    assert (answer["protocol"], answer["workers"], answer["steps"], answer["seed"]) == (protocol, 2, 30, 5)
+    assert len(answer["idle_fraction"]) == 3
+
+
+def test_a_seed_decides_the_answer():
+    answers = [json.loads(run("sim.run", "--json", "--seed", seed).stdout) for seed in (1, 1, 2)]
+    for answer in answers:
+        del answer["wall_s"]
+    assert answers[0] == answers[1]
+    assert answers[0]["step_s"] != answers[2]["step_s"]
+
+
+def test_both_worlds_from_the_command_line():
+    event, vector = (
+        json.loads(run("sim.run", "--json", "--world", world, "--replications", 3).stdout)
+        for world in ("event", "vector")
+    )
+    assert event["world"] == "event"
+    assert vector["world"] == "vector"
+    assert event["step_s"] == pytest.approx(vector["step_s"])
+    assert event["samples_per_s"] == pytest.approx(vector["samples_per_s"])
+
+
+def test_files_asked_for_are_written(tmp_path):
+    names = {"trace": "t.parquet", "timeline": "t.json", "plot": "t.png"}
+    options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
+    assert run("sim.run", "--steps", 20, "--json", *options).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names.values())
+    assert json.loads((tmp_path / "t.json").read_text())
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_trace_calibrates_and_the_profile_predicts(tmp_path):
+    """The loop without real runs: what was simulated is learned again."""
+    trace, profile = tmp_path / "t.jsonl", tmp_path / "profile.toml"
+    job = ["--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--workload", "mlp"]
+    before = json.loads(run("sim.run", *job, "--json", "--trace", trace).stdout)
+    assert run("calibration.fit", trace, "-o", profile).returncode == 0
+    after = json.loads(run("sim.run", *job[:-2], "--json", "--cluster", profile).stdout)
+    assert after["step_s"]["mean"] == pytest.approx(before["step_s"]["mean"], rel=0.02)
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_help_loads_nothing_heavy(module):
+    heavy = ["simpy", "mpi4py", "tensorflow", "pandas", "matplotlib", "scipy.stats", "sklearn", "pint"]
+    script = (
+        "import sys\nfrom importlib import import_module\n"
+        f"module = import_module({module!r})\n"
+        "try:\n    module.main(['--help'])\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stderr.strip() == "[]"
+    assert done.stdout.startswith(f"usage: {module}")
+
+
+WRONG = {
+    "protocol": (["--protocol", "abm"], ["--protocol", "abm", "amb, fmb"]),
+    "setting": (["--set", "limit=3"], ["limit=3", "time_limit_s", "partitions"]),
+    "setting's type": (["--set", "partitions=many"], ["partitions", "many", "integer"]),
+    "setting's range": (["--set", "partitions=0"], ["partitions", "0"]),
+    "setting's unit": (["--set", "time_limit_s=5 km"], ["time_limit_s", "5 km"]),
+    "nan": (["--set", "time_limit_s=nan"], ["time_limit_s", "nan"]),
+    "more partitions than samples": (["--batch", "4", "--set", "partitions=5"], ["partitions", "5", "4"]),
+    "workers": (["--workers", "-1"], ["--workers", "-1", "from 0"]),
+    "steps": (["--steps", "0"], ["--steps", "0", "from 1"]),
+    "steps' type": (["--steps", "ten"], ["--steps", "ten"]),
+    "batch": (["--batch", "0"], ["--batch", "0"]),
+    "seed": (["--seed", "-3"], ["--seed", "-3"]),
+    "replications": (["--replications", "0"], ["--replications", "0"]),
+    "stragglers": (["--stragglers", "niagra"], ["--stragglers", "niagra", "niagara"]),
+    "workload": (["--workload", "resnet"], ["--workload", "resnet", "mnist"]),
+    "world": (["--world", "mars"], ["--world", "mars", "vector"]),
+    "cluster": (["--cluster", "nowhere.toml"], ["--cluster", "nowhere.toml"]),
+    "option": (["--protcol", "amb"], ["--protcol"]),
+    "trace's ending": (["--trace", "t.csv"], ["t.csv", ".parquet", ".jsonl"]),
+    "folder": (["--trace", "no/where/t.jsonl"], ["--trace", "no/where/t.jsonl"]),
+    "plot's ending": (["--plot", "t.gif"], ["t.gif", ".png"]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_options_are_one_line(what):
+    options, words = WRONG[what]
+    line = refused(run("sim.run", *options))
+    assert all(word in line for word in words), line
+
+
+CLUSTER = 'schema = "cluster/1"\n[[hosts]]\ncores = 2\n'
+WRONG_CLUSTERS = {
+    "unit": (CLUSTER + '[network]\nlatency_s = "10 Gbit"\n', ["network.latency_s", "10 Gbit", "50 us"]),
+    "key": (CLUSTER + "[network]\nlatncy_s = 1\n", ["network.latncy_s"]),
+    "schema": (CLUSTER.replace("/1", "/0"), ["schema", "cluster/0", "cluster/1"]),
+    "no schema": ("[[hosts]]\ncores = 2\n", ["schema"]),
+    "no hosts": ('schema = "cluster/1"\n', ["hosts"]),
+    "value": (CLUSTER.replace("2", "0"), ["cores", "0"]),
+    "syntax": ("hosts = [", ["TOML"]),
+    "more ranks than slots": (CLUSTER, ["--workers", "3", "2 slots"]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_CLUSTERS)
+def test_wrong_cluster_files_are_one_line(what, tmp_path):
+    text, words = WRONG_CLUSTERS[what]
+    file = tmp_path / "cluster.toml"
+    file.write_text(text)
+    for module in ("sim.run", "real.run"):
+        line = refused(run(module, "--cluster", file))
+        assert all(word in line for word in words), line
+
+
+def test_units_as_people_write_them(tmp_path):
+    file = tmp_path / "cluster.toml"
+    file.write_text(
+        'schema = "cluster/1"\n[[hosts]]\ncount = 4\n[network]\nlatency_s = "50 us"\nbandwidth_bytes_per_s = "10 Gbit/s"\n'
+    )
+    from sim import cluster
+
+    link = cluster.read(str(file)).network
+    assert link.latency_s == pytest.approx(50e-6)
+    assert link.bandwidth_bytes_per_s == pytest.approx(1.25e9)
+
+
+WRONG_REAL = {
+    "optimiser": (["--optimiser", "adam"], ["--optimiser", "adam", "adm"]),
+    "data": (["--data", "nowhere.npz"], ["--data", "nowhere.npz"]),
+    "device": (["--device", "tpu"], ["--device", "tpu", "gpu"]),
+    "more ranks than memory": (["--workers", "100000"], ["--workers", "100000", "memory"]),
+    "world": (["--world", "event"], ["--world", "event", "mpi"]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_REAL)
+def test_wrong_options_of_real_runs_are_one_line(what):
+    pytest.importorskip("psutil")
+    options, words = WRONG_REAL[what]
+    line = refused(run("real.run", *options))
+    assert all(word in line for word in words), line
+
+
+def test_without_tensorflow_the_simulator_works_and_real_runs_say_so(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Gone:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('tensorflow', 'mpi4py'):\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Gone())\n"
+    )
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    assert run("sim.run", "--json", PYTHONPATH=path).returncode == 0
+    line = refused(run("real.run", PYTHONPATH=path))
+    assert "TensorFlow" in line
+    assert "pip install" in line
+
+
+def test_without_mpirun_real_runs_say_so(tmp_path):
+    """A Python without mpirun beside it, and an empty PATH."""
+    python = tmp_path / "python"
+    python.symlink_to(sys.executable)
+    script = (
+        "import sys; sys.path[:0] = sys.argv.pop().split(':'); "
+        "from sim import command; from real import run; command.run('real.run', lambda: run.main(['--workers', '1']))"
+    )
+    environment = {**os.environ, "PATH": ""}
+    line = [str(python), "-c", script, ":".join([str(ROOT), *filter(None, sys.path)])]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert "mpirun" in refused(done)
+
+
+def test_wrong_campaigns_are_one_line(tmp_path):
+    file = tmp_path / "cells.json"
+    for text, word in (("{", "JSON"), ("[]", "at least one"), ('[["--protocol", "amb"]]', "--trace")):
+        file.write_text(text)
+        assert word in refused(run("real.campaign", file))
+    assert "nowhere.json" in refused(run("real.campaign", "nowhere.json"))
+
+
+def test_experiments_are_listed_by_their_questions():
+    done = run("experiments.run")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["validate"]
+    assert all(line.endswith("?") for line in done.stdout.splitlines())
+    assert "choose from" in refused(run("experiments.run", "nothing"))

@@ -1,0 +1,129 @@
+"""Every law goes through the same laws; the named stragglers have their known means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sim import laws, stragglers
+from sim.errors import WrongSetting
+from sim.randomness import Stream
+
+EXAMPLES = {
+    "constant": laws.Constant(value=2.5),
+    "lognormal": laws.LogNormal(location=3, cv=0.4),
+    "empirical": laws.Empirical(values=(1, 5, 2, 9)),
+    "folded-mixture": stragglers.NAMED["niagara"],
+}
+DRAWS = 200_000
+
+
+def test_every_kind_has_an_example():
+    kinds = {law.model_fields["kind"].default for law in laws.Law.__subclasses__()}
+    assert kinds == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_draws_have_the_mean_that_the_law_says(name):
+    law, rng = EXAMPLES[name], np.random.default_rng(1)
+    draws = law.draw(rng, DRAWS)
+    assert draws.shape == (DRAWS,)
+    assert (draws >= 0).all()
+    assert draws.mean() == pytest.approx(law.mean, abs=4 * draws.std() / DRAWS**0.5 + 1e-12)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_draws_do_not_depend_on_how_many_are_asked_for(name):
+    one_by_one, at_once = (Stream(EXAMPLES[name], 7, 0, 3, "sleep") for _ in range(2))
+    assert [one_by_one[i] for i in range(300)] == at_once.first(1000)[:300].tolist()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.75, 0.97])
+def test_quantiles_are_those_of_the_draws(name, share):
+    draws = EXAMPLES[name].draw(np.random.default_rng(5), DRAWS)
+    value = EXAMPLES[name].quantile(share)
+    assert (draws < value - 1e-3).mean() - 0.005 <= share <= (draws <= value + 1e-3).mean() + 0.005
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_laws_survive_a_file(name):
+    law = EXAMPLES[name]
+    assert type(law).model_validate(law.model_dump()) == law
+
+
+def test_lognormal_has_the_cv_that_it_says():
+    draws = EXAMPLES["lognormal"].draw(np.random.default_rng(2), DRAWS)
+    assert draws.std() / draws.mean() == pytest.approx(0.4, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean_s", "p95_s", "maximum_of_10_s"), [("niagara", 0.996, 5.0, 4.024), ("cedar", 0.0713, None, 0.2244)]
+)
+def test_named_stragglers_have_their_known_moments(name, mean_s, p95_s, maximum_of_10_s):
+    law = stragglers.read(name)
+    assert law.mean == pytest.approx(mean_s, rel=0.003)
+    assert law.expected_maximum(10) == pytest.approx(maximum_of_10_s, rel=0.003)
+    if p95_s:
+        draws = law.draw(np.random.default_rng(3), DRAWS)
+        assert np.percentile(draws, 95) == pytest.approx(p95_s, rel=0.01)
+        assert (draws == 0).mean() == pytest.approx(0.4, abs=0.01)
+
+
+def test_sleeps_are_folded_and_cut_at_the_limit():
+    law = laws.FoldedMixture(components=[{"mean_s": 0, "std_s": 1, "weight": 1}])
+    assert law.limit_s == 5
+    assert law.mean == pytest.approx((2 / np.pi) ** 0.5, rel=1e-3)
+    wide = laws.FoldedMixture(
+        components=[{"mean_s": 0, "std_s": 1, "weight": 0.999}, {"mean_s": 0, "std_s": 0, "weight": 0.001}]
+    )
+    assert wide.draw(np.random.default_rng(0), DRAWS).max() <= 5
+
+
+def test_a_scaled_law_is_the_same_luck_on_a_faster_clock():
+    rng = [np.random.default_rng(4) for _ in range(2)]
+    slow, fast = stragglers.read("niagara"), stragglers.read("niagara*0.02")
+    np.testing.assert_allclose(fast.draw(rng[0], 1000), 0.02 * slow.draw(rng[1], 1000), rtol=1e-12)
+
+
+def test_a_law_from_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[[components]]\nmean_s = "20 ms"\nstd_s = "1 ms"\nweight = 1.0\n')
+    assert stragglers.read(str(file)).mean == pytest.approx(0.02, rel=1e-3)
+    assert stragglers.read(f"{file}*2").mean == pytest.approx(0.04, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("niagra", "niagara"),
+        ("niagara*", None),
+        ("niagara*x", "factor"),
+        ("niagara*-1", "factor"),
+        ("nofile.toml", "TOML"),
+    ],
+)
+def test_wrong_names(text, said):
+    if said is None:
+        assert stragglers.read(text) == stragglers.NAMED["niagara"]
+        return
+    with pytest.raises(WrongSetting, match=said):
+        stragglers.read(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('mean_s = "20 bits"\nstd_s = 0\nweight = 1', "20 bits"),
+        ("mean_s = 1\nstd_s = 0\nweight = 0.5", "sum to 1"),
+        ("mean = 1\nstd_s = 0\nweight = 1", "mean"),
+        ("mean_s = -1\nstd_s = 0\nweight = 1", "-1"),
+        ("std_s = 0\nweight = 1", "required"),
+        ("mean_s = nan\nstd_s = 0\nweight = 1", "nan"),
+    ],
+)
+def test_wrong_files(tmp_path, line, said):
+    file = tmp_path / "mine.toml"
+    file.write_text(f"[[components]]\n{line}\n")
+    with pytest.raises(WrongSetting, match=said):
+        stragglers.read(str(file))

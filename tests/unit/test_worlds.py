@@ -1,0 +1,221 @@
+"""Both simulated worlds give the same answers on the same draws, and closed forms where there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim import protocols, stragglers, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import RunFailed, WrongSetting
+from sim.laws import LogNormal
+from sim.outcome import of_trace
+from sim.protocols.base import Protocol
+from sim.scenario import Scenario
+from sim.worlds import event, vector
+
+MLP = workload.read("mlp")
+EXACT_S = 1e-9
+
+
+def seconds(most):
+    return st.floats(0, most, allow_nan=False)
+
+
+def lines():
+    return st.builds(Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6))
+
+
+def costs():
+    kinds = ("compute", "partition", "input", "pack", "take_up", "reduce", "update", "evaluate")
+    return st.builds(
+        Costs,
+        **dict.fromkeys(kinds, lines()),
+        loop_s=seconds(1e-2),
+        noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.1, 1.0])),
+        run=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.3])),
+        update_noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.5])),
+    )
+
+
+def links():
+    return st.builds(
+        Link,
+        latency_s=seconds(1e-2),
+        overhead_s=seconds(1e-3),
+        gap_s=seconds(1e-3),
+        bandwidth_bytes_per_s=st.floats(1e6, 1e10),
+    )
+
+
+@st.composite
+def scenarios(draw):
+    workers = draw(st.integers(0, 6))
+    speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1))
+    cluster = Cluster(
+        hosts=[Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)],
+        network=draw(links()),
+        oversleep_s=draw(seconds(1e-3)),
+        costs={"mlp": draw(costs())},
+    )
+    name = draw(st.sampled_from(list(protocols.PROTOCOLS)))
+    assignments = []
+    if name == "amb":
+        assignments = [f"time_limit_s={draw(seconds(0.1))}", f"partitions={draw(st.integers(1, 20))}"]
+    return Scenario(
+        protocols.make(name, assignments),
+        MLP,
+        workers=workers,
+        steps=draw(st.integers(1, 12)),
+        warmup=draw(st.integers(0, 3)),
+        batch=draw(st.integers(20, 200)),
+        cluster=cluster,
+        stragglers=stragglers.read(draw(st.sampled_from(["none", "niagara*0.02", "cedar*0.3"]))),
+        seed=draw(st.integers(0, 2**32)),
+        test_size=draw(st.sampled_from([0, 50])),
+        evaluate_every=draw(st.integers(1, 4)),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(scenarios(), st.integers(0, 2))
+def test_worlds_agree(scenario, replication):
+    simulated = of_trace(event.run(scenario, replication))
+    outcome = vector.run(scenario, replication + 1)
+    np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
+    np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
+    np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+def quiet_costs(**lines) -> Costs:
+    return Costs(compute=Line(slope_s=1e-3), partition=Line(slope_s=1e-3), **lines)
+
+
+def quiet(protocol: str, *assignments: str, costs: Costs | None = None, **job) -> Scenario:
+    """No noise; a sample takes 1 ms, messages take no time but what `link` says."""
+    workers, link = job.pop("workers", 3), job.pop("link", Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30))
+    cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, costs={"mlp": costs or quiet_costs()})
+    return Scenario(protocols.make(protocol, list(assignments)), MLP, workers=workers, cluster=cluster, **job)
+
+
+def test_fmb_step_is_compute_plus_logp_messages_and_master_work():
+    """Parameters down one after another, the last worker computes, its gradient up, reduced; then the update."""
+    link = Link(latency_s=1e-3, overhead_s=1e-4, gap_s=0, bandwidth_bytes_per_s=1e8)
+    port_s = MLP.message_bytes / 1e8
+    costs = quiet_costs(reduce=Line(base_s=2e-4), update=Line(base_s=3e-3))
+    scenario = quiet("fmb", workers=3, batch=100, steps=5, link=link, costs=costs)
+    down_s = 1e-4 + 3 * port_s + 1e-3 + 1e-4
+    up_s = 1e-4 + port_s + 1e-3 + 1e-4
+    expected_s = down_s + 0.1 + up_s + 2e-4 + 3e-3
+    for outcome in (of_trace(event.run(scenario)), vector.run(scenario)):
+        np.testing.assert_allclose(outcome.step_s, expected_s, rtol=0, atol=EXACT_S)
+
+
+def test_fmb_step_waits_for_the_largest_sleep():
+    law = stragglers.read("niagara*0.1")
+    scenario = quiet("fmb", workers=4, batch=10, steps=400, warmup=0, stragglers=law)
+    sleeps = np.stack([scenario.sleeps(0, rank).first(400) for rank in range(1, 5)])
+    np.testing.assert_allclose(vector.run(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
+    assert vector.run(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "expected"), [(0, 10), (0.005, 10), (0.010, 10), (0.0101, 20), (0.095, 100), (1, 160)]
+)
+def test_amb_checks_the_clock_before_each_partition(limit_s, expected):
+    """16 partitions of 10 ms: one at least, the last overruns, and no more than there are."""
+    scenario = quiet("amb", f"time_limit_s={limit_s}", "partitions=16", workers=1, batch=160, steps=3)
+    assert (vector.run(scenario).samples == expected).all()
+    assert (of_trace(event.run(scenario)).samples == expected).all()
+
+
+def test_amb_step_does_not_depend_on_stragglers_shorter_than_the_limit():
+    """Ferdinand et al. 2019: the step takes the time limit, plus less than a partition; stragglers cost samples."""
+    limit_s, partition_s = 0.1, 1e-3
+    jobs = [
+        quiet(
+            "amb", f"time_limit_s={limit_s}", "partitions=500", batch=500, workers=5, stragglers=stragglers.read(name)
+        )
+        for name in ("none", "cedar*0.2")
+    ]
+    free, slowed = (vector.run(job) for job in jobs)
+    for outcome in (free, slowed):
+        assert (outcome.step_s >= limit_s - EXACT_S).all()
+        assert (outcome.step_s <= limit_s + partition_s + EXACT_S).all()
+    assert slowed.samples.mean() < free.samples.mean()
+
+
+def test_amb_leaves_the_rest_of_a_division_out():
+    scenario = quiet("amb", "time_limit_s=9", "partitions=16", workers=2, batch=356)
+    outcome = vector.run(scenario)
+    assert (outcome.samples == 2 * 16 * 22).all()
+    assert outcome.ran_out == 2 * scenario.rounds
+
+
+def test_idle_is_what_is_left_of_a_step():
+    """A worker of 10 ms beside one of 40 ms idles three quarters; the master all but nothing else."""
+    cluster = Cluster(
+        hosts=[Host(name="m"), Host(name="fast", speed=4), Host(name="slow")],
+        network=Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30),
+        costs={"mlp": quiet_costs()},
+    )
+    scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=40, cluster=cluster)
+    idle = of_trace(event.run(scenario)).idle_fraction[0]
+    np.testing.assert_allclose(idle, [1, 0.75 * 99 / 100, 0], atol=1e-6)  # the last step leaves nothing to wait for
+
+
+def test_ranks_on_one_host_share_its_cores_in_the_event_world_only():
+    shared = Cluster(
+        hosts=[Host(cores=2, slots=8)], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()}
+    )
+    scenario = Scenario(protocols.make("fmb"), MLP, workers=4, batch=100, cluster=shared)
+    step_s = of_trace(event.run(scenario)).step_s
+    assert step_s == pytest.approx(0.2, rel=0.01)  # four workers of 100 ms on two cores
+    with pytest.raises(WrongSetting, match="share"):
+        vector.run(scenario)
+
+
+def test_contention_slows_busy_cores():
+    host = Host(cores=2, slots=8, contention=0.25)
+    shared = Cluster(hosts=[host], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()})
+    scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=100, cluster=shared)
+    assert of_trace(event.run(scenario)).step_s == pytest.approx(0.125, rel=0.01)
+
+
+@dataclass(frozen=True)
+class Deadlock(Protocol):
+    name = "deadlock"
+
+    def master(self, me):
+        yield from me.gather(me.workers)
+
+    def worker(self, me):
+        yield from me.receive(me.master)
+
+
+@pytest.mark.parametrize("world", [event, vector])
+def test_texts_that_wait_for_one_another_are_told_so(world):
+    scenario = replace(quiet("fmb", workers=2), protocol=Deadlock())
+    with pytest.raises(RunFailed, match="deadlock"):
+        world.run(scenario)
+
+
+@pytest.mark.parametrize("world", [event, vector])
+def test_more_replications_leave_the_first_as_they_were(world):
+    scenario = quiet("fmb", workers=2, steps=30, stragglers=stragglers.read("niagara*0.1"))
+    first = vector.run(scenario, 2).step_s if world is vector else of_trace(event.run(scenario, 1)).step_s
+    again = vector.run(scenario, 5).step_s[:2] if world is vector else of_trace(event.run(scenario, 1)).step_s
+    np.testing.assert_array_equal(first, again)
+
+
+def test_protocols_and_cluster_sizes_share_their_luck():
+    law = stragglers.read("niagara")
+    small, large = quiet("fmb", workers=2, stragglers=law), quiet("amb", workers=9, stragglers=law)
+    np.testing.assert_array_equal(small.sleeps(0, 2).first(50), large.sleeps(0, 2).first(50))
+    assert not np.array_equal(small.sleeps(0, 1).first(50), small.sleeps(0, 2).first(50))
+    assert not np.array_equal(small.sleeps(0, 1).first(50), small.sleeps(1, 1).first(50))
