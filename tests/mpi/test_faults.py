@@ -32,6 +32,8 @@ def long_run(tmp_path):
     for left in [*process.children(recursive=True), process] if process.is_running() else []:
         left.kill()
     started.wait()
+    started.stdout.close()
+    started.stderr.close()
 
 
 def _rows(parts: Path) -> int:
