@@ -158,7 +158,7 @@ def run(out: Path, seed: int = 0) -> None:
     from rich.console import Console
 
     folder = reference()
-    cluster, console = fitted(folder), Console()
+    cluster, console = fitted(folder), Console(width=110)
     results = {}
     for protocol in ("fmb", "amb"):
         real, stalls = measured(folder, protocol)
@@ -177,7 +177,7 @@ def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless
     from rich.table import Table
 
     claim = {"fmb": "fitted on this run: a replay", "amb": "predicted from the FMB runs alone"}[protocol]
-    table = Table(title=f"{protocol}: {claim}; {len(real.step_s)} steps, {stalls} stalls left out")
+    table = Table(title=f"{protocol}: {claim}; {len(real.step_s)} steps, {stalls} stalls left out", box=None)
     for column in (
         "",
         "measured",

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments import validate_report
 from experiments.cells import Cell, fitted_cells, measure, predict
+from experiments.comparison import Comparison
 from sim.cluster import Cluster
-from sim.outcome import Outcome, of_trace
-
-LEVEL = 0.9
+from sim.outcome import of_trace
 
 
 @dataclass(frozen=True)
@@ -53,41 +53,6 @@ def plan(demo: bool, seed: int) -> Plan:
     return Plan(fitted_cells(40, seed), predicted, fits, repeats)
 
 
-@dataclass(frozen=True)
-class Row:
-    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat."""
-
-    cell: Cell
-    predicted: Outcome
-    measured: list[Outcome]
-
-    def error(self, quantity: str = "step_s") -> float:
-        """Predicted over measured, less 1; `quantity` is step_s, samples or throughput."""
-        real = np.mean([_mean(o, quantity) for o in self.measured])
-        return float(_mean(self.predicted, quantity) / real - 1)
-
-    @property
-    def floor(self) -> float:
-        """Half the spread of the repeats' mean steps over their mean: a perfect prediction errs by so much."""
-        steps = [_mean(o, "step_s") for o in self.measured]
-        return float(np.ptp(steps) / np.mean(steps))
-
-    def interval_s(self) -> tuple[float, float]:
-        """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
-        means = self.predicted.step_s.mean(axis=1)
-        return tuple(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-
-    @property
-    def covered(self) -> list[bool]:
-        """Whether the interval holds each repeat."""
-        low_s, high_s = self.interval_s()
-        return [low_s <= _mean(o, "step_s") <= high_s for o in self.measured]
-
-
-def _mean(outcome: Outcome, quantity: str) -> float:
-    return float(outcome.throughput().mean() if quantity == "throughput" else getattr(outcome, quantity).mean())
-
-
 def run(out: Path, seed: int = 0, demo: bool = False) -> None:
     """Run everything, write out/validate.csv and out/validate.png, print the tables."""
     chosen = plan(demo, seed)
@@ -96,9 +61,9 @@ def run(out: Path, seed: int = 0, demo: bool = False) -> None:
     rows = []
     for index, cell in enumerate(chosen.predicted):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
-        rows.append(Row(cell, predict(cell, cluster), real))
+        rows.append(Comparison(cell, predict(cell, cluster), real))
         print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
-    report(rows, cluster, out)
+    report(rows, out)
 
 
 def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
@@ -124,10 +89,8 @@ def fit(paths: list[Path], out: Path) -> Cluster:
     return cluster.read(profile)
 
 
-def report(rows: list[Row], cluster: Cluster, out: Path) -> None:
+def report(rows: list[Comparison], out: Path) -> None:
     """The tables on stdout, the same as CSV, and a figure."""
-    from experiments import validate_report
-
     validate_report.write_csv(rows, out / "validate.csv")
     validate_report.figure(rows, out / "validate.png")
     validate_report.show(rows, out)

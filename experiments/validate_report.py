@@ -10,21 +10,21 @@ import numpy as np
 from sim.files import write_whole
 
 if TYPE_CHECKING:
-    from experiments.validate import Row
+    from experiments.comparison import Comparison
 
 CORES_FOUGHT_FOR = "cores fought for"
 SLEEPS = "sleeps dominate"
 UNSHARED = "neither"
 
 
-def regime(row: Row, cores: int) -> str:
+def regime(row: Comparison, cores: int) -> str:
     """Which of three a cell is: by its induced sleeps, and by computing ranks per core."""
     if row.cell.stragglers != "none":
         return SLEEPS
     return CORES_FOUGHT_FOR if row.cell.workers > cores else UNSHARED
 
 
-def by_regime(rows: list[Row]) -> dict[str, list[Row]]:
+def by_regime(rows: list[Comparison]) -> dict[str, list[Comparison]]:
     """The rows of each regime, where there are any."""
     import os
 
@@ -33,47 +33,40 @@ def by_regime(rows: list[Row]) -> dict[str, list[Row]]:
     return {name: found for name in names if (found := [row for row in rows if regime(row, cores) == name])}
 
 
-def mean_absolute(rows: list[Row], quantity: str = "step_s") -> float:
+def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
     """Mean absolute percentage error."""
     return float(np.mean([abs(row.error(quantity)) for row in rows]))
 
 
-def show(rows: list[Row], out: Path) -> None:
+def show(rows: list[Comparison], out: Path) -> None:
     """Every cell, then every regime."""
     from rich.console import Console
 
-    console = Console(highlight=False, width=110)
+    console = Console(highlight=False, width=120)
     console.print(_cells(rows))
     console.print(_regimes(rows))
     console.print(f"Fitted: 1 and 2 workers without stragglers, other runs than these. Tables, traces, figure: {out}")
 
 
-def _cells(rows: list[Row]):
+HEADINGS = ("step\nms", "90 %\nms", "real\nms", "\nerror", "\nfloor", "\nsamples", "\nreal")
+HEADINGS += ("samples\n/s", "real\n/s", "\nerror")
+
+
+def _cells(rows: list[Comparison]):
     from rich.table import Table
 
     table = Table(
-        title="Mean step, samples a step and throughput: predicted against measured", box=None, header_style="bold"
+        title="Predicted against measured: mean step, samples a step, throughput", box=None, header_style="bold"
     )
-    for name in (
-        "cell",
-        "step ms",
-        "90 %",
-        "measured",
-        "error",
-        "floor",
-        "samples",
-        "measured",
-        "samples/s",
-        "measured",
-        "error",
-    ):
-        table.add_column(name, justify="left" if name == "cell" else "right", no_wrap=True)
+    table.add_column("cell", no_wrap=True)
+    for name in HEADINGS:
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*_line(row))
     return table
 
 
-def _line(row: Row) -> list[str]:
+def _line(row: Comparison) -> list[str]:
     low_s, high_s = row.interval_s()
     samples = [np.mean([o.samples.mean() for o in row.measured]), row.predicted.samples.mean()]
     throughput = np.mean([o.throughput()[0] for o in row.measured])
@@ -92,7 +85,7 @@ def _line(row: Row) -> list[str]:
     ]
 
 
-def _regimes(rows: list[Row]):
+def _regimes(rows: list[Comparison]):
     from rich.table import Table
 
     table = Table(title="Mean absolute error, and the noise floor: how far a repeat falls from its twin", box=None)
@@ -113,7 +106,7 @@ def _regimes(rows: list[Row]):
     return table
 
 
-def write_csv(rows: list[Row], path: Path) -> None:
+def write_csv(rows: list[Comparison], path: Path) -> None:
     """One line a cell; seconds, samples, and shares."""
     import pandas as pd
 
@@ -135,7 +128,7 @@ def write_csv(rows: list[Row], path: Path) -> None:
     write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Comparison], path: Path) -> None:
     """Predicted against measured mean step, a colour a regime, with intervals."""
     import matplotlib as mpl
 
