@@ -14,8 +14,8 @@ MOST = 1.0  # at which two busy cores do no more than one
 def fit(traces: list[Trace], place: Placement) -> float:
     """Contention (see sim.cluster.Host) with which the same computation costs the same core seconds in every run.
 
-    Least squares on the logarithms of the median computation of each (run, rank) around the mean of its kind: protocol,
-    settings, batch. 0 where no kind was run with different numbers of ranks, for nothing can be said then.
+    Least absolute deviations of the logarithms of the median computation of each (run, rank) from the median of its kind:
+    protocol, settings, batch. 0 where no kind was run with different numbers of ranks, for nothing can be said then.
 
     Args:
         traces: of real runs.
@@ -38,7 +38,7 @@ def fit(traces: list[Trace], place: Placement) -> float:
 
 def _spread(traces: list[Trace], place: Placement, contention: float) -> float:
     logs = np.concatenate([_log_costs(trace, place, contention) for trace in traces])
-    return float(((logs - logs.mean()) ** 2).sum())
+    return float(np.abs(logs - np.median(logs)).sum())
 
 
 def _log_costs(trace: Trace, place: Placement, contention: float) -> np.ndarray:

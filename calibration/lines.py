@@ -6,6 +6,7 @@ import numpy as np
 
 STALL = 5  # a row that took so many times the median of its group may be a stall,
 RARE = 0.01  # if no more than this share of rows did: more are what the machine is like
+DRIFT = 0.05  # a run that is off by much more than this counts less: the processor was elsewhere
 INSIDE = 0.1  # where a coefficient starts at least, in units that make it near 1: the solver creeps if it starts at its bound
 
 
@@ -39,11 +40,15 @@ def fit(design: np.ndarray, seconds: np.ndarray, groups: np.ndarray) -> np.ndarr
     unit = design / scale
     start, _ = nnls(unit / seconds[:, None], np.ones(len(seconds)))
 
+    weight = np.sqrt(size / size.mean()) / DRIFT
+
     def residuals(coefficients: np.ndarray) -> np.ndarray:
         mean_factor = np.bincount(group, seconds / (unit @ coefficients)) / size
-        return np.sqrt(size) * np.log(mean_factor)
+        return weight * np.log(mean_factor)
 
-    found = least_squares(residuals, np.maximum(start, INSIDE), bounds=(0, np.inf), xtol=1e-12, ftol=1e-12)
+    found = least_squares(
+        residuals, np.maximum(start, INSIDE), bounds=(0, np.inf), xtol=1e-12, ftol=1e-12, loss="soft_l1"
+    )
     return np.where(found.x > 1e-9 * found.x.max(), found.x, 0.0) / scale
 
 

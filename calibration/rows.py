@@ -28,7 +28,7 @@ class Rows:
     Args:
         table: a row an activity after warm-up: run (index of the trace), rank, activity (a field of sim.costs.Costs, for
             computation `compute` or `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a
-            core), group (of what does not depend on noise: settings and the induced sleep).
+            core), group (of what does not depend on noise: the run, its settings and the induced sleep).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
     """
 
@@ -58,7 +58,7 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
             hidden.update({(run, rank): cv for rank, cv in spread.items()})
         tables.append(table)
     table = pd.concat(tables, ignore_index=True)
-    table["group"] = table.groupby(["run_settings", "activity", "amount", "level"], sort=True).ngroup()
+    table["group"] = table.groupby(["run", "run_settings", "activity", "amount", "level"], sort=True).ngroup()
     return Rows(table, hidden)
 
 

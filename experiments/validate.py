@@ -39,7 +39,7 @@ STRAGGLERS = "niagara*0.05"  # sleeps of up to 0.33 s: 0.05 s on average
 
 def plan(demo: bool, seed: int) -> Plan:
     """Two batches, two limits, 1 to 4 workers, with stragglers and without; of the demo, one batch, one limit, 2 and 4."""
-    workers, batches, limits_s, steps, fits, repeats = (1, 2, 3, 4), (512, 1024), (0.06, 0.12), 80, 2, 2
+    workers, batches, limits_s, steps, fits, repeats = (1, 2, 3, 4), (512, 1024), (0.06, 0.12), 80, 3, 2
     if demo:
         workers, batches, limits_s, steps, fits = (2, 4), (1024,), (0.06,), 50, 1
     ways = [("fmb", None), *(("amb", limit_s) for limit_s in limits_s)]
