@@ -28,8 +28,8 @@ def of_traces(traces: list[Trace], cores: int | None = None) -> Placement:
         cores: of the machine that was probed, on which ranks of traces that do not say are taken to have sat; None for a
             host of its own for each.
     """
-    largest = max(traces, key=lambda trace: trace.header.workers)
-    recorded, ranks = largest.header.details.get("hosts"), largest.header.workers + 1
+    largest = max(traces, key=lambda trace: trace.header.ranks)
+    recorded, ranks = largest.header.details.get("hosts"), largest.header.ranks
     if recorded:
         found = dict(recorded)  # a host's name to its cores
         names = tuple(found)

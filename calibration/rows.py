@@ -69,7 +69,7 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     rows = rows[rows["step"] >= header.warmup]
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
-    rows.loc[(rows["activity"] == "update") & (rows["rank"] > 0), "activity"] = "take_up"
+    rows.loc[(rows["activity"] == "update") & (rows["rank"] >= header.servers), "activity"] = "take_up"
     partitions = header.settings.get("partitions")
     if partitions:
         rows = _partitions(rows, header.batch // partitions)

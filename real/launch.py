@@ -138,7 +138,7 @@ def failure(code: int, words: str) -> Exception:
     if death:
         rank, pid, host, number, name = death.groups()
         return RunFailed(f"rank {rank} died (process {pid} on {host}, signal {number}, {name}); the run is ended")
-    last = [line for line in words.splitlines() if line.strip(" -")][-3:]
+    last = [line for line in words.splitlines() if line.strip(" -")][-1:]
     return RunFailed(f"mpirun ended with {code}: {' '.join(last) or 'it said nothing'}")
 
 
@@ -167,11 +167,11 @@ def _pass_on(stream, words: list[str]) -> None:
     """Ranks' lines go on to our standard error; mpirun's boxes and last words are kept to be told in one line."""
     boxed = False
     for line in stream:
-        text = line.rstrip("\n")
+        text = line.strip("\n\0")  # an ended rank leaves NULs
         if set(text) == {"-"} and len(text) > 20:
             boxed = not boxed
             continue
+        words.append(text)
         if boxed or text.startswith(REASON) or "mpirun" in text or "prterun" in text or not text.strip():
-            words.append(text)
             continue
         print(text, file=sys.stderr, flush=True)

@@ -16,8 +16,8 @@ import numpy as np
 
 from real import launch
 from real.clock import common_clock
+from real.parcels import TAG
 from real.waiting import arrived, barrier, poll
-from real.worlds.mpi import TAG
 from sim import command
 from sim.files import write_whole
 

@@ -38,6 +38,7 @@ class Session:
     """
 
     def __init__(self, comm, training: Training, verbose: bool = False, progress: bool = True):
+        comm = None if comm is None or comm.size == 1 else comm
         self.comm, self.training, self.verbose, self.progress = comm, training, verbose, progress
         self.rank = comm.rank if comm else 0
         self.workshop = Workshop(training, self.rank, local_rank())
@@ -74,7 +75,7 @@ class Session:
 
     def _members(self, ranks: int):
         """The communicator of the first `ranks` ranks; None to the others."""
-        if self.comm is None or self.comm.size == 1:
+        if self.comm is None:
             return None
         from mpi4py import MPI
 
@@ -86,9 +87,15 @@ class Session:
     def _follow(self, me: Rank) -> None:
         """Run this rank's text to its end."""
         protocol = me.scenario.protocol
-        role = protocol.alone if me.scenario.workers == 0 else protocol.master if me.rank == 0 else protocol.worker
+        if me.scenario.workers == 0:
+            role = protocol.alone
+        elif me.rank in me.workers:
+            role = protocol.worker
+        else:
+            role = protocol.server if protocol.uses_servers else protocol.master
         for _ in role(self._reporting(me) if self.rank == 0 and self.progress else me):
             pass
+        me.finish()
 
     def _reporting(self, me: Rank) -> Rank:
         """Have `me.steps()` say now and then how far it is."""

@@ -54,8 +54,10 @@ class Workshop:
             self._data[workload.name] = load(training.data, workload.sample_shape, workload.classes, scenario.seed)
         gradients, data = self._gradients[workload.name], self._data[workload.name]
         gradients.warm_up(scenario.batch, getattr(scenario.protocol, "partitions", None))
-        optimiser = self._optimiser(workload.parameters) if self.rank == 0 else None
-        return Trainee(scenario, gradients, data, optimiser, replication, self.rank)
+        serves = self.rank < scenario.servers
+        held = sum(piece.stop - piece.start for piece in scenario.server_slices[self.rank]) if serves else 0
+        optimiser = self._optimiser(held) if serves else None
+        return Trainee(scenario, gradients, data, optimiser, replication, scenario.worker_number(self.rank))
 
     def _optimiser(self, parameters: int) -> Optimiser:
         training = self.training
@@ -73,12 +75,12 @@ class Trainee:
     data: object
     optimiser: Optimiser | None
     replication: int
-    rank: int
+    number: int
     _batches: Batches = field(init=False)
 
     def __post_init__(self):
         s = self.scenario
-        self._batches = Batches(self.data, s.batch, s.seed, self.replication, self.rank)
+        self._batches = Batches(self.data, s.batch, s.seed, self.replication, self.number)
 
     def initial(self) -> np.ndarray:
         """First parameters, float32 (parameters,)."""

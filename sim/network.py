@@ -27,6 +27,7 @@ class Message:
     Args:
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
         copied: fires when a receiver on the same host has copied it.
+        last: it carries nothing but that training is over.
     """
 
     sender: int
@@ -36,6 +37,7 @@ class Message:
     begin_s: float | None = None
     end_s: float | None = None
     copied: simpy.Event | None = None
+    last: bool = False
 
 
 class Inbox:

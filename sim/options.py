@@ -20,9 +20,21 @@ def job_options() -> Parser:
     """A parent parser: what to run, and where the answer goes."""
     parser = Parser(add_help=False)
     job = parser.add_argument_group("the job")
-    job.add_argument("--protocol", default="amb", metavar="NAME", help="amb, fmb, or your own as module:Class")
+    job.add_argument(
+        "--protocol",
+        default="amb",
+        metavar="NAME",
+        help="amb, fmb, ps-async, ps-sync, ps-backup, ps-ssp, or your own as module:Class",
+    )
     job.add_argument(
         "--workers", type=int, metavar="N", help="ranks besides the master; 0: one process alone (default: 3)"
+    )
+    job.add_argument(
+        "--servers", type=int, default=1, metavar="N", help="parameter servers, of protocols that have them"
+    )
+    job.add_argument("--placement", default="round-robin", metavar="NAME", help="of variables: round-robin or greedy")
+    job.add_argument(
+        "--variable-partitions", type=int, default=1, metavar="N", help="parts that each variable is cut into"
     )
     job.add_argument("--steps", type=int, default=100, metavar="N", help="measured steps")
     job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before them that are left out")
@@ -79,6 +91,9 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None) -> Scenar
         seed=options.seed,
         test_size=options.test_size,
         evaluate_every=options.evaluate_every,
+        servers=options.servers,
+        placement=options.placement,
+        variable_partitions=options.variable_partitions,
     )
 
 

@@ -107,16 +107,19 @@ def of_trace(trace: Trace) -> Outcome:
 
 
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
-    """When each step's update ended, seconds, and its samples; steps 0, 1, ... up to the first that is missing."""
+    """When each step's last update ended, seconds, and the samples of its updates; up to the first that is missing."""
     rows = trace.rows
     updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].sort_values("step")
     complete = np.logical_and.accumulate(updates["step"].to_numpy() == np.arange(len(updates)))
-    return updates["end_s"].to_numpy(float)[complete], updates["samples"].to_numpy(int)[complete]
+    each = trace.header.updates_per_step
+    steps = np.count_nonzero(complete) // each
+    ends_s, samples = (updates[name].to_numpy()[: steps * each].reshape(steps, each) for name in ("end_s", "samples"))
+    return ends_s[:, -1].astype(float), samples.sum(axis=1)
 
 
 def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:
     """Share of the seconds from start_s to end_s that each rank spent in `wait`, shape (ranks,)."""
     waits = trace.rows[trace.rows["activity"] == "wait"]
     inside_s = waits["end_s"].clip(upper=end_s) - waits["start_s"].clip(lower=start_s)
-    idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.workers + 1)
+    idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.ranks)
     return idle_s / (end_s - start_s)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sim.outcome import Outcome
-    from sim.traces import Trace
+    from sim.traces import Header, Trace
 
 ENDINGS = (".png", ".pdf", ".svg")
 STEPS_SHOWN = 10
@@ -56,7 +56,7 @@ def gantt(trace: Trace, path: str | Path) -> None:
     """
     check_path(path)
     outcome = of_trace(trace)
-    ranks = min(trace.header.workers + 1, MOST_RANKS)
+    ranks = min(trace.header.ranks, MOST_RANKS)
     figure = _figure(1.6 + 0.3 * ranks + 2.6)
     above, below = figure.subplots(2, height_ratios=[1.0 + 0.3 * ranks, 2.6])
     _draw_ranks(above, trace, outcome, ranks)
@@ -99,7 +99,7 @@ def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
             _draw_bars(axes, bars, colour, activity)
     axes.vlines(ends_s, -0.5, ranks - 0.5, color="black", linewidth=0.6, linestyle=":")
     axes.set_xlim(_start_s(trace), ends_s[-1])
-    _name_ranks(axes, trace.header.workers, ranks)
+    _name_ranks(axes, trace.header, ranks)
     axes.set_title(_title(trace, len(ends_s), outcome.step_s.shape[1]), loc="left")
     axes.set_xlabel("seconds since the start of the run; a dotted line ends a step")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
@@ -129,14 +129,14 @@ def _within(rows: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
     return rows.assign(start_s=rows["start_s"].clip(lower=start_s), end_s=rows["end_s"].clip(upper=end_s))
 
 
-def _name_ranks(axes: Axes, workers: int, ranks: int) -> None:
-    axes.set_yticks(range(ranks), [rank_name(rank, workers) for rank in range(ranks)])
+def _name_ranks(axes: Axes, header: Header, ranks: int) -> None:
+    axes.set_yticks(range(ranks), [rank_name(rank, header) for rank in range(ranks)])
     axes.set_ylim(ranks - 0.5, -0.5)  # the master on top
 
 
 def _title(trace: Trace, shown: int, steps: int) -> str:
     header = trace.header
-    others = f", {MOST_RANKS} of {header.workers + 1} ranks" if header.workers + 1 > MOST_RANKS else ""
+    others = f", {MOST_RANKS} of {header.ranks} ranks" if header.ranks > MOST_RANKS else ""
     return f"{header.protocol}, {header.workload}, {header.world} world: {shown} of {steps} measured steps{others}"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 from sim.cluster import Cluster, one_rank_a_host
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.laws import Constant, Law
+from sim.placement import server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
 from sim.traces import Header
@@ -29,6 +31,9 @@ class Scenario:
         stragglers_name: what the user called it.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
+        servers: parameter servers, of protocols that have them; else 1, the master.
+        placement: how variables are placed on them, round-robin or greedy.
+        variable_partitions: parts that each variable is cut into before.
         sleeps_of: the replication whose sleeps all replications have; each its own if None.
 
     Raises:
@@ -48,6 +53,9 @@ class Scenario:
     test_size: int = 0
     evaluate_every: int = 10
     sleeps_of: int | None = None
+    servers: int = 1
+    placement: str = "round-robin"
+    variable_partitions: int = 1
 
     def __post_init__(self):
         if self.batch is None:
@@ -60,21 +68,54 @@ class Scenario:
             ("seed", 0),
             ("test_size", 0),
             ("evaluate_every", 1),
+            ("servers", 1),
+            ("variable_partitions", 1),
         ):
             value = getattr(self, name)
             if value < least:
                 raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
-        partitions = getattr(self.protocol, "partitions", 1)
-        if partitions > self.batch:
-            raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {self.batch}")
+        if not self.protocol.uses_servers:
+            object.__setattr__(self, "servers", 1)
+        elif self.workers < 1:
+            raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
+        if self.servers > 1 and self.test_size:
+            raise WrongSetting(
+                "--test-size", self.test_size, "0 with several servers: none of them holds all parameters"
+            )
+        self.protocol.check(self)
+        server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
         if self.cluster is None:
             object.__setattr__(self, "cluster", one_rank_a_host(self.ranks))
         self.cluster.placement(self.ranks)
 
     @property
     def ranks(self) -> int:
-        """Processes: the master, rank 0, and the workers; or one alone."""
-        return self.workers + 1
+        """Processes: the master, or the servers, and then the workers; or one alone."""
+        return self.servers + self.workers
+
+    @property
+    def updates_per_step(self) -> int:
+        """Updates of a server in which every worker contributes once on average."""
+        return self.workers if self.protocol.applies_each_gradient else 1
+
+    @property
+    def updates(self) -> int:
+        """Updates of the first server in the whole run."""
+        return self.rounds * self.updates_per_step
+
+    @cached_property
+    def server_bytes(self) -> list[int]:
+        """Bytes of a message from or to each server, shape (servers,)."""
+        return server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+
+    @cached_property
+    def server_slices(self) -> list[list[slice]]:
+        """What each server holds of the flat parameter vector, shape (servers, pieces)."""
+        return server_slices(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+
+    def worker_number(self, rank: int) -> int:
+        """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""
+        return rank - self.servers + 1 if rank >= self.servers else rank
 
     @property
     def rounds(self) -> int:
@@ -90,10 +131,10 @@ class Scenario:
         """Whether the master evaluates at the end of this step."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
-    def sleeps(self, replication: int, rank: int) -> Stream:
-        """The induced sleeps of one rank, the same in every world, simulated or real."""
+    def sleeps(self, replication: int, worker: int) -> Stream:
+        """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
         replication = replication if self.sleeps_of is None else self.sleeps_of
-        return Stream(self.stragglers, self.seed, replication, rank, "sleep")
+        return Stream(self.stragglers, self.seed, replication, worker, "sleep")
 
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.
@@ -123,5 +164,7 @@ class Scenario:
             settings=asdict(self.protocol),
             stragglers=self.stragglers_name,
             cluster=self.cluster.name,
+            servers=self.servers if self.workers else 1,
+            updates_per_step=self.updates_per_step,
             details={"test_size": self.test_size, "evaluate_every": self.evaluate_every, **details},
         )

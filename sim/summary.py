@@ -64,7 +64,7 @@ def show(summary: dict, scenario: Scenario, straggler_free: dict | None, notes: 
     console.print(Text(_surroundings(summary, scenario), "dim"))
     page = Table.grid(padding=(0, 2))
     page.add_column(style="dim", no_wrap=True)
-    for label, text in _lines(summary, straggler_free):
+    for label, text in _lines(summary, straggler_free, scenario.servers):
         page.add_row(label, Text(text))
     console.print(page)
     for note in notes:
@@ -84,12 +84,12 @@ def _surroundings(summary: dict, scenario: Scenario) -> str:
     return f"{stragglers} stragglers; {cluster}; {world}, {summary['steps']} steps, seed {summary['seed']}"
 
 
-def _lines(summary: dict, straggler_free: dict | None) -> Iterator[tuple[str, str]]:
+def _lines(summary: dict, straggler_free: dict | None, servers: int) -> Iterator[tuple[str, str]]:
     samples = summary["samples_per_step"]
     yield "throughput", _throughput(summary)
     yield "step time", ", ".join(f"{name} {_seconds(value)}" for name, value in summary["step_s"].items())
     yield "samples a step", f"{_number(samples['mean'])}, sd {_number(samples['sd'])}"
-    yield "idle", _idle(summary["idle_fraction"])
+    yield "idle", _idle(summary["idle_fraction"], servers)
     if straggler_free:
         yield "stragglers cost", _cost(summary["samples_per_s"], straggler_free["samples_per_s"])
     yield "wall time", _seconds(summary["wall_s"])
@@ -102,14 +102,17 @@ def _throughput(summary: dict) -> str:
     return f"{_number(summary['samples_per_s'])} samples/s ({interval})"
 
 
-def _idle(shares: list[float | None]) -> str:
-    master, *workers = (np.nan if share is None else share for share in shares)
+def _idle(shares: list[float | None], servers: int) -> str:
+    known = [np.nan if share is None else share for share in shares]
+    workers = known[servers:]
     if not workers:
-        return f"{master:.1%}"
+        return f"{known[0]:.1%}"
+    first = "master" if servers == 1 else "servers"
+    before = f"{first} {' '.join(f'{share:.1%}' for share in known[:servers])}"
     if len(shares) <= MOST_LISTED:
-        return f"master {master:.1%}, workers {' '.join(f'{share:.1%}' for share in workers)}"
+        return f"{before}, workers {' '.join(f'{share:.1%}' for share in workers)}"
     low, middle, high = np.percentile(workers, (0, 50, 100))
-    return f"master {master:.1%}, workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
+    return f"{before}, workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
 
 
 def _cost(with_stragglers: float | None, without: float | None) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from sim.traces import Trace
+    from sim.traces import Header, Trace
 
 ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # what a click on an activity shows
 ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
@@ -47,11 +47,13 @@ def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
     write_whole(path, lambda file: file.write_text(text))
 
 
-def rank_name(rank: int, workers: int) -> str:
-    """What pictures call a rank of a job with so many workers."""
-    if workers == 0:
+def rank_name(rank: int, header: Header) -> str:
+    """What pictures call a rank of such a job."""
+    if header.workers == 0:
         return "process"
-    return f"worker {rank}" if rank else "master"
+    if rank >= header.servers:
+        return f"worker {rank - header.servers + 1}"
+    return "master" if header.servers == 1 else f"server {rank}"
 
 
 def _run(pid: int, label: str, trace: Trace, ids: Iterator[int]) -> Iterator[dict]:
@@ -65,8 +67,8 @@ def _run(pid: int, label: str, trace: Trace, ids: Iterator[int]) -> Iterator[dic
 def _names(pid: int, label: str, trace: Trace) -> Iterator[dict]:
     yield _name(pid, 0, "process_name", name=label)
     yield _name(pid, 0, "process_sort_index", sort_index=pid)
-    for rank in range(trace.header.workers + 1):
-        yield _name(pid, rank, "thread_name", name=rank_name(rank, trace.header.workers))
+    for rank in range(trace.header.ranks):
+        yield _name(pid, rank, "thread_name", name=rank_name(rank, trace.header))
         yield _name(pid, rank, "thread_sort_index", sort_index=rank)
 
 

@@ -49,6 +49,8 @@ class Header:
         settings: the protocol's.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.
+        servers: ranks before the workers: the master, or parameter servers.
+        updates_per_step: of rank 0; as many as workers where each gradient is applied by itself.
         details: versions, data set, host names; free.
     """
 
@@ -65,7 +67,14 @@ class Header:
     stragglers: str = "none"
     cluster: str = ""
     details: dict = field(default_factory=dict)
+    servers: int = 1
+    updates_per_step: int = 1
     schema: str = SCHEMA
+
+    @property
+    def ranks(self) -> int:
+        """Processes: master or servers, and workers; or one alone."""
+        return self.servers + self.workers
 
 
 @dataclass

@@ -4,49 +4,39 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from functools import wraps
 
 import numpy as np
 
 from real.clock import Clock
 from real.gradients import Gradient
+from real.parcels import TAG, Answers, Letter, Parcel, Shards
 from real.recorder import Recorder
 from real.trainee import Trainee
 from real.waiting import arrived, poll
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
-from sim.workload import HEADER_BYTES
-
-TAG = 1
-STEP, VERSION, SAMPLES = range(3)  # places in a message's header
+from sim.worlds.serving import ENDLESS, Serving
 
 
 def verb(function):
     """A method that blocks, as the generator that a protocol's text expects; it never yields."""
 
     @wraps(function)
-    def text(*arguments):
-        function(*arguments)
+    def text(*arguments, **named):
+        function(*arguments, **named)
         return
         yield
 
     return text
 
 
-class Parcel:
-    """A message's buffer: a header of 64-bit integers, then float32 numbers, sent as one."""
-
-    def __init__(self, parameters: int):
-        self.buffer = np.zeros(HEADER_BYTES + 4 * parameters, np.uint8)
-        self.header = self.buffer[:HEADER_BYTES].view(np.int64)
-        self.payload = self.buffer[HEADER_BYTES:].view(np.float32)
-
-
-class Rank:
+class Rank(Serving):
     """`me` of the MPI world: the verbs of sim.protocols.base, over the ranks of `comm`.
 
     Args:
-        comm: the master and the workers of this run; None for one process alone.
+        comm: the servers, or the master, and the workers of this run; None for one process alone.
         trainee: what computes gradients, updates and evaluates.
         log: called with each line that the AMB repository logs; None to be quiet.
     """
@@ -56,16 +46,34 @@ class Rank:
     ):
         self.comm, self.scenario, self.trainee, self.clock, self.recorder = comm, scenario, trainee, clock, recorder
         self.rank = comm.rank if comm else 0
-        self.master, self.workers = 0, range(1, scenario.ranks)
+        self.master, self.servers = 0, range(scenario.servers)
+        self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples, self.ran_out = 0, 0, 0, 0
         self.evaluations: list[tuple[int, float, float]] = []
-        self._sleeps = scenario.sleeps(replication, self.rank)
-        self._out, self._in = Parcel(scenario.workload.parameters), Parcel(scenario.workload.parameters)
+        self._rounds_begun = 0
+        self.begin_serving(scenario.updates if self.rank == 0 else ENDLESS)
+        self._sleeps = scenario.sleeps(replication, scenario.worker_number(self.rank))
         self._log, self._timed = log, {"sleep": 0.0, "compute": 0.0, "send": -1.0, "idle": -1.0}
         self._round_s = self._idle_since_s = 0.0
-        if self.rank == 0:
-            self._out.payload[:] = trainee.initial()
-        self._sum = np.zeros_like(self._out.payload)
+        self._shards = Shards(scenario.server_slices)
+        self._serves = self.rank in self.servers
+        self._in, self._out = ({s: Parcel(self._shards.size(s)) for s in self._kept()} for _ in range(2))
+        self._answers = Answers(self.comm)
+        self._held = self._initially_held(trainee)
+        self._sum = np.zeros_like(self._held) if self._serves else None
+
+    def _initially_held(self, trainee: Trainee) -> np.ndarray:
+        """A server's shard; a master's parameters where they are sent from; a worker's where they come, or are put."""
+        if self._serves and self.scenario.protocol.uses_servers:
+            return self._shards.cut(trainee.initial(), self.rank)
+        if self._serves:
+            self._out[0].payload[:] = trainee.initial()
+            return self._out[0].payload
+        return self._in[0].payload if len(self.servers) == 1 else np.zeros_like(trainee.initial())
+
+    def _kept(self) -> Iterable[int]:
+        """The servers whose messages this rank sends and receives: its own, or all."""
+        return [self.rank] if self._serves else self.servers
 
     @property
     def now_s(self) -> float:
@@ -74,8 +82,8 @@ class Rank:
 
     @property
     def parameters(self) -> np.ndarray:
-        """The parameters at hand: the master's own, or those last received."""
-        return self._out.payload if self.rank == 0 else self._in.payload
+        """The parameters at hand: a server's own, or those last received."""
+        return self._held
 
     def steps(self):
         """Every round; sets `step`."""
@@ -114,46 +122,109 @@ class Rank:
     def send(self, peers):
         """Hand a message to each of `peers`; go on when the last has left."""
         peers = [peers] if isinstance(peers, int) else list(peers)
-        self._out.header[: SAMPLES + 1] = self.step, self.version, self.samples
         start_s = first_s = self.now_s
-        pending = {peer: self.comm.Isend(self._out.buffer, peer, TAG) for peer in peers}
+        parcels = {peer: self._out[self.rank if self._serves else peer] for peer in peers}
+        for parcel in parcels.values():
+            parcel.header[:] = self.step, self.version, self.samples, 0
+        pending = {peer: self.comm.Isend(parcel.buffer, peer, TAG) for peer, parcel in parcels.items()}
         while pending:
             poll(lambda: any(request.Test() for request in pending.values()), f"rank {next(iter(pending))} to receive")
             for peer in [peer for peer, request in pending.items() if request.Test()]:
                 del pending[peer]
-                self._record("send", start_s, bytes=self._out.buffer.nbytes, peer=peer)
+                self._record("send", start_s, bytes=parcels[peer].buffer.nbytes, peer=peer)
                 start_s = self.now_s
         self._sent(first_s)
 
     @verb
-    def receive(self, peer):
-        """Wait for the parameters, and take them up."""
-        self._receive({peer})
-        start_s = self.now_s
-        self.version = int(self._in.header[VERSION])
-        self._record("update", start_s, bytes=self._in.buffer.nbytes)
+    def answer(self, workers, version=None):
+        """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
+        label = self.version if version is None else version
+        for worker in [workers] if isinstance(workers, int) else list(workers):
+            self.answered(worker)
+            header = (self.step, label, self.samples, 0)
+            self._answers.post(worker, self._held, self.version, header, self.now_s)
+
+    def receive(self, peers):
+        """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on."""
+        self.step, self._rounds_begun = self._rounds_begun, self._rounds_begun + 1
+        goes_on = yield from self.collect([peers] if isinstance(peers, int) else list(peers))
         self._timed["idle"] = self.now_s - self._idle_since_s if self.step else -1.0
+        return goes_on
 
     @verb
+    def take_up(self, letter: Letter):
+        """New parameters replace those at hand; of a single server they have done so by coming."""
+        start_s = self.now_s
+        if len(self.servers) > 1:
+            self._shards.paste(self._in[letter.sender].payload, self._held, letter.sender)
+        if letter.sender == 0:
+            self.version = letter.version
+        self._record("update", start_s, bytes=letter.size_bytes)
+
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
         missing = set(peers)
-        self.samples, self._sum[:] = 0, 0
+        self.samples = 0
         while missing:
-            peer = self._receive(missing)
-            start_s, samples = self.now_s, int(self._in.header[SAMPLES])
-            self._sum += self._in.payload
-            self.samples += samples
-            self._record("reduce", start_s, samples=samples, bytes=self._in.buffer.nbytes, peer=peer)
-            missing.remove(peer)
+            self.taken = yield from self.arrival(missing)
+            yield from self.add()
+            missing.remove(self.taken.sender)
+
+    @verb
+    def add(self):
+        """Add the gradient that was taken to the sum."""
+        start_s, letter, gradient = self.now_s, self.taken, self._in[self.rank].payload
+        np.add(self._sum, gradient, out=self._sum) if self.samples else np.copyto(self._sum, gradient)
+        self.samples += letter.samples
+        about = {
+            "samples": letter.samples,
+            "bytes": letter.size_bytes,
+            "peer": letter.sender,
+            "version": letter.version,
+        }
+        self._record("reduce", start_s, **about)
 
     @verb
     def update(self):
         """Make new parameters of the sum."""
         start_s = self.now_s
-        self.trainee.optimiser.apply(self._out.payload, self._sum, self.samples)
+        if self.scenario.protocol.uses_servers:
+            self.step = self.version
+        self.trainee.optimiser.apply(self._held, self._sum, self.samples)
         self.version += 1
-        self._record("update", start_s, samples=self.samples, bytes=self._out.buffer.nbytes)
+        self.updated()
+        self._record("update", start_s, samples=self.samples, bytes=self._out[self.rank].buffer.nbytes)
+        self.samples = 0
+
+    @verb
+    def post_last(self, peer: int):
+        """Tell a peer that training is over."""
+        header = np.array([self.step, self.version, 0, 1], np.int64)
+        poll(self.comm.Isend(header.view(np.uint8), peer, TAG).Test, f"rank {peer} to receive")
+
+    def arrival(self, peers):
+        """Wait until a message begins to come from one of `peers`, then take it."""
+        from mpi4py import MPI
+
+        status, start_s = MPI.Status(), self.now_s
+        poll(lambda: self._settle() or self._probe(peers, status), f"rank {' or '.join(map(str, sorted(peers)))}")
+        moving_s, sender, size_bytes = self.now_s, status.source, status.Get_count(MPI.BYTE)
+        parcel = self._in[self.rank if self._serves else sender]
+        self.comm.Recv(parcel.buffer, sender, TAG)
+        self._record("wait", start_s, moving_s, peer=sender)
+        self._record("receive", moving_s, bytes=size_bytes, peer=sender)
+        return Letter(sender, *map(int, parcel.header[1:]), size_bytes)
+        yield
+
+    def finish(self) -> None:
+        """Wait until all answers have been received."""
+        poll(lambda: self._settle() or not self._answers.pending, "the last answers to be received")
+
+    def _settle(self) -> None:
+        """Record the answers that have left since the last look."""
+        for sent in self._answers.settle():
+            about = (self.rank, sent.step, "send", 0, sent.size_bytes, sent.worker, sent.version)
+            self.recorder.add(Activity(sent.start_s, self.now_s, *about))
 
     @verb
     def evaluate(self):
@@ -178,11 +249,14 @@ class Rank:
 
     def _computed(self, start_s: float, gradient: Gradient) -> None:
         """Put the gradient where it is sent from, or added up if nobody else adds to it."""
-        target = self._sum if self.comm is None else self._out.payload
-        target[:] = gradient.sum
         self.samples, computed_s = gradient.samples, start_s + gradient.computed_s
+        if self.comm is None:
+            self._sum[:] = gradient.sum
+        else:
+            for server in self.servers:
+                self._shards.copy(gradient.sum, server, self._out[server].payload)
         self._record("compute", start_s, computed_s, samples=gradient.samples)
-        self._record("pack", computed_s, bytes=self._out.buffer.nbytes)
+        self._record("pack", computed_s, bytes=self.scenario.workload.message_bytes)
         self._timed["compute"] = self.now_s - self._round_s
 
     def _sent(self, start_s: float) -> None:
@@ -190,18 +264,6 @@ class Rank:
         if self.rank and self._log:
             self._log(worker_line(self.samples, self._timed, self.scenario.stragglers.mean > 0))
         self._timed["send"], self._idle_since_s = self.now_s - start_s, self.now_s
-
-    def _receive(self, peers) -> int:
-        """Wait until a message begins to come from one of `peers`, then take it; the peer."""
-        from mpi4py import MPI
-
-        status, start_s = MPI.Status(), self.now_s
-        poll(lambda: self._probe(peers, status), f"rank {' or '.join(map(str, sorted(peers)))}")
-        moving_s, peer = self.now_s, status.source
-        self.comm.Recv(self._in.buffer, peer, TAG)
-        self._record("wait", start_s, moving_s, peer=peer)
-        self._record("receive", moving_s, bytes=self._in.buffer.nbytes, peer=peer)
-        return peer
 
     def _probe(self, peers, status) -> bool:
         from mpi4py import MPI
@@ -215,10 +277,11 @@ class Rank:
             print(f"rank {self.rank}: ran out of data before the time limit in step {self.step}", file=sys.stderr)
 
     def _record(
-        self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY
+        self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None
     ) -> None:
         end_s = self.now_s if end_s is None else end_s
-        self.recorder.add(Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, self.version))
+        version = self.version if version is None else version
+        self.recorder.add(Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, version))
 
 
 def worker_line(samples: int, timed: dict[str, float], induced: bool) -> str:

@@ -8,9 +8,22 @@ from sim.errors import WrongSetting
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.ps_async import AsynchronousServers
+from sim.protocols.ps_ssp import StaleSynchronousServers
+from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
 from sim.units import quantity
 
-PROTOCOLS: dict[str, type[Protocol]] = {p.name: p for p in (AnytimeMinibatch, FixedMinibatch)}
+PROTOCOLS: dict[str, type[Protocol]] = {
+    protocol.name: protocol
+    for protocol in (
+        AnytimeMinibatch,
+        FixedMinibatch,
+        AsynchronousServers,
+        SynchronousServers,
+        BackupWorkers,
+        StaleSynchronousServers,
+    )
+}
 
 
 def make(name: str, assignments: list[str] = ()) -> Protocol:
@@ -51,9 +64,17 @@ def _value(key: str, text: str, kind: str):
             return (
                 float(quantity(text, "second", "80 ms")) if key.endswith("_s") and not _is_number(text) else float(text)
             )
-        return {"int": int, "str": str}[kind](text)
+        return {"int": int, "str": str, "bool": _boolean}[kind](text)
     except ValueError as error:
-        raise WrongSetting(f"--set {key}", text, {"float": "a number", "int": "an integer"}.get(kind, kind)) from error
+        raise WrongSetting(
+            f"--set {key}", text, {"float": "a number", "int": "an integer", "bool": "true or false"}.get(kind, kind)
+        ) from error
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
 
 
 def _is_number(text: str) -> bool:

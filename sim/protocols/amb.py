@@ -32,6 +32,10 @@ class AnytimeMinibatch(Protocol):
         if self.partitions < 1:
             raise WrongSetting("--set partitions", self.partitions, "an integer from 1 to the batch")
 
+    def check(self, scenario):
+        if self.partitions > scenario.batch:
+            raise WrongSetting("--set partitions", self.partitions, f"an integer from 1 to the batch, {scenario.batch}")
+
     def worker(self, me):
         for _ in me.steps():
             yield from me.receive(me.master)

@@ -17,8 +17,12 @@ class Protocol:
     - `me.sleep()`: the induced straggler of this step
     - `me.compute()`: the gradient of the whole minibatch
     - `me.compute_until(deadline_s, partitions)`: partitions of the minibatch while there is time, at least one
-    - `me.send(peers)`, `me.receive(peer)`: a worker sends its gradient and receives parameters, the master the reverse
+    - `me.send(peers)`, `me.receive(peers)`: a worker sends its gradient and receives parameters, the master the reverse;
+      receive is false when a server says that training is over
     - `me.gather(peers)`: receive from each of `peers` in order of arrival and add up
+    - `me.take(peers)`: the sender of the next gradient that comes, of `me.staleness` updates; None when training is over
+    - `me.answer(workers)`: a server hands them parameters and goes on at once
+    - `me.add()`: add the gradient that was taken to the sum
     - `me.update()`: divide the sum by its samples and apply the optimiser
     - `me.evaluate()`: loss and accuracy, where it is due
 
@@ -27,13 +31,26 @@ class Protocol:
 
     name: ClassVar[str]
     arrival_order_matters: ClassVar[bool] = False  # if not, the vector world may run it
+    uses_servers: ClassVar[bool] = False  # ranks 0, 1, ... are parameter servers, not one master
+    applies_each_gradient: ClassVar[bool] = False  # a step then is as many updates as there are workers
+
+    def check(self, scenario) -> None:
+        """Refuse a scenario that the settings do not fit.
+
+        Raises:
+            WrongSetting: naming the setting.
+        """
 
     def master(self, me) -> Text:
         """The text of rank 0."""
         raise NotImplementedError
 
+    def server(self, me) -> Text:
+        """The text of each parameter server."""
+        raise NotImplementedError
+
     def worker(self, me) -> Text:
-        """The text of ranks 1 to n."""
+        """The text of the ranks after master or servers."""
         raise NotImplementedError
 
     def alone(self, me) -> Text:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import simpy
 
 from sim.cluster import Host
@@ -11,6 +13,8 @@ from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
+from sim.workload import HEADER_BYTES
+from sim.worlds.serving import ENDLESS, Serving
 
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that both worlds round alike
 ROUND_OFF_S = 1e-12
@@ -42,7 +46,8 @@ class EventWorld:
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out = scenario.costs, [], 0
         machines = [Machine(self.env, i, host) for i, host in enumerate(scenario.cluster.machines())]
-        self.ranks = [Rank(self, r, machines[m]) for r, m in enumerate(scenario.cluster.placement(scenario.ranks))]
+        placed = enumerate(scenario.cluster.placement(scenario.ranks))
+        self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in placed]
 
     def run(self) -> Trace:
         processes = [self.env.process(text) for text in self._texts()]
@@ -57,23 +62,28 @@ class EventWorld:
         return Trace.of(header, self.activities)
 
     def _texts(self):
-        protocol = self.scenario.protocol
+        protocol, servers = self.scenario.protocol, self.scenario.servers
         if self.scenario.workers == 0:
             return [protocol.alone(self.ranks[0])]
-        return [protocol.master(self.ranks[0])] + [protocol.worker(rank) for rank in self.ranks[1:]]
+        serve = protocol.server if protocol.uses_servers else protocol.master
+        return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank:
+class Rank(Serving):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
         scenario = world.scenario
         self.world, self.rank, self.machine = world, rank, machine
-        self.master, self.workers = 0, range(1, scenario.ranks)
+        self.master, self.servers = 0, range(scenario.servers)
+        self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples = 0, 0, 0
+        self._rounds_begun = 0
+        self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.inbox = Inbox(world.env)
-        luck = (scenario.seed, world.replication, rank)
-        self._sleeps = scenario.sleeps(world.replication, rank)
+        number = scenario.worker_number(rank)
+        luck = (scenario.seed, world.replication, number)
+        self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
         self._run_factor = scenario.run_factor(world.replication, machine.index)
@@ -122,42 +132,67 @@ class Rank:
 
     def send(self, peers):
         """Hand a message to each of `peers`; go on when the last has left."""
-        size_bytes = self.world.scenario.workload.message_bytes
         peers = [peers] if isinstance(peers, int) else peers
         start_s = self.now_s
         departures = []
         for peer in peers:
-            departures.append((yield from self._post(peer, size_bytes)))
+            departures.append((yield from self._post(peer, self._message(peer))))
         for peer, departure in zip(peers, departures, strict=True):
             if not departure.processed:
                 yield departure
-            self._record("send", start_s, bytes=size_bytes, peer=peer)
+            self._record("send", start_s, bytes=self._size_bytes(peer), peer=peer)
             start_s = self.now_s
 
-    def receive(self, peer):
-        """Wait for the parameters, and take them up."""
-        message = yield from self._receive({peer})
-        yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
-        self.version = message.version
+    def answer(self, workers, version: int | None = None):
+        """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
+        for worker in [workers] if isinstance(workers, int) else workers:
+            self.answered(worker)
+            message, start_s = self._message(worker, version), self.now_s
+            departure = yield from self._post(worker, message)
+            departure.callbacks.append(partial(self._left, start_s, self.step, message, worker))
+
+    def _left(self, start_s: float, step: int, message: Message, worker: int, _event) -> None:
+        about = (self.rank, step, "send", 0, message.size_bytes, worker, message.version)
+        self.world.activities.append(Activity(start_s, self.now_s, *about))
+
+    def _message(self, peer: int, version: int | None = None) -> Message:
+        return Message(self.rank, self.version if version is None else version, self.samples, self._size_bytes(peer))
+
+    def receive(self, peers):
+        """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on."""
+        self.step, self._rounds_begun = self._rounds_begun, self._rounds_begun + 1
+        return (yield from self.collect([peers] if isinstance(peers, int) else list(peers)))
 
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
         missing, self.samples = set(peers), 0
         while missing:
-            message = yield from self._receive(missing)
-            seconds = self.world.costs.reduce(message.size_bytes)
-            yield from self._work(
-                "reduce", seconds, samples=message.samples, bytes=message.size_bytes, peer=message.sender
-            )
-            self.samples += message.samples
-            missing.remove(message.sender)
+            self.taken = yield from self.arrival(missing)
+            yield from self.add()
+            missing.remove(self.taken.sender)
+
+    def add(self):
+        """Add the gradient that was taken to the sum."""
+        message = self.taken
+        about = {
+            "samples": message.samples,
+            "bytes": message.size_bytes,
+            "peer": message.sender,
+            "version": message.version,
+        }
+        yield from self._work("reduce", self.world.costs.reduce(message.size_bytes), **about)
+        self.samples += message.samples
 
     def update(self):
         """Make new parameters of the sum."""
-        size_bytes = self.world.scenario.workload.message_bytes
+        size_bytes = self._size_bytes(self.rank)
+        if self.world.scenario.protocol.uses_servers:
+            self.step = self.version
         self.version += 1
+        self.updated()
         seconds = self._update_noise[self.step] * self.world.costs.update(size_bytes)
         yield from self._work("update", seconds, samples=self.samples, bytes=size_bytes)
+        self.samples = 0
 
     def evaluate(self):
         """Loss and accuracy, where they are due."""
@@ -165,17 +200,32 @@ class Rank:
             test_size = self.world.scenario.test_size
             yield from self._work("evaluate", self.world.costs.evaluate(test_size), samples=test_size)
 
-    def _post(self, peer: int, size_bytes: int):
+    def take_up(self, message: Message):
+        """New parameters replace those at hand."""
+        yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
+        if message.sender == 0:
+            self.version = message.version
+
+    def post_last(self, peer: int):
+        """Tell a peer that training is over."""
+        message = Message(self.rank, self.version, 0, HEADER_BYTES, last=True)
+        departure = yield from self._post(peer, message)
+        yield departure
+
+    def _size_bytes(self, peer: int) -> int:
+        """Of a message to `peer`: the parameters that the server of the two holds."""
+        return self.world.scenario.server_bytes[min(self.rank, peer)]
+
+    def _post(self, peer: int, message: Message):
         """Give one message to the link; the event of its departure."""
         scenario, to = self.world.scenario, self.world.ranks[peer]
-        message = Message(self.rank, self.version, self.samples, size_bytes)
         if to.machine is self.machine:
             message.copied = self.world.env.event()
             self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
             return message.copied
         link = scenario.cluster.network
         yield from self._spend(link.overhead_s)
-        begin_s, leave_s = self.machine.egress.take(self.now_s, link.occupancy_s(size_bytes))
+        begin_s, leave_s = self.machine.egress.take(self.now_s, link.occupancy_s(message.size_bytes))
         self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
         return self.world.env.timeout(leave_s - self.now_s)
 
@@ -185,7 +235,7 @@ class Rank:
         message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s)
         self.inbox.put(message)
 
-    def _receive(self, peers):
+    def arrival(self, peers):
         """Wait until bytes move, then until they are here; the message."""
         start_s = self.now_s
         message = yield from self.inbox.take(peers)
@@ -226,9 +276,19 @@ class Rank:
         self.world.env.timeout(delay_s).callbacks.append(lambda _: call())
 
     def _record(
-        self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY
+        self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None
     ) -> None:
         end_s = self.now_s if end_s is None else end_s
         self.world.activities.append(
-            Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, self.version)
+            Activity(
+                start_s,
+                end_s,
+                self.rank,
+                self.step,
+                activity,
+                samples,
+                bytes,
+                peer,
+                self.version if version is None else version,
+            )
         )

@@ -18,8 +18,12 @@ CELLS = [
     ("fmb", []),
     ("amb", ["time_limit_s=3600", "partitions=4"]),
     ("amb", ["time_limit_s=0", "partitions=4"]),
+    ("ps-sync", ["barrier=true"]),
+    ("ps-ssp", ["staleness=0"]),
 ]
 WORKERS = (1, 2, 3, 4)
+# Here the order of arrival decides who does how much, so that only laws hold.
+SERVED = [("ps-async", 1), ("ps-sync", 2), ("ps-backup", 2), ("ps-ssp", 2)]
 
 
 def name(protocol: str, settings: list[str], workers: int) -> str:
@@ -37,6 +41,9 @@ def real_traces(tmp_path_factory, campaign):
             job = f"--protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps 6 --warmup 2".split()
             luck = ["--stragglers", "niagara*0.002", "--test-size", "10", "--evaluate-every", "3"]
             cells.append([*job, *luck, "--trace", trace, *options])
+    for protocol, servers in SERVED:
+        job = f"--protocol {protocol} --workers 3 --servers {servers} --workload mlp --batch 32 --steps 6 --warmup 2".split()
+        cells.append([*job, "--stragglers", "niagara*0.002", "--trace", folder / f"{protocol}-{servers}.parquet"])
     campaign(cells, folder)
     return folder
 
@@ -63,13 +70,36 @@ def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, w
 
 
 def record(trace) -> Counter:
-    """The multiset of what happened, but for its times."""
-    return Counter(
-        trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].itertuples(index=False, name=None)
-    )
+    """The multiset of what happened, but for its times, and for a server's steps where the order of arrival numbers them."""
+    rows = trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].copy()
+    if trace.header.updates_per_step > 1:
+        rows.loc[rows["rank"] == 0, "step"] = 0
+    return Counter(rows.itertuples(index=False, name=None))
 
 
 def order(trace) -> dict:
     """Each worker's activities one after another; the master's depend on who came first."""
     rows = trace.rows[trace.rows["rank"] > 0].sort_values(["start_s", "end_s"], kind="stable")
     return {rank: list(of["activity"]) for rank, of in rows.groupby("rank")}
+
+
+@pytest.mark.parametrize(("protocol", "servers"), SERVED)
+def test_servers_answer_every_gradient_once(real_traces, protocol, servers):
+    trace = read(real_traces / f"{protocol}-{servers}.parquet")
+    rows, header = trace.rows, trace.header
+    assert header.ranks == servers + 3
+    for server in range(servers):
+        of_server = rows[rows["peer"] == server]
+        pushed = (of_server["activity"] == "send").sum()
+        answers = of_server[of_server["activity"] == "receive"]
+        assert len(answers) == pushed + 3  # and the parameters to begin with
+    chief = rows[rows["rank"] == 0]
+    assert (chief["activity"] == "update").sum() == 8 * header.updates_per_step
+
+
+def test_staleness_is_recorded(real_traces):
+    """Of three equal asynchronous workers: two other updates on average."""
+    trace = read(real_traces / "ps-async-1.parquet")
+    added = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")]
+    staleness = range(len(added)) - added["version"].to_numpy()
+    assert 1 < staleness[6:].mean() < 3

@@ -1,0 +1,76 @@
+"""Which parameter server holds which variable, by TensorFlow's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.errors import WrongSetting
+from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable
+
+
+def round_robin(variables: Sequence[Variable], servers: int) -> list[int]:
+    """The server of each variable: one after another in creation order (tf.compat.v1.train.replica_device_setter)."""
+    return [index % servers for index in range(len(variables))]
+
+
+def greedy(variables: Sequence[Variable], servers: int) -> list[int]:
+    """The server of each variable: the one that holds the fewest bytes (GreedyLoadBalancingStrategy, byte_size_load_fn)."""
+    loads, chosen = [0] * servers, []
+    for variable in variables:
+        server = loads.index(min(loads))
+        loads[server] += variable.size
+        chosen.append(server)
+    return chosen
+
+
+STRATEGIES = {"round-robin": round_robin, "greedy": greedy}
+
+
+def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
+    """Every variable cut along its first axis into `parts` near-equal parts (tf.compat.v1.fixed_size_partitioner).
+
+    As there, the first parts are the larger ones by a row, and a variable of fewer rows than parts is not cut further.
+    """
+    cut = []
+    for variable in variables:
+        rows, count = variable.shape[0], min(parts, variable.shape[0])
+        sizes = [rows // count + (part < rows % count) for part in range(count)]
+        cut += [
+            Variable(name=f"{variable.name}/part_{i}", shape=(size, *variable.shape[1:]))
+            for i, size in enumerate(sizes)
+        ]
+    return cut
+
+
+def server_slices(
+    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+) -> list[list[slice]]:
+    """What each server holds of the flat parameter vector, shape (servers, pieces); together they are all of it.
+
+    Raises:
+        WrongSetting: an unknown strategy, or a server that would hold nothing.
+    """
+    if strategy not in STRATEGIES:
+        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
+    placed = partitioned(variables, parts) if parts > 1 else list(variables)
+    held, start = [[] for _ in range(servers)], 0
+    for variable, server in zip(placed, STRATEGIES[strategy](placed, servers), strict=True):
+        held[server].append(slice(start, start + variable.size))
+        start += variable.size
+    if not all(held):
+        raise WrongSetting(
+            "--servers", servers, f"at most {len(placed)}: one for each variable, or more --variable-partitions"
+        )
+    return held
+
+
+def server_bytes(
+    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+) -> list[int]:
+    """Bytes of a message that carries what each server holds, shape (servers,); header and float32 numbers.
+
+    Raises:
+        WrongSetting: see `server_slices`.
+    """
+    held = server_slices(variables, servers, strategy, parts)
+    return [HEADER_BYTES + ITEM_BYTES * sum(piece.stop - piece.start for piece in pieces) for pieces in held]
