@@ -14,8 +14,6 @@ from experiments.validate import STRAGGLERS, fit
 from sim.files import write_whole
 from sim.outcome import of_trace
 
-QUESTION = "Do a simulated and a real run with one seed go through the same steps?"
-
 
 def run(out: Path, seed: int = 0) -> None:
     """Measure, fit, predict; out/luck.png and out/side_by_side.json (Perfetto), and the correlations on stdout."""

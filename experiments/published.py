@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sim.scenario import Scenario
     from sim.traces import Trace
 
-QUESTION = "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?"
 WORKERS, FMB_BATCH, AMB_BATCH, PARTITIONS, TIME_LIMIT_S = 10, 242, 356, 16, 6.2  # as the run's configuration has them
 PLATFORM = "ec2-m3-xlarge_cifar10"  # rows of amb_partition_seconds.csv
 REPLICATIONS = 20

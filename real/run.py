@@ -89,7 +89,7 @@ def answer(given: argparse.Namespace, scenario, outcome, trace, wall_s: float) -
     if given.json:
         print(json.dumps(summed), flush=True)
         return
-    summary.show(summed, scenario, None, notes(scenario, outcome, "mpi") + learned(trace))
+    summary.show(summed, scenario, None, notes(scenario, outcome, "mpi", trace) + learned(trace))
 
 
 def learned(trace) -> list[str]:

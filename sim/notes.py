@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from sim import bottleneck
 from sim.outcome import Outcome
 from sim.scenario import Scenario
+from sim.traces import Trace
 
 
-def notes(scenario: Scenario, outcome: Outcome, world: str) -> list[str]:
-    """Warnings, a line each; none if there is nothing to say."""
-    found = []
+def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
+    """What to add to an answer, a line each; none if there is nothing to say."""
+    found = _of_servers(scenario, trace) if scenario.protocol.uses_servers and trace is not None else []
     if outcome.ran_out:
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         share = outcome.ran_out / worker_steps
@@ -27,3 +29,11 @@ def notes(scenario: Scenario, outcome: Outcome, world: str) -> list[str]:
             f"the profile knows the costs of {known or 'nothing'}; those of {scenario.workload.name} are nominal"
         )
     return found
+
+
+def _of_servers(scenario: Scenario, trace: Trace) -> list[str]:
+    """How stale gradients were, and what the job waits for; of its first replication."""
+    stale = bottleneck.staleness(trace)
+    shares = ", ".join(f"{count}: {(stale == count).mean():.0%}" for count in range(min(6, stale.max() + 1)))
+    said = [f"staleness of gradients, in updates: mean {stale.mean():.2f}; {shares}"]
+    return [*said, bottleneck.warning(bottleneck.utilisation(trace, scenario))]

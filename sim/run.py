@@ -45,7 +45,7 @@ def choose_world(given: argparse.Namespace, scenario) -> str:
 
 
 def simulate(scenario, world: str, replications: int, want_trace: bool = False):
-    """Outcome of all replications, and the trace of the first if it is wanted (the event world makes it)."""
+    """Outcome of all replications, and the trace of the first, which the event world makes; None if it was not needed."""
     from sim.outcome import join, of_trace
     from sim.worlds import event, vector
 
@@ -53,7 +53,7 @@ def simulate(scenario, world: str, replications: int, want_trace: bool = False):
         return vector.run(scenario, replications), event.run(scenario) if want_trace else None
     traces = (event.run(scenario, replication) for replication in range(replications))
     first = next(traces)
-    return join([of_trace(first), *(of_trace(trace) for trace in traces)]), first if want_trace else None
+    return join([of_trace(first), *(of_trace(trace) for trace in traces)]), first
 
 
 def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float) -> None:
@@ -70,7 +70,7 @@ def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free
         print(json.dumps(answer))
         return
     baseline = summary.as_json(scenario.without_stragglers(), world, free, 0.0) if free is not None else None
-    summary.show(answer, scenario, baseline, notes(scenario, outcome, world))
+    summary.show(answer, scenario, baseline, notes(scenario, outcome, world, trace))
 
 
 if __name__ == "__main__":

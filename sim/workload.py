@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cache, cached_property
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
 from sim.laws import LogNormal
 
+FOLDER = Path(__file__).parent / "zoo"
 ITEM_BYTES = 4  # float32 throughout
 HEADER_BYTES = 32  # every message starts with step, version, samples and one spare: four 64-bit integers
 
@@ -39,6 +41,7 @@ class Workload(BaseModel):
         sample_shape: shape of one input.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise.
+        flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
         costs: seconds on a nominal core; a calibrated cluster overrides them.
     """
 
@@ -48,7 +51,14 @@ class Workload(BaseModel):
     sample_shape: tuple[int, ...] = (1,)
     classes: int = Field(default=10, ge=2)
     batch: int = Field(default=256, ge=1)
+    flops_per_sample: float | None = Field(default=None, ge=0)
     costs: Costs = Costs()
+
+    @model_validator(mode="after")
+    def _nominal_unless_given(self):
+        if self.flops_per_sample is not None and "costs" not in self.model_fields_set:
+            object.__setattr__(self, "costs", nominal(self.flops_per_sample, self.parameters))
+        return self
 
     @cached_property
     def parameters(self) -> int:
@@ -61,11 +71,7 @@ class Workload(BaseModel):
         return HEADER_BYTES + ITEM_BYTES * self.parameters
 
 
-def _variables(**shapes: tuple[int, ...]) -> tuple[Variable, ...]:
-    return tuple(Variable(name=name, shape=shape) for name, shape in shapes.items())
-
-
-def _nominal(flops_per_sample: float, parameters: int) -> Costs:
+def nominal(flops_per_sample: float, parameters: int) -> Costs:
     """Costs on a nominal core: 100 Gflop/s forward and backward, 4 GB/s over the parameters; a guess, to be calibrated."""
     sample_s = 3 * flops_per_sample / 100e9
     per_byte_s = 1 / 4e9
@@ -82,84 +88,22 @@ def _nominal(flops_per_sample: float, parameters: int) -> Costs:
     )
 
 
-def _workload(
-    name: str, sample_shape: tuple[int, ...], flops: float, variables: tuple[Variable, ...], batch: int
-) -> Workload:
-    size = sum(v.size for v in variables)
-    return Workload(name=name, variables=variables, sample_shape=sample_shape, batch=batch, costs=_nominal(flops, size))
+class Zoo(Mapping):
+    """The workloads that come with the simulator, by name: sim/zoo/NAME.toml."""
+
+    def __iter__(self):
+        return iter(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def __getitem__(self, name: str) -> Workload:
+        if name not in set(self):
+            raise KeyError(name)
+        return _from_zoo(name)
 
 
-NAMED: dict[str, Workload] = {
-    w.name: w
-    for w in (
-        _workload(  # seed 003's toy_model, fully connected
-            "toy_fc",
-            (100,),
-            2.1e6,
-            _variables(
-                w1=(100, 500), b1=(500,), w2=(500, 1000), b2=(1000,), w3=(1000, 500), b3=(500,), w4=(500, 10), b4=(10,)
-            ),
-            1024,
-        ),
-        _workload(  # the same 100 numbers as a 10 x 10 picture
-            "toy_conv",
-            (10, 10, 1),
-            2.5e6,
-            _variables(
-                k1=(3, 3, 1, 32),
-                b1=(32,),
-                k2=(3, 3, 32, 64),
-                b2=(64,),
-                w3=(1600, 128),
-                b3=(128,),
-                w4=(128, 10),
-                b4=(10,),
-            ),
-            256,
-        ),
-        _workload(  # 3.3 M parameters
-            "mnist",
-            (28, 28, 1),
-            27.6e6,
-            _variables(
-                k1=(5, 5, 1, 32),
-                b1=(32,),
-                k2=(5, 5, 32, 64),
-                b2=(64,),
-                w3=(3136, 1024),
-                b3=(1024,),
-                w4=(1024, 10),
-                b4=(10,),
-            ),
-            64,
-        ),
-        _workload(  # 4.6 M parameters
-            "cifar10",
-            (32, 32, 3),
-            123e6,
-            _variables(
-                k1=(5, 5, 3, 64),
-                b1=(64,),
-                k2=(5, 5, 64, 128),
-                b2=(128,),
-                w3=(8192, 512),
-                b3=(512,),
-                w4=(512, 384),
-                b4=(384,),
-                w5=(384, 10),
-                b5=(10,),
-            ),
-            64,
-        ),
-        _workload(  # seed 002: one sigmoid layer of 100
-            "mlp",
-            (784,),
-            0.16e6,
-            _variables(w1=(784, 100), b1=(100,), w2=(100, 10), b2=(10,)),
-            100,
-        ),
-    )
-}
+NAMED = Zoo()
 
 
 def read(text: str) -> Workload:
@@ -172,4 +116,13 @@ def read(text: str) -> Workload:
         return NAMED[text]
     if not Path(text).exists():
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file")
-    return validated(Workload, read_toml(text, "--workload"), text)
+    return _from_file(Path(text))
+
+
+@cache
+def _from_zoo(name: str) -> Workload:
+    return _from_file(FOLDER / f"{name}.toml")
+
+
+def _from_file(path: Path) -> Workload:
+    return validated(Workload, read_toml(path, "--workload"), str(path))

@@ -33,7 +33,7 @@ def make(name: str, assignments: list[str] = ()) -> Protocol:
         WrongSetting: an unknown protocol or setting, or a value of the wrong type.
     """
     protocol = PROTOCOLS.get(name) or _own(name)
-    types = {f.name: f.type for f in fields(protocol)}
+    types = {f.name: getattr(f.type, "__name__", f.type) for f in fields(protocol)}  # classes, or their names
     settings = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
