@@ -45,7 +45,9 @@ def job_options() -> Parser:
         metavar="NAME|FILE",
         help="induced sleeps: none, niagara, cedar, or a TOML file",
     )
-    job.add_argument("--workload", metavar="NAME|FILE", help="toy_fc, toy_conv, mnist, cifar10, mlp, or a TOML file")
+    job.add_argument(
+        "--workload", metavar="NAME|FILE", help="a name in sim/zoo (toy_fc, mnist, vgg16, ...), or a TOML file"
+    )
     job.add_argument("--cluster", metavar="FILE", help="a cluster or a calibrated profile (default: one rank a host)")
     job.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the protocol")
     job.add_argument(
