@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from sim.errors import RunFailed, WrongSetting
 JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
 MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "install the extra `real`: pip install -e .[real]"
 DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?")
@@ -111,7 +114,14 @@ def launch(line: list[str]) -> None:
     environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
     if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
         environment |= {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "80"}
-    process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        line,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 no thread runs yet
+    )
     words: list[str] = []
     reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
     reader.start()
@@ -126,6 +136,12 @@ def launch(line: list[str]) -> None:
     reader.join(GRACE_S)
     if code:
         raise failure(code, "\n".join(words))
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end mpirun, and so its ranks, should this launcher be killed outright (Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def failure(code: int, words: str) -> Exception:

@@ -139,8 +139,7 @@ class Rank(Serving):
     def answer(self, workers, version=None):
         """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
         label = self.version if version is None else version
-        for worker in [workers] if isinstance(workers, int) else list(workers):
-            self.answered(worker)
+        for worker in self.to_answer(workers):
             header = (self.step, label, self.samples, 0)
             self._answers.post(worker, self._held, self.version, header, self.now_s)
 

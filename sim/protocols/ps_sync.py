@@ -32,6 +32,11 @@ class SynchronousServers(Protocol):
         """How many gradients make an update."""
         return workers
 
+    def check(self, scenario):
+        if scenario.servers > 1 and not (self.barrier and self.gradients(scenario.workers) == scenario.workers):
+            allowed = "1; several only with ps-sync --set barrier=true: servers that hand out tokens apart wait for one another"
+            raise WrongSetting("--servers", scenario.servers, allowed)
+
     def worker(self, me):
         while (yield from me.receive(me.servers)):
             yield from me.sleep()
@@ -95,6 +100,7 @@ class BackupWorkers(SynchronousServers):
         if not 0 <= self.backup < scenario.workers:
             allowed = f"0 to {scenario.workers - 1}: fewer than the {scenario.workers} workers"
             raise WrongSetting("--set backup", self.backup, allowed)
+        super().check(scenario)
 
     def gradients(self, workers: int) -> int:
         return workers - self.backup

@@ -145,8 +145,7 @@ class Rank(Serving):
 
     def answer(self, workers, version: int | None = None):
         """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
-        for worker in [workers] if isinstance(workers, int) else workers:
-            self.answered(worker)
+        for worker in self.to_answer(workers):
             message, start_s = self._message(worker, version), self.now_s
             departure = yield from self._post(worker, message)
             departure.callbacks.append(partial(self._left, start_s, self.step, message, worker))

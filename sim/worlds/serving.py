@@ -32,9 +32,11 @@ class Serving:
             yield from self._part(message.sender)
         return None
 
-    def answered(self, worker: int) -> None:
-        """This one has been sent parameters."""
-        self._owed.discard(worker)
+    def to_answer(self, workers) -> list[int]:
+        """Those of `workers` that have not left, who are then owed nothing more."""
+        staying = [w for w in ([workers] if isinstance(workers, int) else workers) if w not in self._gone]
+        self._owed.difference_update(staying)
+        return staying
 
     def updated(self) -> None:
         """An update has been made."""

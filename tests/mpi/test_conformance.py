@@ -23,7 +23,7 @@ CELLS = [
 ]
 WORKERS = (1, 2, 3, 4)
 # Here the order of arrival decides who does how much, so that only laws hold.
-SERVED = [("ps-async", 1), ("ps-sync", 2), ("ps-backup", 2), ("ps-ssp", 2)]
+SERVED = [("ps-async", 1), ("ps-sync", 1), ("ps-backup", 1), ("ps-async", 2), ("ps-ssp", 2)]
 
 
 def name(protocol: str, settings: list[str], workers: int) -> str:

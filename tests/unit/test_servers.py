@@ -182,6 +182,8 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
     assignments = [f"barrier={barrier}"] if name in ("ps-sync", "ps-backup") else []
     if name == "ps-backup":
         assignments.append(f"backup={seed % workers}")
+    if name == "ps-backup" or (name == "ps-sync" and not barrier):
+        servers = 1
     scenario = job(
         name,
         *assignments,
@@ -215,6 +217,8 @@ def test_the_vector_world_refuses_arrival_order():
     [
         (lambda: job("ps-backup", "backup=4"), "backup"),
         (lambda: job("ps-backup", "backup=-1"), "backup"),
+        (lambda: job("ps-backup", servers=2), "--servers"),
+        (lambda: job("ps-sync", servers=2), "barrier=true"),
         (lambda: job("ps-ssp", "staleness=-1"), "staleness"),
         (lambda: job("ps-sync", "barrier=perhaps"), "true or false"),
         (lambda: job("ps-async", servers=9), "at most 4"),
