@@ -431,3 +431,20 @@ def test_calibration_imports_only_sim():
     code = "import sys, calibration.fit, calibration.profiles, calibration.importers; print(*sys.modules)"
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {n.split(".")[0] for n in names} & {"real", "experiments", "mpi4py", "tensorflow"}
+
+
+@pytest.mark.parametrize("planted", [0.0, 0.25])
+def test_planted_contention_is_recovered(planted):
+    """From runs of 1 and of 2 workers on two cores; without the second there is nothing to learn it from."""
+    shared = machines(PLANTED, Host(cores=2, slots=8, contention=planted))
+    jobs = [
+        Scenario(FixedMinibatch(), batch=256, cluster=shared, workers=workers, seed=seed, **JOB)
+        for workers in (1, 2)
+        for seed in (1, 2)
+    ]
+    sources = [Source(f"run{i}", event.run(job)) for i, job in enumerate(jobs)]
+    probe = Probe(cores=2, local={"latency_s": 0, "overhead_s": 1e-5, "bandwidth_bytes_per_s": 1e10})
+    made = make(sources, "contention", probe)
+    assert made.hosts[0].contention == pytest.approx(planted, abs=0.03)
+    assert made.costs["mlp"].compute(256) == pytest.approx(PLANTED.compute(256), rel=0.03)
+    assert make(sources[:2], "alone", probe).hosts[0].contention == 0

@@ -220,3 +220,12 @@ def test_protocols_and_cluster_sizes_share_their_luck():
     np.testing.assert_array_equal(small.sleeps(0, 2).first(50), large.sleeps(0, 2).first(50))
     assert not np.array_equal(small.sleeps(0, 1).first(50), small.sleeps(0, 2).first(50))
     assert not np.array_equal(small.sleeps(0, 1).first(50), small.sleeps(1, 1).first(50))
+
+
+def test_replications_spread_over_the_law_of_drift():
+    """By the golden ratio: the mean of 20 is near the law's, where independent draws would be off by 0.2 / sqrt(20)."""
+    drifting = quiet("fmb", costs=quiet_costs(run=LogNormal(cv=0.2)))
+    factors = np.array([drifting.run_factor(replication, 0) for replication in range(20)])
+    assert factors.mean() == pytest.approx(1, abs=0.015)
+    assert factors.std() == pytest.approx(0.2, rel=0.2)
+    assert drifting.run_factor(0, 1) != drifting.run_factor(0, 0)
