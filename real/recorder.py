@@ -29,7 +29,7 @@ class Recorder:
     """
 
     def __init__(self, rank: int, folder: Path | None = None):
-        self.rank, self.activities = rank, []
+        self.activities = []
         self._written, self._flushed_s = 0, time.perf_counter()
         self._file = part_file(folder, rank).open("w") if folder else None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sim.errors import RunFailed
 
-SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls; a poll takes some 20 us of a core
+SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls, each of which takes the core from somebody
 PATIENCE_S = 600.0
 BETWEEN_RUNS_S = 5e-3  # nobody measures there
 

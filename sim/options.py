@@ -119,16 +119,16 @@ def check_outputs(options: argparse.Namespace) -> None:
     """
     from pathlib import Path
 
-    from sim.traces import check_path
+    from sim import plots, traces
 
     for option in ("trace", "timeline", "plot"):
         path = getattr(options, option)
         if path and not Path(path).resolve().parent.is_dir():
             raise WrongSetting(f"--{option}", path, "a file in a folder that exists")
     if options.trace:
-        check_path(options.trace)
-    if options.plot and Path(options.plot).suffix not in (".png", ".pdf", ".svg"):
-        raise WrongSetting("--plot", options.plot, "a name that ends in .png, .pdf or .svg")
+        traces.check_path(options.trace)
+    if options.plot:
+        plots.check_path(options.plot)
 
 
 def write_outputs(given: argparse.Namespace, trace) -> None:
