@@ -120,12 +120,12 @@ def launch(line: list[str]) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 no thread runs yet
+        preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
     )
     words: list[str] = []
     reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
     reader.start()
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         code = process.wait()
     except KeyboardInterrupt:
@@ -138,8 +138,8 @@ def launch(line: list[str]) -> None:
         raise failure(code, "\n".join(words))
 
 
-def _end_with_parent() -> None:
-    """Have the kernel end mpirun, and so its ranks, should this launcher be killed outright (Linux)."""
+def end_with_parent() -> None:
+    """In a child, before it starts: have the kernel end it should this launcher be killed outright (Linux)."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -165,7 +165,8 @@ class Refused(WrongSetting):
         ValueError.__init__(self, message)
 
 
-def _interrupt(_signal, _frame):
+def interrupt(_signal, _frame):
+    """A handler that makes a signal a Ctrl-C."""
     raise KeyboardInterrupt
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from sim.errors import WrongSetting
 
 LEARNING_RATES = {"sgd": 0.1, "mom": 0.02, "rms": 0.001, "adm": 0.001}
+WEIGHT_DECAY = 5e-4
 
 
 class Optimiser:
@@ -29,7 +30,7 @@ class Optimiser:
         learning_rate: float | None = None,
         decay_steps: int = 0,
         decay_rate: float = 1.0,
-        weight_decay: float = 5e-4,
+        weight_decay: float = WEIGHT_DECAY,
     ):
         if name not in LEARNING_RATES:
             raise WrongSetting("--optimiser", name, ", ".join(LEARNING_RATES))

@@ -23,19 +23,19 @@ def join(work: Callable[[object], int | None]) -> int:
         return work(comm) or 0
     except WrongSetting as error:
         time.sleep(LET_RANK_0_SPEAK_S if comm.rank else 0)  # most often all ranks refuse the same thing
-        _say("refused", str(error))
+        say("refused", str(error))
         _leave(comm, 2)
     except RunFailed as error:
-        _say("failed", f"rank {comm.rank}: {error}")
+        say("failed", f"rank {comm.rank}: {error}")
         _leave(comm, 1)
     except Exception as error:
         traceback.print_exc()
-        _say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}")
+        say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}")
         _leave(comm, 1)
     return 0
 
 
-def _say(kind: str, message: str) -> None:
+def say(kind: str, message: str) -> None:
     """To the launcher that started us; without one, to the user."""
     prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else "real.run: "
     print(f"{prefix}{message}", file=sys.stderr, flush=True)

@@ -22,7 +22,18 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser = command.Parser(
         prog="real.run", description="Run a training job for real.", parents=[options.job_options()]
     )
-    parser.add_argument("--world", default="mpi", choices=("mpi",), help="the world that runs for real")
+    parser.add_argument(
+        "--runtime",
+        choices=("mpi", "tensorflow"),
+        help="who executes the protocol: our text over MPI, or TensorFlow's own servers (its default: where it comes from)",
+    )
+    hand = parser.add_argument_group("one process of a run with TensorFlow's servers, started by hand")
+    hand.add_argument(
+        "--job", choices=("ps", "worker"), help="what this process is; alone and under mpirun it is known"
+    )
+    hand.add_argument("--task", type=int, default=0, metavar="N", help="its number in its list, from 0")
+    hand.add_argument("--ps-hosts", metavar="HOST:PORT,...", help="all servers, the same on every process")
+    hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     add_training_options(parser)
     return parser.parse_args(argv)
 
@@ -31,15 +42,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
+    if given.job or given.runtime != "mpi":
+        from real.foreign import start
+
+        if start.runtime_of(given) == "tensorflow":
+            if not (given.job or launch.joined()):
+                check(given)
+            return start.main(given, argv, answer)
     if launch.joined():
         from real import ranks
 
         return ranks.join(lambda comm: work(given, comm))
-    options.check_outputs(given)
-    scenario = scenario_of(given)
-    options.replications(given, REPLICATIONS)
-    launch.check_installed("tensorflow", "mpi4py") if scenario.workers else launch.check_installed("tensorflow")
-    check_training(given)
+    scenario = check(given)
     if scenario.workers == 0:
         return work(given, None)
     placed = scenario.cluster if given.cluster else None
@@ -56,10 +70,23 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def check(given: argparse.Namespace):
+    """Refuse what the ranks would refuse, before they are started; the scenario.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    options.check_outputs(given)
+    scenario = scenario_of(given)
+    options.replications(given, REPLICATIONS)
+    launch.check_installed("tensorflow", "mpi4py") if scenario.workers else launch.check_installed("tensorflow")
+    check_training(given)
+    return scenario
+
+
 def work(given: argparse.Namespace, comm) -> int:
     """What each rank does: the runs, and at rank 0 the answer."""
     from real.session import Session
-    from sim.outcome import join, of_trace
 
     if comm is not None:
         given.workers = workers_of(comm.size, given.workers)
@@ -70,26 +97,28 @@ def work(given: argparse.Namespace, comm) -> int:
         parts = parts_folder(given.trace) if given.trace and replication == 0 else None
         traces.append(session.run(scenario, replication, parts))
     if session.rank == 0:
-        outcome = join([of_trace(trace) for trace in traces])
-        answer(given, scenario, outcome, traces[0], time.perf_counter() - clock_s)
+        answer(given, scenario, traces, time.perf_counter() - clock_s)
     return 0
 
 
-def answer(given: argparse.Namespace, scenario, outcome, trace, wall_s: float) -> None:
+def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:
     """Write the files asked for, and answer on stdout, as sim.run does."""
     import json
 
     from sim import summary
     from sim.notes import notes
+    from sim.outcome import join, of_trace
 
+    outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
+    world = trace.header.world
     options.write_outputs(given, trace)
     if given.trace:
         shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
-    summed = summary.as_json(scenario, "mpi", outcome, wall_s)
+    summed = summary.as_json(scenario, world, outcome, wall_s)
     if given.json:
         print(json.dumps(summed), flush=True)
         return
-    summary.show(summed, scenario, None, notes(scenario, outcome, "mpi", trace) + learned(trace))
+    summary.show(summed, scenario, None, notes(scenario, outcome, world, trace) + learned(trace))
 
 
 def learned(trace) -> list[str]:

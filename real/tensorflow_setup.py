@@ -32,6 +32,7 @@ def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
 
         _configure(tf, threads, device, gpu_index)
         tf.constant(0)  # starts the runtime, which logs
+        tf.compat.v1.logging.set_verbosity("ERROR")  # deprecations are its authors' business
     return tf
 
 

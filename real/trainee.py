@@ -9,7 +9,7 @@ import numpy as np
 from real.data import Batches, load
 from real.gradients import Gradients
 from real.models import initial
-from real.optimiser import Optimiser
+from real.optimiser import LEARNING_RATES, Optimiser
 from sim.scenario import Scenario
 
 
@@ -35,6 +35,11 @@ class Training:
     master_on_cpu: bool = False
     threads: int = 1
 
+    @property
+    def rate(self) -> float:
+        """The learning rate of the first step."""
+        return LEARNING_RATES[self.optimiser] if self.learning_rate is None else self.learning_rate
+
 
 class Workshop:
     """Trainees of one process; what is slow to make (data, traced graphs) is made once and used for every run."""
@@ -50,14 +55,22 @@ class Workshop:
         device = "cpu" if training.master_on_cpu and self.rank == 0 else training.device
         if workload.name not in self._gradients:
             self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
-        if workload.name not in self._data:
-            self._data[workload.name] = load(training.data, workload.sample_shape, workload.classes, scenario.seed)
-        gradients, data = self._gradients[workload.name], self._data[workload.name]
+        gradients, data = self._gradients[workload.name], self._loaded(scenario)
         gradients.warm_up(scenario.batch, getattr(scenario.protocol, "partitions", None))
         serves = self.rank < scenario.servers
         held = sum(piece.stop - piece.start for piece in scenario.server_slices[self.rank]) if serves else 0
         optimiser = self._optimiser(held) if serves else None
         return Trainee(scenario, gradients, data, optimiser, replication, scenario.worker_number(self.rank))
+
+    def feeder(self, scenario: Scenario, replication: int, number: int) -> Trainee:
+        """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
+        return Trainee(scenario, None, self._loaded(scenario), None, replication, number)
+
+    def _loaded(self, scenario: Scenario):
+        workload = scenario.workload
+        if workload.name not in self._data:
+            self._data[workload.name] = load(self.training.data, workload.sample_shape, workload.classes, scenario.seed)
+        return self._data[workload.name]
 
     def _optimiser(self, parameters: int) -> Optimiser:
         training = self.training

@@ -7,6 +7,8 @@ from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.traces import Trace
 
+REAL = ("mpi", "tensorflow")  # worlds whose times were measured
+
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
     """What to add to an answer, a line each; none if there is nothing to say."""
@@ -17,7 +19,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         found.append(
             f"workers ran out of data before the time limit in {share:.0%} of their steps: a larger --batch would use it"
         )
-    if world == "mpi":
+    if world in REAL:
         return found
     if scenario.cluster.provenance is None and not scenario.cluster.costs:
         found.append(

@@ -1,0 +1,1 @@
+"""Other people's runtimes, run for real and recorded in our traces."""

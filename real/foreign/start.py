@@ -1,0 +1,156 @@
+"""How a run with a foreign runtime starts: alone, under a launcher, or each process by hand."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import socket
+import time
+import traceback
+from pathlib import Path
+
+from real import launch
+from real.foreign import local
+from real.foreign.tasks import LOOPBACK, Tasks, by_hand, free_port
+from real.foreign.tensorflow_ps import PROTOCOLS, Runtime, check, leave
+from real.options import scenario as scenario_of
+from real.options import training
+from real.recorder import begin
+from sim import options
+from sim.errors import RunFailed, WrongSetting
+from sim.scenario import Scenario
+
+LINGER_S = 1.0  # a server's, for those who have not yet heard that the run is over
+
+
+def runtime_of(given: argparse.Namespace) -> str:
+    """Who executes the protocol: the one that was asked for, or else the one that the protocol comes from.
+
+    Raises:
+        WrongSetting: TensorFlow, for a protocol that it has not.
+    """
+    scenario = scenario_of(given)
+    if given.runtime == "tensorflow" or given.job:
+        check(scenario)
+        return "tensorflow"
+    textbook = getattr(scenario.protocol, "barrier", False)
+    return "tensorflow" if given.runtime is None and scenario.protocol.name in PROTOCOLS and not textbook else "mpi"
+
+
+def main(given: argparse.Namespace, argv: list[str], answer) -> int:
+    """Run with TensorFlow's own servers.
+
+    Args:
+        answer: called by the chief with the options, the scenario, the traces and the seconds that it took.
+    """
+    if given.job:
+        tasks = by_hand(given.job, given.task, given.ps_hosts, given.worker_hosts)
+        given.servers, given.workers = len(tasks.ps_hosts), len(tasks.worker_hosts)
+        return _by_itself(lambda: take_part(given, tasks, answer))
+    if launch.joined():
+        from real import ranks
+
+        return ranks.join(lambda comm: _join(given, comm, answer))
+    scenario = scenario_of(given)
+    launch.check_memory(scenario.ranks)
+    if given.trace:
+        begin(parts_folder(given.trace), scenario.header("tensorflow"))
+    try:
+        local.run(scenario, argv)
+    except (Exception, KeyboardInterrupt):
+        keep_parts(given.trace)
+        raise
+    return 0
+
+
+def _by_itself(work) -> int:
+    """Do the work of a process that no launcher of MPI's ends; say why it ends, and end it at once."""
+    from real.ranks import say
+
+    try:
+        return work()
+    except WrongSetting as error:
+        say("refused", str(error))
+        leave(2)
+    except RunFailed as error:
+        say("failed", str(error))
+        leave(1)
+    except KeyboardInterrupt:
+        say("failed", "interrupted")
+        leave(130)
+    except Exception as error:
+        traceback.print_exc()
+        say("failed", f"{type(error).__name__}: {error}")
+        leave(1)
+
+
+def _join(given: argparse.Namespace, comm, answer) -> None:
+    from mpi4py import MPI
+
+    if given.workers is None:
+        given.workers = comm.size - given.servers
+    if given.workers + given.servers != comm.size or given.workers < 1:
+        allowed = (
+            f"{comm.size - given.servers}: the launcher started {comm.size} ranks, {given.servers} of them servers"
+        )
+        raise WrongSetting("--workers", given.workers, allowed)
+    take_part(given, tasks_of(comm, given.servers, given.workers), answer, MPI.Finalize)
+
+
+def tasks_of(comm, servers: int, workers: int) -> Tasks:
+    """Servers first, then workers: the ranks of a launch by their host names, or on loopback if they share a host. Collective."""
+    hosts = comm.allgather((socket.gethostname(), free_port()))
+    alone = len({host for host, _ in hosts}) == 1
+    addresses = tuple(f"{LOOPBACK if alone else host}:{port}" for host, port in hosts)
+    job, task = ("ps", comm.rank) if comm.rank < servers else ("worker", comm.rank - servers)
+    return Tasks(addresses[:servers], addresses[servers : servers + workers], job, task)
+
+
+def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: None) -> int:
+    """What each process does; it does not return, for TensorFlow's sessions cannot be closed safely."""
+    from real.trainee import Workshop
+
+    how, clock_s = training(given), time.perf_counter()
+    scenario = scenario_of(given)
+    check(scenario)
+    runtime = Runtime(tasks, Workshop(how, 0, tasks.task), not given.quiet, given.verbose)
+    traces = []
+    for replication in range(options.replications(given, 1)):
+        parts = _parts(given, scenario, tasks) if replication == 0 else None
+        traces.append(runtime.run(scenario, replication, replication, parts))
+    if tasks.is_chief:
+        answer(given, scenario, traces, time.perf_counter() - clock_s)
+    if tasks.job == "ps":
+        time.sleep(LINGER_S)
+    finalise()
+    leave()
+
+
+def _parts(given: argparse.Namespace, scenario: Scenario, tasks: Tasks) -> Path | None:
+    """Where this process writes its part of the trace while it grows, if it can."""
+    if not given.trace:
+        return None
+    folder = parts_folder(given.trace)
+    if tasks.is_chief and not folder.exists() and folder.parent.is_dir():
+        begin(folder, scenario.header("tensorflow"))
+    return folder if folder.exists() else None
+
+
+def parts_folder(trace: str) -> Path:
+    """Where the processes write their parts of a growing trace."""
+    return Path(f"{trace}.parts")
+
+
+def keep_parts(trace: str | None) -> None:
+    """After a run that ended early: put what the workers have written in the trace file."""
+    import sys
+
+    from real.foreign.transcript import renumbered
+    from sim import traces
+
+    if not trace or not (parts_folder(trace) / traces.HEADER_FILE).exists():
+        return
+    kept = renumbered(traces.read_parts(parts_folder(trace)))
+    kept.write(trace)
+    shutil.rmtree(parts_folder(trace), ignore_errors=True)
+    print(f"real.run: the trace so far, {len(kept.rows)} activities, is in {trace}", file=sys.stderr)

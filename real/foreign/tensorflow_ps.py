@@ -1,0 +1,250 @@
+"""Parameter servers by TensorFlow's own runtime: tf.compat.v1.train.Server, MonitoredTrainingSession, SyncReplicasOptimizer.
+
+The traps of that runtime, and what is done about each:
+
+- A worker that looks before the chief has initialised waits half a minute: workers open their sessions when the chief says.
+- A session that looks at all devices waits for every worker: each sees itself and the servers only.
+- The synchronous chief may hang in session.close(), and a server cannot be stopped: sessions are kept open and left to
+  the process's end (`leave`).
+- MonitoredSession answers a lost server by waiting for ever: `watch` ends the process instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from real.foreign import server as servers
+from real.foreign.meeting import Meeting
+from real.foreign.replica import Replica
+from real.foreign.tasks import Tasks, reachable
+from real.foreign.transcript import Clocks, Transcript, joined
+from real.recorder import Recorder
+from real.tensorflow_setup import tensorflow
+from real.trainee import Trainee, Workshop
+from sim.errors import RunFailed, WrongSetting
+from sim.scenario import Scenario
+from sim.traces import Trace
+
+PROTOCOLS = ("ps-async", "ps-sync", "ps-backup")
+PROGRESS_S = 2.0
+FREQUENCY = 100  # steps between the lines of the example that this follows
+REPORT_S = 60.0
+WATCH_S = 1.0
+
+
+class Runtime:
+    """This process's part in runs with TensorFlow's servers, one run after another.
+
+    Args:
+        tasks: who is who in this launch; a run may need fewer.
+        progress, verbose: what is said on standard error.
+    """
+
+    def __init__(self, tasks: Tasks, workshop: Workshop, progress: bool = True, verbose: bool = False):
+        self.tasks, self.workshop, self.progress, self.verbose = tasks, workshop, progress, verbose
+        training = workshop.training
+        tensorflow(training.threads, training.device, workshop.gpu_index)
+        self._server = servers.start(tasks, training.threads, training.device)
+        self._kept: list = []  # sessions that must not be closed
+
+    def run(self, scenario: Scenario, number: int = 0, replication: int = 0, parts: Path | None = None) -> Trace | None:
+        """One run; its trace at the chief, None elsewhere. Every process of the launch calls this with the same `number`.
+
+        Raises:
+            RunFailed: naming a process that did not come, or died.
+            WrongSetting: a protocol that this runtime has not, or lists that differ.
+        """
+        import tensorflow as tf
+
+        check(scenario)
+        tasks = self.tasks
+        if tasks.task >= (scenario.servers if tasks.job == "ps" else scenario.workers):
+            return None
+        try:
+            return self._run(scenario, f"run{number}", replication, parts)
+        except tf.errors.OpError as error:
+            words = error.message.strip().splitlines()
+            raise RunFailed(f"{tasks.name}: {words[0] if words else type(error).__name__}") from error
+
+    def _run(self, scenario: Scenario, name: str, replication: int, parts: Path | None) -> Trace | None:
+        meeting = Meeting(self.tasks, self._server.target, name, scenario.servers, scenario.workers)
+        self._kept.append(meeting)
+        meeting.gather()
+        if self.tasks.job == "ps":
+            meeting.wait_for_end()
+            return None
+        worker = Worker(self, meeting, scenario, replication)
+        self._kept.append(worker)
+        return worker.train(parts)
+
+    def session(self, replica: Replica, hooks: list):
+        """A MonitoredTrainingSession on the replica's graph; kept for ever."""
+        import tensorflow as tf
+
+        tasks, training = self.tasks, self.workshop.training
+        count = replica.servers
+        peers = (*(f"/job:ps/task:{k}" for k in range(count)), f"/job:worker/task:{tasks.task}")
+        return tf.compat.v1.train.MonitoredTrainingSession(
+            master=self._server.target,
+            is_chief=tasks.is_chief,
+            hooks=hooks,
+            save_checkpoint_secs=None,
+            save_summaries_steps=None,
+            save_summaries_secs=None,
+            log_step_count_steps=None,
+            config=servers.config(training.threads, training.device, peers),
+        )
+
+
+def check(scenario: Scenario) -> None:
+    """Refuse what TensorFlow's runtime has not.
+
+    Raises:
+        WrongSetting: naming it.
+    """
+    if scenario.protocol.name not in PROTOCOLS:
+        raise WrongSetting(
+            "--runtime", "tensorflow", f"mpi for {scenario.protocol.name}; tensorflow has {', '.join(PROTOCOLS)}"
+        )
+    if getattr(scenario.protocol, "barrier", False):
+        raise WrongSetting(
+            "--set barrier", True, "false with --runtime tensorflow: SyncReplicasOptimizer hands out tokens"
+        )
+
+
+class Worker:
+    """One worker in one run."""
+
+    def __init__(self, runtime: Runtime, meeting: Meeting, scenario: Scenario, replication: int):
+        self.runtime, self.meeting, self.scenario = runtime, meeting, scenario
+        self.tasks, self.replication = runtime.tasks, replication
+        self.trainee: Trainee = runtime.workshop.feeder(scenario, replication, self.tasks.task + 1)
+        self.replica = Replica(scenario, runtime.workshop.training, self.tasks.task, meeting.run)
+        self._sleeps = scenario.sleeps(replication, self.tasks.task + 1)
+        self.updates: list[dict] = []
+
+    def train(self, parts: Path | None) -> Trace | None:
+        """The run, from its start to the report; the trace, at the chief."""
+        with self.replica.graph.as_default():
+            hooks = [_hook(self)] if self.replica.tokens else []
+            self._say("building graphs")
+            if self.tasks.is_chief:  # the others look when variables are there
+                session = self.runtime.session(self.replica, hooks)
+                begun_s = self.meeting.release()
+            else:
+                begun_s = self.meeting.wait_for_release()
+                session = self.runtime.session(self.replica, hooks)
+            self._session = session
+            watch(self.tasks, self.scenario.servers)
+            clocks = Clocks(begun_s, [self.meeting.offset_s(k) for k in range(self.scenario.servers)])
+            recorder = Recorder(self.scenario.servers + self.tasks.task, parts)
+            transcript = Transcript(self.scenario, self.tasks.task, clocks, recorder)
+            self._steps(session, transcript)
+        if not self.tasks.is_chief:
+            self.meeting.report(transcript.report())
+            return None
+        return self._gathered(transcript)
+
+    def _steps(self, session, transcript: Transcript) -> None:
+        scenario, x, y = self.scenario, self.replica.x, self.replica.y
+        step, after, said_s = 0, 0, time.monotonic()
+        while after < scenario.updates:
+            start_s, slept_s, seconds = time.time(), None, self._sleeps[step]
+            if seconds > 0:
+                time.sleep(seconds)
+                slept_s = time.time()
+            samples, labels = self.trainee.next_batch()
+            done = session.run(self.replica.step, {x: samples, y: labels})
+            after = int(done["after"])
+            transcript.add(step, start_s, slept_s, done, time.time())
+            step += 1
+            if time.monotonic() - said_s > PROGRESS_S:
+                said_s = time.monotonic()
+                self._say(f"update {after} of {scenario.updates}, loss {done['loss']:.4f}")
+            if self.runtime.verbose and step % FREQUENCY == 0:
+                print(transcript.line(FREQUENCY, after, float(done["loss"])), file=sys.stderr, flush=True)
+
+    def _gathered(self, transcript: Transcript) -> Trace:
+        """The trace of all, with the accuracy at the end."""
+        reports, dead = self.meeting.collect(REPORT_S)
+        for task in dead:
+            self._say(f"worker {task} at {self.tasks.worker_hosts[task]} died; the run went on without it")
+        details = {"died": dead, "evaluations": self._evaluated()}
+        for made in list(self.updates):
+            transcript.updated(made)
+        trace = joined(self.scenario, self.replication, [transcript.report(), *reports], details)
+        self.meeting.end()
+        return trace
+
+    def _evaluated(self) -> list[list]:
+        """Step, loss and accuracy on the test samples that were asked for."""
+        size = self.scenario.test_size
+        if not size:
+            return []
+        data, replica = self.trainee.data, self.replica
+        feed = {replica.x: data.test_x[:size], replica.y: data.test_y[:size]}
+        loss, right = self._session.run([replica.step["loss"], replica.right], feed)
+        return [[self.scenario.rounds, float(loss), int(right) / min(size, len(data.test_x))]]
+
+    def _say(self, line: str) -> None:
+        if self.tasks.is_chief and self.runtime.progress:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _hook(worker: Worker):
+    """What SyncReplicasOptimizer's own hook does, with clocks: initialise tokens, and at the chief update in a thread."""
+    import tensorflow as tf
+
+    replica, is_chief = worker.replica, worker.tasks.is_chief
+    tokens = replica.tokens
+    local = tokens.chief_init_op if is_chief else tokens.local_step_init_op
+    ready, first = tokens.ready_for_local_init_op, tokens.get_init_tokens_op() if is_chief else None
+    update = replica.update if is_chief else None
+
+    def keep_updating(session):
+        try:
+            while True:
+                worker.updates.append(session.run(update))
+        except tf.errors.OpError:
+            return  # the process is ending, or a server is gone, which `watch` says
+
+    class Tokens(tf.compat.v1.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            missing = session.run(ready)
+            if len(missing):
+                raise RunFailed(f"the chief has not initialised {missing}")
+            session.run(local)
+            if is_chief:
+                session.run(first)
+                threading.Thread(target=keep_updating, args=(session,), daemon=True).start()
+
+    return Tokens()
+
+
+def watch(tasks: Tasks, count: int) -> None:
+    """From now on end this process, with a line, when a server is gone: MonitoredSession would wait for it."""
+
+    def look():
+        missed = dict.fromkeys(range(count), 0)
+        while True:
+            time.sleep(WATCH_S)
+            for server in missed:
+                missed[server] = 0 if reachable(tasks.ps_hosts[server]) else missed[server] + 1
+                if missed[server] > 1:
+                    from real.ranks import say
+
+                    say("failed", f"{tasks.name}: server {server} at {tasks.ps_hosts[server]} is gone")
+                    leave(1)
+
+    threading.Thread(target=look, daemon=True).start()
+
+
+def leave(code: int = 0) -> None:
+    """End the process at once: its sessions are open, and closing them may hang."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
