@@ -13,11 +13,13 @@ import sys
 from pathlib import Path
 
 from real import launch
+from real.foreign.start import runtime_of
 from real.options import scenario as scenario_of
 from real.options import training
 from real.run import check_training, parse, parts_folder
 from sim import command, options
 from sim.errors import WrongSetting
+from sim.scenario import Scenario
 
 
 def read_cells(path: str) -> list[argparse.Namespace]:
@@ -51,49 +53,93 @@ def main(argv: list[str] | None = None) -> int:
         from real import ranks
 
         return ranks.join(lambda comm: work(cells, given.probe, comm))
-    ranks_needed = max(_check(cell) for cell in cells)
+    scenarios = [_check(cell) for cell in cells]
+    foreign = [s for s, cell in zip(scenarios, cells, strict=True) if runtime_of(cell) == "tensorflow"]
+    ranks_needed = max([s.ranks for s in scenarios] + [sum(_tasks(foreign))])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     launch.launch(launch.command(ranks_needed, "real.campaign", argv))
     return 0
 
 
-def _check(cell: argparse.Namespace) -> int:
-    """Refuse what the ranks would refuse; how many ranks the cell needs."""
+def _check(cell: argparse.Namespace) -> Scenario:
+    """Refuse what the ranks would refuse."""
     options.check_outputs(cell)
     check_training(cell)
-    ranks = scenario_of(cell).ranks
-    if ranks < 2:
+    scenario = scenario_of(cell)
+    if scenario.ranks < 2:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
-    return ranks
+    return scenario
+
+
+def _tasks(scenarios: list[Scenario]) -> tuple[int, int]:
+    """Servers and workers that TensorFlow's runs need: a process keeps its part in all of them."""
+    return max((s.servers for s in scenarios), default=0), max((s.workers for s in scenarios), default=0)
 
 
 def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
     """What each rank does."""
     from real.probe import measure, write
-    from real.session import Session
+    from real.waiting import barrier
 
     if probe:
         measured = measure(comm)
         if comm.rank == 0:
             write(measured, probe)
-    sessions: dict = {}
+    runners = Runners(comm, cells)
     for number, cell in enumerate(cells, 1):
         say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
-        how = training(cell)
-        session = sessions.setdefault(how, Session(comm, how, progress=False))
-        trace = session.run(scenario_of(cell), parts=parts_folder(cell.trace))
-        session.rest()
+        trace = runners.of(cell).run(scenario_of(cell), parts=parts_folder(cell.trace))
+        barrier(comm)
         if trace is not None:
             trace.write(cell.trace)
             shutil.rmtree(parts_folder(cell.trace), ignore_errors=True)
+    runners.end()
     return 0
+
+
+class Runners:
+    """Who runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
+
+    def __init__(self, comm, cells: list[argparse.Namespace]):
+        self._comm, self._made = comm, {}
+        self._foreign = [scenario_of(cell) for cell in cells if runtime_of(cell) == "tensorflow"]
+
+    def of(self, cell: argparse.Namespace):
+        """The runner of a cell. Collective."""
+        from real.session import Session
+
+        key = (runtime_of(cell), training(cell))
+        if key not in self._made:
+            make = self._servers if key[0] == "tensorflow" else Session
+            self._made[key] = make(self._comm, key[1], progress=False)
+        return self._made[key]
+
+    def _servers(self, comm, how, progress: bool):
+        from real.foreign.start import tasks_of
+        from real.foreign.tensorflow_ps import Runtime
+        from real.trainee import Workshop
+
+        return Runtime(tasks_of(comm, *_tasks(self._foreign)), Workshop(how, 0), progress)
+
+    def end(self) -> None:
+        """End this process if it has had TensorFlow's servers, which cannot be stopped. Collective."""
+        if self._foreign:
+            from mpi4py import MPI
+
+            from real.foreign.tensorflow_ps import leave
+            from real.waiting import barrier
+
+            barrier(self._comm)
+            MPI.Finalize()
+            leave()
 
 
 def describe(cell: argparse.Namespace) -> str:
     """A cell in a line."""
     settings = " ".join(cell.set)
-    return f"{cell.protocol} {settings} workers {cell.workers}, batch {cell.batch}, stragglers {cell.stragglers}, seed {cell.seed}"
+    ranks = f"servers {cell.servers}, workers {cell.workers}" if cell.servers > 1 else f"workers {cell.workers}"
+    return f"{cell.protocol} {settings} {ranks}, batch {cell.batch}, stragglers {cell.stragglers}, seed {cell.seed}"
 
 
 def say(comm, line: str) -> None:

@@ -17,7 +17,9 @@ from sim.scenario import Scenario
 
 POLL_S = 0.05
 GRACE_S = 5.0  # for the others to end once the chief has
-NOISE = re.compile(r"^(WARNING: All log messages before absl|[IWEF]\d{4} [\d:.]+ |\d{4}-\d\d-\d\d [\d:.]+: [IWE] )")
+NOISE = re.compile(
+    r"^(WARNING: All log messages before absl|[IWEF]\d{4} [\d:.]+ |\d{4}-\d\d-\d\d [\d:.]+: [IWE] |Additional GRPC|:UNKNOWN:|From /job:)"
+)
 
 
 def run(scenario: Scenario, argv: list[str]) -> None:

@@ -15,6 +15,7 @@ from real.foreign.tasks import LOOPBACK, Tasks, by_hand, free_port
 from real.foreign.tensorflow_ps import PROTOCOLS, Runtime, check, leave
 from real.options import scenario as scenario_of
 from real.options import training
+from real.ranks import say
 from real.recorder import begin
 from sim import options
 from sim.errors import RunFailed, WrongSetting
@@ -46,7 +47,7 @@ def main(given: argparse.Namespace, argv: list[str], answer) -> int:
     if given.job:
         tasks = by_hand(given.job, given.task, given.ps_hosts, given.worker_hosts)
         given.servers, given.workers = len(tasks.ps_hosts), len(tasks.worker_hosts)
-        return _by_itself(lambda: take_part(given, tasks, answer))
+        return _by_itself(tasks, lambda: take_part(given, tasks, answer))
     if launch.joined():
         from real import ranks
 
@@ -63,25 +64,20 @@ def main(given: argparse.Namespace, argv: list[str], answer) -> int:
     return 0
 
 
-def _by_itself(work) -> int:
+def _by_itself(tasks: Tasks, work) -> int:
     """Do the work of a process that no launcher of MPI's ends; say why it ends, and end it at once."""
-    from real.ranks import say
-
     try:
         return work()
-    except WrongSetting as error:
-        say("refused", str(error))
-        leave(2)
-    except RunFailed as error:
-        say("failed", str(error))
-        leave(1)
-    except KeyboardInterrupt:
-        say("failed", "interrupted")
-        leave(130)
+    except (WrongSetting, RunFailed, KeyboardInterrupt) as error:
+        kind, code = {WrongSetting: ("refused", 2), RunFailed: ("failed", 1)}.get(type(error), ("failed", 130))
+        say(kind, str(error) or "interrupted")
     except Exception as error:
         traceback.print_exc()
-        say("failed", f"{type(error).__name__}: {error}")
-        leave(1)
+        kind, code = "failed", 1
+        say(kind, f"{type(error).__name__}: {error}")
+    if tasks.job == "ps" and code != 130:
+        time.sleep(LINGER_S)
+    return leave(code)
 
 
 def _join(given: argparse.Namespace, comm, answer) -> None:
@@ -117,7 +113,7 @@ def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: 
     traces = []
     for replication in range(options.replications(given, 1)):
         parts = _parts(given, scenario, tasks) if replication == 0 else None
-        traces.append(runtime.run(scenario, replication, replication, parts))
+        traces.append(runtime.run(scenario, replication, parts))
     if tasks.is_chief:
         answer(given, scenario, traces, time.perf_counter() - clock_s)
     if tasks.job == "ps":

@@ -15,9 +15,10 @@ import os
 import sys
 import threading
 import time
+from itertools import count
 from pathlib import Path
 
-from real.foreign import server as servers
+from real.foreign import server as own
 from real.foreign.meeting import Meeting
 from real.foreign.replica import Replica
 from real.foreign.tasks import Tasks, reachable
@@ -48,11 +49,12 @@ class Runtime:
         self.tasks, self.workshop, self.progress, self.verbose = tasks, workshop, progress, verbose
         training = workshop.training
         tensorflow(training.threads, training.device, workshop.gpu_index)
-        self._server = servers.start(tasks, training.threads, training.device)
+        self._server = own.start(tasks, training.threads, training.device)
+        self._runs = count(1)
         self._kept: list = []  # sessions that must not be closed
 
-    def run(self, scenario: Scenario, number: int = 0, replication: int = 0, parts: Path | None = None) -> Trace | None:
-        """One run; its trace at the chief, None elsewhere. Every process of the launch calls this with the same `number`.
+    def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
+        """One run; its trace at the chief, None elsewhere. Every process of the launch calls this.
 
         Raises:
             RunFailed: naming a process that did not come, or died.
@@ -61,14 +63,17 @@ class Runtime:
         import tensorflow as tf
 
         check(scenario)
-        tasks = self.tasks
+        tasks, name = self.tasks, f"run{next(self._runs)}"
         if tasks.task >= (scenario.servers if tasks.job == "ps" else scenario.workers):
             return None
         try:
-            return self._run(scenario, f"run{number}", replication, parts)
+            return self._run(scenario, name, replication, parts)
         except tf.errors.OpError as error:
-            words = error.message.strip().splitlines()
-            raise RunFailed(f"{tasks.name}: {words[0] if words else type(error).__name__}") from error
+            gone = [k for k in range(scenario.servers) if not reachable(tasks.ps_hosts[k])]
+            why = (
+                f"server {gone[0]} at {tasks.ps_hosts[gone[0]]} is gone" if gone else " ".join(str(error).split())[:300]
+            )
+            raise RunFailed(f"{tasks.name}: {why}") from error
 
     def _run(self, scenario: Scenario, name: str, replication: int, parts: Path | None) -> Trace | None:
         meeting = Meeting(self.tasks, self._server.target, name, scenario.servers, scenario.workers)
@@ -86,8 +91,7 @@ class Runtime:
         import tensorflow as tf
 
         tasks, training = self.tasks, self.workshop.training
-        count = replica.servers
-        peers = (*(f"/job:ps/task:{k}" for k in range(count)), f"/job:worker/task:{tasks.task}")
+        peers = (*(f"/job:ps/task:{k}" for k in range(replica.servers)), f"/job:worker/task:{tasks.task}")
         return tf.compat.v1.train.MonitoredTrainingSession(
             master=self._server.target,
             is_chief=tasks.is_chief,
@@ -96,7 +100,7 @@ class Runtime:
             save_summaries_steps=None,
             save_summaries_secs=None,
             log_step_count_steps=None,
-            config=servers.config(training.threads, training.device, peers),
+            config=own.config(training.threads, training.device, peers),
         )
 
 
@@ -126,6 +130,7 @@ class Worker:
         self.replica = Replica(scenario, runtime.workshop.training, self.tasks.task, meeting.run)
         self._sleeps = scenario.sleeps(replication, self.tasks.task + 1)
         self.updates: list[dict] = []
+        self._over = threading.Event()
 
     def train(self, parts: Path | None) -> Trace | None:
         """The run, from its start to the report; the trace, at the chief."""
@@ -139,11 +144,12 @@ class Worker:
                 begun_s = self.meeting.wait_for_release()
                 session = self.runtime.session(self.replica, hooks)
             self._session = session
-            watch(self.tasks, self.scenario.servers)
+            watch(self.tasks, self.scenario.servers, self._over)
             clocks = Clocks(begun_s, [self.meeting.offset_s(k) for k in range(self.scenario.servers)])
             recorder = Recorder(self.scenario.servers + self.tasks.task, parts)
             transcript = Transcript(self.scenario, self.tasks.task, clocks, recorder)
             self._steps(session, transcript)
+        self._over.set()
         if not self.tasks.is_chief:
             self.meeting.report(transcript.report())
             return None
@@ -225,13 +231,12 @@ def _hook(worker: Worker):
     return Tokens()
 
 
-def watch(tasks: Tasks, count: int) -> None:
-    """From now on end this process, with a line, when a server is gone: MonitoredSession would wait for it."""
+def watch(tasks: Tasks, servers: int, over: threading.Event) -> None:
+    """Until `over`, end this process, with a line, when a server is gone: MonitoredSession would wait for it."""
 
     def look():
-        missed = dict.fromkeys(range(count), 0)
-        while True:
-            time.sleep(WATCH_S)
+        missed = dict.fromkeys(range(servers), 0)
+        while not over.wait(WATCH_S):
             for server in missed:
                 missed[server] = 0 if reachable(tasks.ps_hosts[server]) else missed[server] + 1
                 if missed[server] > 1:
