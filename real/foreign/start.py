@@ -19,7 +19,6 @@ from real.ranks import say
 from real.recorder import begin
 from sim import options
 from sim.errors import RunFailed, WrongSetting
-from sim.scenario import Scenario
 
 LINGER_S = 1.0  # a server's, for those who have not yet heard that the run is over
 
@@ -112,7 +111,7 @@ def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: 
     runtime = Runtime(tasks, Workshop(how, 0, tasks.task), not given.quiet, given.verbose)
     traces = []
     for replication in range(options.replications(given, 1)):
-        parts = _parts(given, scenario, tasks) if replication == 0 else None
+        parts = parts_folder(given.trace) if given.trace and replication == 0 else None
         traces.append(runtime.run(scenario, replication, parts))
     if tasks.is_chief:
         answer(given, scenario, traces, time.perf_counter() - clock_s)
@@ -120,16 +119,6 @@ def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: 
         time.sleep(LINGER_S)
     finalise()
     leave()
-
-
-def _parts(given: argparse.Namespace, scenario: Scenario, tasks: Tasks) -> Path | None:
-    """Where this process writes its part of the trace while it grows, if it can."""
-    if not given.trace:
-        return None
-    folder = parts_folder(given.trace)
-    if tasks.is_chief and not folder.exists() and folder.parent.is_dir():
-        begin(folder, scenario.header("tensorflow"))
-    return folder if folder.exists() else None
 
 
 def parts_folder(trace: str) -> Path:

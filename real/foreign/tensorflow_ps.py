@@ -23,7 +23,7 @@ from real.foreign.meeting import Meeting
 from real.foreign.replica import Replica
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
-from real.recorder import Recorder
+from real.recorder import Recorder, begin
 from real.tensorflow_setup import tensorflow
 from real.trainee import Trainee, Workshop
 from sim.errors import RunFailed, WrongSetting
@@ -146,7 +146,9 @@ class Worker:
             self._session = session
             watch(self.tasks, self.scenario.servers, self._over)
             clocks = Clocks(begun_s, [self.meeting.offset_s(k) for k in range(self.scenario.servers)])
-            recorder = Recorder(self.scenario.servers + self.tasks.task, parts)
+            if parts and self.tasks.is_chief and not parts.exists():
+                begin(parts, self.scenario.header("tensorflow", self.replication))
+            recorder = Recorder(self.scenario.servers + self.tasks.task, parts if parts and parts.exists() else None)
             transcript = Transcript(self.scenario, self.tasks.task, clocks, recorder)
             self._steps(session, transcript)
         self._over.set()
