@@ -10,6 +10,7 @@ from real.foreign.tasks import Tasks, reachable, wait_for
 from sim.errors import RunFailed, WrongSetting
 
 PATIENCE_S = 90.0  # for the processes of a run to come; importing TensorFlow takes a while
+SOON_S = 0.005  # between looks, where all are to begin together
 POLL_S = 0.2  # each look takes the core from somebody for a millisecond
 ROUNDS = 20  # of asking another host's clock
 
@@ -82,20 +83,38 @@ class Meeting:
                 self._send(name, verdict)
         return verdict
 
-    def release(self) -> float:
-        """The chief lets the others begin; the second of server 0's wall clock at which it did."""
+    def initialised(self) -> None:
+        """The chief lets the other workers look at the variables."""
+        for task in range(1, self.workers):
+            self._send(f"worker-{task}", {"initialised": True})
+
+    def wait_for_variables(self) -> None:
+        """A worker waits until the chief has initialised them."""
+        self._hear("to initialise")
+
+    def begin(self) -> float:
+        """All workers begin together, when all are ready; the second of server 0's wall clock at which they do.
+
+        Raises:
+            RunFailed: one of them is not.
+        """
+        if not self.tasks.is_chief:
+            self._send("hello", {"name": f"worker-{self.tasks.task}"})
+            return self._hear("to begin", SOON_S)["start_s"]
+        for _ in range(1, self.workers):
+            if self._receive("hello", PATIENCE_S) is None:
+                raise RunFailed(f"waited {PATIENCE_S:g} s for workers to be ready")
         start_s = self._now(0)
         for job, task in self._members():
-            if job == "worker" and task:
+            if (job, task) != ("worker", 0):
                 self._send(f"{job}-{task}", {"start_s": start_s})
         return start_s
 
-    def wait_for_release(self) -> float:
-        """Wait for the chief; the second at which the run began."""
-        message = self._receive(f"{self.tasks.job}-{self.tasks.task}", PATIENCE_S)
+    def _hear(self, what: str, poll_s: float = POLL_S) -> dict:
+        message = self._receive(f"{self.tasks.job}-{self.tasks.task}", PATIENCE_S, poll_s)
         if message is None:
-            raise RunFailed(f"waited {PATIENCE_S:g} s for worker 0 at {self.tasks.worker_hosts[0]} to begin")
-        return message["start_s"]
+            raise RunFailed(f"waited {PATIENCE_S:g} s for worker 0 at {self.tasks.worker_hosts[0]} {what}")
+        return message
 
     def report(self, rows: dict) -> None:
         """A worker's account of itself, to the chief."""
@@ -120,22 +139,29 @@ class Meeting:
                 raise RunFailed(f"worker {silent[0]} at {self.tasks.worker_hosts[silent[0]]} does not report")
         return [found[task] for task in sorted(found)], sorted(dead)
 
-    def end(self) -> None:
-        """The chief tells the servers that the run is over."""
+    def end(self) -> list[dict]:
+        """The chief tells the servers that the run is over; their accounts."""
         for server in range(self.servers):
             self._send(f"ps-{server}", {"over": True})
+        found = [self._receive("report", PATIENCE_S) for _ in range(self.servers)]
+        return [account for account in found if account]
 
     def wait_for_end(self) -> None:
-        """A server waits until the chief says that the run is over.
+        """A server waits until the chief says that the run is over, and gives its account: it records nothing else.
 
         Raises:
             RunFailed: the chief is gone.
         """
-        chief, gone = self.tasks.worker_hosts[0], 0
-        while self._receive(f"ps-{self.tasks.task}", 1.0) is None:
+        chief, gone, name = self.tasks.worker_hosts[0], 0, f"ps-{self.tasks.task}"
+        used_s = time.process_time()
+        while not (message := self._receive(name, 1.0) or {}).get("over"):
+            if message:  # the run begins
+                used_s = time.process_time()
+                continue
             gone = 0 if reachable(chief) else gone + 1
             if gone > 1:
                 raise RunFailed(f"worker 0 at {chief} is gone")
+        self.report({"server": self.tasks.task, "cpu_s": time.process_time() - used_s})
 
     def offset_s(self, server: int = 0) -> float:
         """What to add to this host's wall clock to have a server's (Cristian, 1989); 0 on the same host."""
@@ -168,11 +194,11 @@ class Meeting:
     def _send(self, queue: str, message: dict) -> None:
         self._session.run(self._put[queue], {self._text: json.dumps(message)})
 
-    def _receive(self, queue: str, patience_s: float) -> dict | None:
+    def _receive(self, queue: str, patience_s: float, poll_s: float = POLL_S) -> dict | None:
         """The next message, or None."""
         start_s = time.monotonic()
         while not self._session.run(self._size[queue]):
             if time.monotonic() - start_s > patience_s:
                 return None
-            time.sleep(POLL_S)
+            time.sleep(poll_s)
         return json.loads(self._session.run(self._get[queue]))

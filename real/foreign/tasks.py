@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import os
 import socket
 import time
 from contextlib import closing
@@ -57,6 +58,14 @@ class Tasks:
     def hosts(self, job: str) -> tuple[str, ...]:
         """Addresses of one job's tasks."""
         return self.ps_hosts if job == "ps" else self.worker_hosts
+
+    def machines(self) -> list[list]:
+        """The host of each process and its cores, as far as this one knows, servers first."""
+        cores = len(os.sched_getaffinity(0))
+        return [
+            [socket.gethostname() if self.on_loopback else a.rpartition(":")[0], cores]
+            for a in (*self.ps_hosts, *self.worker_hosts)
+        ]
 
     def everyone(self) -> list[tuple[str, int]]:
         """(job, task) of each process, servers first: the order of a trace's ranks."""

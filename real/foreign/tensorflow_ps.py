@@ -86,6 +86,14 @@ class Runtime:
         self._kept.append(worker)
         return worker.train(parts)
 
+    def described(self) -> dict:
+        """For the head of a trace."""
+        training = self.workshop.training
+        return {"optimiser": training.optimiser, "device": training.device, "threads": training.threads} | {
+            "hosts": self.tasks.machines(),
+            "complete": True,
+        }
+
     def session(self, replica: Replica, hooks: list):
         """A MonitoredTrainingSession on the replica's graph; kept for ever."""
         import tensorflow as tf
@@ -137,15 +145,15 @@ class Worker:
         with self.replica.graph.as_default():
             hooks = [_hook(self)] if self.replica.tokens else []
             self._say("building graphs")
-            if self.tasks.is_chief:  # the others look when variables are there
-                session = self.runtime.session(self.replica, hooks)
-                begun_s = self.meeting.release()
-            else:
-                begun_s = self.meeting.wait_for_release()
-                session = self.runtime.session(self.replica, hooks)
+            if not self.tasks.is_chief:
+                self.meeting.wait_for_variables()
+            session = self.runtime.session(self.replica, hooks)
+            if self.tasks.is_chief:
+                self.meeting.initialised()
             self._session = session
             watch(self.tasks, self.scenario.servers, self._over)
-            clocks = Clocks(begun_s, [self.meeting.offset_s(k) for k in range(self.scenario.servers)])
+            offsets_s = [self.meeting.offset_s(k) for k in range(self.scenario.servers)]
+            clocks = Clocks(self.meeting.begin(), offsets_s)
             if parts and self.tasks.is_chief and not parts.exists():
                 begin(parts, self.scenario.header("tensorflow", self.replication))
             recorder = Recorder(self.scenario.servers + self.tasks.task, parts if parts and parts.exists() else None)
@@ -181,12 +189,11 @@ class Worker:
         reports, dead = self.meeting.collect(REPORT_S)
         for task in dead:
             self._say(f"worker {task} at {self.tasks.worker_hosts[task]} died; the run went on without it")
-        details = {"died": dead, "evaluations": self._evaluated()}
         for made in list(self.updates):
             transcript.updated(made)
-        trace = joined(self.scenario, self.replication, [transcript.report(), *reports], details)
-        self.meeting.end()
-        return trace
+        details = {"died": dead, "evaluations": self._evaluated()}
+        accounts = [transcript.report(), *reports, *self.meeting.end()]
+        return joined(self.scenario, self.replication, accounts, self.runtime.described() | details)
 
     def _evaluated(self) -> list[list]:
         """Step, loss and accuracy on the test samples that were asked for."""

@@ -105,11 +105,15 @@ class Transcript:
         self.recorder.add(Activity(start_s, max(start_s, end_s), server, step, activity, *about))
 
 
-def joined(scenario: Scenario, replication: int, reports: list[dict], details: dict) -> Trace:
-    """The trace of a run from the accounts of its workers."""
-    rows = _ordered([Activity(*row) for report in reports for row in report["rows"]], scenario.servers)
-    cpu_s = {str(scenario.servers + report["task"]): report["cpu_s"] for report in reports}
-    return Trace.of(scenario.header("tensorflow", replication, cpu_s=cpu_s, **details), rows)
+def joined(scenario: Scenario, replication: int, accounts: list[dict], details: dict) -> Trace:
+    """The trace of a run from the accounts of its workers, and what processor time each process used."""
+    rows = [Activity(*row) for account in accounts for row in account.get("rows", [])]
+    ranks = [account.get("server", scenario.servers + account.get("task", 0)) for account in accounts]
+    cpu_s = {
+        str(rank): account["cpu_s"] for rank, account in sorted(zip(ranks, accounts, strict=True), key=lambda a: a[0])
+    }
+    header = scenario.header("tensorflow", replication, cpu_s=cpu_s, **details)
+    return Trace.of(header, _ordered(rows, scenario.servers))
 
 
 def renumbered(trace: Trace) -> Trace:
@@ -124,10 +128,14 @@ def _ordered(rows: list[Activity], servers: int) -> list[Activity]:
 
 
 def _numbered(rows: list[Activity]) -> list[Activity]:
-    """A server's rows, its updates numbered in the order in which they began; gradients that came too late left out."""
+    """A server's rows, its updates numbered in order; gradients that came too late left out.
+
+    An accumulator does not say whether it took a gradient: one came too late if it arrived after the update of its token's
+    step had ended, for a clock may be read a little after what it times.
+    """
     numbered, made = [], 0
     tokens = any(row.activity == "reduce" and row.end_s > row.start_s for row in rows)
-    for row in sorted(rows, key=lambda row: (row.start_s, row.activity == "update")):
+    for row in sorted(rows, key=lambda row: (row.end_s, 1) if row.activity == "update" else (row.start_s, 0)):
         if row.activity == "update":
             made += 1
             numbered.append(row._replace(step=made - 1, version=made))
