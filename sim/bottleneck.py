@@ -29,7 +29,7 @@ def utilisation(trace: Trace, scenario: Scenario) -> dict[str, float]:
         .sum()
     )
     ports = _ports_s(rows, scenario)
-    serving = scenario.cluster.placement(scenario.ranks)[: scenario.servers]
+    serving = scenario.hosts[: scenario.servers]
     busy_s = {
         "compute": _busiest(seconds, True, ("compute", "sleep", "input", "pack")),
         "worker port": max((s for host, s in ports.items() if host not in serving), default=0.0),
@@ -73,7 +73,7 @@ def _busiest(seconds: pd.Series, works: bool, activities: tuple[str, ...]) -> fl
 
 def _ports_s(rows: pd.DataFrame, scenario: Scenario) -> dict[int, float]:
     """Seconds that the busier direction of each host's port is taken; messages within a host take none."""
-    host = np.array(scenario.cluster.placement(scenario.ranks))
+    host = np.array(scenario.hosts)
     moved = rows[rows["activity"].isin(["send", "receive"])]
     here, there = host[moved["rank"].to_numpy(int)], host[moved["peer"].to_numpy(int)]
     link = scenario.cluster.network

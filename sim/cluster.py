@@ -21,7 +21,8 @@ class Host(BaseModel):
     Args:
         name: what mpirun would call it; numbered when count > 1.
         cores: ranks beyond this number share them.
-        slots: ranks that may be placed here; as many as cores unless given.
+        gpus: of each, one for every rank placed here; ranks then compute on their own and share only the cores and the port.
+        slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
         speed: relative to the core that the costs were measured on.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
     """
@@ -30,6 +31,7 @@ class Host(BaseModel):
     name: str = "host"
     count: int = Field(default=1, ge=1)
     cores: int = Field(default=1, ge=1)
+    gpus: int | None = Field(default=None, ge=1)
     slots: int | None = Field(default=None, ge=1)
     speed: float = Field(default=1.0, gt=0)
     contention: float = Field(default=0.0, ge=0)
@@ -37,7 +39,7 @@ class Host(BaseModel):
     @property
     def ranks(self) -> int:
         """How many ranks one of these takes."""
-        return self.slots or self.cores
+        return self.slots or self.gpus or self.cores
 
 
 class Link(BaseModel):
@@ -48,6 +50,8 @@ class Link(BaseModel):
         overhead_s: o, seconds of a core at each end of a message.
         gap_s: g, seconds a port is taken by any message besides its bytes.
         bandwidth_bytes_per_s: 1/G.
+        sustained_bytes_per_s: what a port carries in the long run, if less than that: it earns credit for so many bytes a second,
+            has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,10 +59,15 @@ class Link(BaseModel):
     overhead_s: Seconds = 5e-6
     gap_s: Seconds = 0.0
     bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
+    sustained_bytes_per_s: BytesPerSecond | None = None
 
     def occupancy_s(self, size_bytes: float) -> float:
         """Seconds that one message takes a port."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
+
+    def credit_s(self, size_bytes: float) -> float:
+        """Seconds in which a port earns the credit for one message; 0 where none is needed."""
+        return size_bytes / self.sustained_bytes_per_s if self.sustained_bytes_per_s else 0.0
 
 
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
@@ -103,8 +112,8 @@ class Cluster(BaseModel):
             for i in range(h.count)
         ]
 
-    def placement(self, ranks: int) -> list[int]:
-        """The index in `machines()` of each rank's host.
+    def placement(self, ranks: int, servers: int = 1) -> list[int]:
+        """The index in `machines()` of each rank's host; `servers` of the ranks are no workers.
 
         Raises:
             WrongSetting: more ranks than slots.
@@ -112,8 +121,9 @@ class Cluster(BaseModel):
         machines = self.machines()
         slots = sum(host.ranks for host in machines)
         if ranks > slots:
-            allowed = f"at most {slots - 1} workers: the cluster {self.name!r} has {slots} slots, one for the master"
-            raise WrongSetting("--workers", ranks - 1, allowed)
+            others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
+            allowed = f"at most {slots - servers} workers: the cluster {self.name!r} has {slots} slots{others}"
+            raise WrongSetting("--workers", ranks - servers, allowed)
         filled = (index for index, host in enumerate(machines) for _ in range(host.ranks))
         return list(islice(filled, ranks))
 

@@ -11,11 +11,12 @@ class Port:
     """Serves one message after another, in the order in which they come."""
 
     def __init__(self):
-        self.free_s = 0.0
+        self.free_s, self.earned_s = 0.0, 0.0
 
-    def take(self, now_s: float, occupancy_s: float) -> tuple[float, float]:
-        """When the port begins and ends serving a message that comes now."""
-        begin_s = max(now_s, self.free_s)
+    def take(self, now_s: float, occupancy_s: float, credit_s: float = 0.0) -> tuple[float, float]:
+        """When the port begins and ends serving a message that comes now; it ends no sooner than its credit is earned."""
+        self.earned_s += credit_s
+        begin_s = max(now_s, self.free_s, self.earned_s - occupancy_s)
         self.free_s = begin_s + occupancy_s
         return begin_s, self.free_s
 
@@ -28,6 +29,7 @@ class Message:
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
         copied: fires when a receiver on the same host has copied it.
         last: it carries nothing but that training is over.
+        variable: which one it carries, where they travel one by one.
     """
 
     sender: int
@@ -38,6 +40,7 @@ class Message:
     end_s: float | None = None
     copied: simpy.Event | None = None
     last: bool = False
+    variable: int = 0
 
 
 class Inbox:

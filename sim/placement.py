@@ -42,6 +42,20 @@ def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
     return cut
 
 
+def placed(
+    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+) -> list[tuple[Variable, int]]:
+    """Every variable, or its parts, with its server, in creation order.
+
+    Raises:
+        WrongSetting: an unknown strategy.
+    """
+    if strategy not in STRATEGIES:
+        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
+    cut = partitioned(variables, parts) if parts > 1 else list(variables)
+    return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
+
+
 def server_slices(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[list[slice]]:
@@ -50,16 +64,14 @@ def server_slices(
     Raises:
         WrongSetting: an unknown strategy, or a server that would hold nothing.
     """
-    if strategy not in STRATEGIES:
-        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
-    placed = partitioned(variables, parts) if parts > 1 else list(variables)
+    pieces = placed(variables, servers, strategy, parts)
     held, start = [[] for _ in range(servers)], 0
-    for variable, server in zip(placed, STRATEGIES[strategy](placed, servers), strict=True):
+    for variable, server in pieces:
         held[server].append(slice(start, start + variable.size))
         start += variable.size
     if not all(held):
         raise WrongSetting(
-            "--servers", servers, f"at most {len(placed)}: one for each variable, or more --variable-partitions"
+            "--servers", servers, f"at most {len(pieces)}: one for each variable, or more --variable-partitions"
         )
     return held
 

@@ -9,11 +9,11 @@ from sim.cluster import Cluster, one_rank_a_host
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.laws import Constant, Law
-from sim.placement import server_bytes, server_slices
+from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
 from sim.traces import Header
-from sim.workload import Workload
+from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 
@@ -34,6 +34,8 @@ class Scenario:
         servers: parameter servers, of protocols that have them; else 1, the master.
         placement: how variables are placed on them, round-robin or greedy.
         variable_partitions: parts that each variable is cut into before.
+        servers_on: own: servers, or the master, fill slots before the workers do; workers: they sit on the workers' hosts in turn,
+            beside them, and take no slot (TF_PS_IN_WORKER of seed 004).
         sleeps_of: the replication whose sleeps all replications have; each its own if None.
 
     Raises:
@@ -56,6 +58,7 @@ class Scenario:
     servers: int = 1
     placement: str = "round-robin"
     variable_partitions: int = 1
+    servers_on: str = "own"
 
     def __post_init__(self):
         if self.batch is None:
@@ -82,11 +85,14 @@ class Scenario:
             raise WrongSetting(
                 "--test-size", self.test_size, "0 with several servers: none of them holds all parameters"
             )
+        if self.servers_on not in ("own", "workers"):
+            raise WrongSetting("--servers-on", self.servers_on, "own or workers")
         self.protocol.check(self)
         server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
         if self.cluster is None:
-            object.__setattr__(self, "cluster", one_rank_a_host(self.ranks))
-        self.cluster.placement(self.ranks)
+            beside = self.servers_on == "workers" and self.workers
+            object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
+        _ = self.hosts
 
     @property
     def ranks(self) -> int:
@@ -102,6 +108,24 @@ class Scenario:
     def updates(self) -> int:
         """Updates of the first server in the whole run."""
         return self.rounds * self.updates_per_step
+
+    @cached_property
+    def hosts(self) -> list[int]:
+        """The index in the cluster's machines of each rank's host, shape (ranks,).
+
+        Raises:
+            WrongSetting: more ranks than slots.
+        """
+        if self.servers_on == "own" or self.workers == 0:
+            return self.cluster.placement(self.ranks, self.servers)
+        workers = self.cluster.placement(self.workers, 0)
+        used = sorted(set(workers))
+        return [used[server % len(used)] for server in range(self.servers)] + workers
+
+    @cached_property
+    def placed(self) -> list[tuple[Variable, int]]:
+        """Every variable, or its parts, with the server that holds it, in creation order."""
+        return placed(self.workload.variables, self.servers, self.placement, self.variable_partitions)
 
     @cached_property
     def server_bytes(self) -> list[int]:

@@ -9,6 +9,7 @@ from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.ps_async import AsynchronousServers
+from sim.protocols.ps_layers import LayerwiseServers
 from sim.protocols.ps_ssp import StaleSynchronousServers
 from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
 from sim.units import quantity
@@ -22,6 +23,7 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         SynchronousServers,
         BackupWorkers,
         StaleSynchronousServers,
+        LayerwiseServers,
     )
 }
 

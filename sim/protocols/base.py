@@ -32,6 +32,7 @@ class Protocol:
     name: ClassVar[str]
     arrival_order_matters: ClassVar[bool] = False  # if not, the vector world may run it
     uses_servers: ClassVar[bool] = False  # ranks 0, 1, ... are parameter servers, not one master
+    overlaps: ClassVar[bool] = False  # variables travel one by one, while ranks compute: the event world only
     applies_each_gradient: ClassVar[bool] = False  # a step then is as many updates as there are workers
 
     def check(self, scenario) -> None:

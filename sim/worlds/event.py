@@ -14,6 +14,7 @@ from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.workload import HEADER_BYTES
+from sim.worlds.layers import Layers
 from sim.worlds.serving import ENDLESS, Serving
 
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that both worlds round alike
@@ -30,12 +31,12 @@ def run(scenario: Scenario, replication: int = 0) -> Trace:
 
 
 class Machine:
-    """A host at work: its cores and the two directions of its port."""
+    """A host at work: its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
 
     def __init__(self, env: simpy.Environment, index: int, host: Host):
-        self.index = index
+        self.index, self.gpus, self.speed = index, host.gpus, host.speed
         self.cores = Cores(env, host.cores, host.speed, host.contention)
-        self.egress, self.ingress = Port(), Port()
+        self.egress, self.ingress, self.memory = Port(), Port(), Port()
 
 
 class EventWorld:
@@ -44,10 +45,11 @@ class EventWorld:
     def __init__(self, scenario: Scenario, replication: int):
         self.scenario, self.replication = scenario, replication
         self.env = simpy.Environment()
-        self.costs, self.activities, self.ran_out = scenario.costs, [], 0
+        self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         machines = [Machine(self.env, i, host) for i, host in enumerate(scenario.cluster.machines())]
-        placed = enumerate(scenario.cluster.placement(scenario.ranks))
-        self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in placed]
+        self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in enumerate(scenario.hosts)]
+        for rank in self.ranks:
+            rank.begin_layers()
 
     def run(self) -> Trace:
         processes = [self.env.process(text) for text in self._texts()]
@@ -69,7 +71,7 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving):
+class Rank(Serving, Layers):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
@@ -120,10 +122,10 @@ class Rank(Serving):
         yield from self._input(self.world.scenario.batch)
         start_s, factor = self.now_s, self._factor()
         micro_batch = self.world.scenario.batch // partitions
-        yield from self._spend(factor * self.world.costs.loop_s)
+        yield from self._spend(factor * self.world.costs.loop_s, computing=True)
         done = 0
         while done < partitions and (done == 0 or deadline_s - self.now_s > CLOCK_S):
-            yield from self._spend(factor * self.world.costs.partition(micro_batch))
+            yield from self._spend(factor * self.world.costs.partition(micro_batch), computing=True)
             done += 1
         self.world.ran_out += done == partitions and deadline_s - self.now_s > CLOCK_S
         self.samples = done * micro_batch
@@ -216,22 +218,29 @@ class Rank(Serving):
         return self.world.scenario.server_bytes[min(self.rank, peer)]
 
     def _post(self, peer: int, message: Message):
+        """Give one message to the link, at a core's expense; the event of its departure."""
+        if self.world.ranks[peer].machine is not self.machine:
+            yield from self._spend(self.world.scenario.cluster.network.overhead_s)
+        return self._depart(peer, message)
+
+    def _depart(self, peer: int, message: Message):
         """Give one message to the link; the event of its departure."""
         scenario, to = self.world.scenario, self.world.ranks[peer]
         if to.machine is self.machine:
             message.copied = self.world.env.event()
             self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
             return message.copied
-        link = scenario.cluster.network
-        yield from self._spend(link.overhead_s)
-        begin_s, leave_s = self.machine.egress.take(self.now_s, link.occupancy_s(message.size_bytes))
+        link, size_bytes = scenario.cluster.network, message.size_bytes
+        occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
+        begin_s, leave_s = self.machine.egress.take(self.now_s, occupancy_s, credit_s)
         self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
         return self.world.env.timeout(leave_s - self.now_s)
 
     def reached(self, message: Message) -> None:
         """The first byte of a message from another host is at this machine's port."""
-        occupancy_s = self.world.scenario.cluster.network.occupancy_s(message.size_bytes)
-        message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s)
+        link, size_bytes = self.world.scenario.cluster.network, message.size_bytes
+        occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
+        message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s, credit_s)
         self.inbox.put(message)
 
     def arrival(self, peers):
@@ -264,12 +273,14 @@ class Rank(Serving):
 
     def _work(self, activity: str, seconds: float, **about):
         start_s = self.now_s
-        yield from self._spend(seconds)
+        yield from self._spend(seconds, computing=activity == "compute")
         self._record(activity, start_s, **about)
 
-    def _spend(self, seconds: float):
+    def _spend(self, seconds: float, computing: bool = False):
+        """`seconds` of a core, or of the rank's own GPU where it computes on one."""
         if seconds > ROUND_OFF_S:
-            yield self.machine.cores.work(seconds)
+            on_gpu = computing and self.machine.gpus
+            yield self.world.env.timeout(seconds / self.machine.speed) if on_gpu else self.machine.cores.work(seconds)
 
     def _after(self, delay_s: float, call) -> None:
         self.world.env.timeout(delay_s).callbacks.append(lambda _: call())

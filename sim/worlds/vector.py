@@ -21,9 +21,10 @@ def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario; None if it can."""
     if scenario.protocol.arrival_order_matters:
         return f"{scenario.protocol.name} looks at the order in which messages arrive"
-    placement = scenario.cluster.placement(scenario.ranks)
-    if len(set(placement)) < len(placement):
+    if len(set(scenario.hosts)) < scenario.ranks:
         return "ranks on one host share its cores and its port"
+    if scenario.cluster.network.sustained_bytes_per_s:
+        return "what a port may send depends on what it has sent before"
     return None
 
 
@@ -49,7 +50,7 @@ class VectorWorld:
             tuple[np.ndarray, np.ndarray]
         ] = []  # end_s and samples of each update, shape (replications,)
         machines = scenario.cluster.machines()
-        speeds = np.array([machines[m].speed for m in scenario.cluster.placement(scenario.ranks)])
+        speeds = np.array([machines[m].speed for m in scenario.hosts])
         self.master = Group(self, [0], speeds[:1])
         self.workers = Group(self, range(1, scenario.ranks), speeds[1:])
         self.master.workers, self.workers.master = self.workers, self.master
@@ -102,13 +103,12 @@ class Group:
     def _draw(self) -> None:
         """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
         scenario, costs = self.world.scenario, self.world.scenario.costs
-        placement = scenario.cluster.placement(scenario.ranks)
         rounds, shape = scenario.rounds, (self.world.replications, len(self.ranks))
         self._sleeps, self._factors, self._update_factors = (np.empty((rounds, *shape)) for _ in range(3))
         for replication in range(shape[0]):
             for index, rank in enumerate(self.ranks):
                 luck = (scenario.seed, replication, rank)
-                run_factor = scenario.run_factor(replication, placement[rank])
+                run_factor = scenario.run_factor(replication, scenario.hosts[rank])
                 self._sleeps[:, replication, index] = scenario.sleeps(replication, rank).first(rounds)
                 self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
                 self._update_factors[:, replication, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
