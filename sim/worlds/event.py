@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from functools import partial
 
 import simpy
@@ -27,7 +29,19 @@ def run(scenario: Scenario, replication: int = 0) -> Trace:
     Raises:
         RunFailed: the protocol's texts wait for one another for ever.
     """
-    return EventWorld(scenario, replication).run()
+    with garbage_left_lying():
+        return EventWorld(scenario, replication).run()
+
+
+@contextmanager
+def garbage_left_lying():
+    """Python's collector looks seldom: it would look through all activities again and again, for half of the time."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1_000_000, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 class Machine:

@@ -152,7 +152,9 @@ class Layers:
 
     def end_step(self):
         """All that a server holds has been updated."""
-        yield from self._work("update", self.world.costs.update.base_s, samples=self.samples, bytes=self._size_bytes(self.rank))
+        yield from self._work(
+            "update", self.world.costs.update.base_s, samples=self.samples, bytes=self._size_bytes(self.rank)
+        )
         self.version, self.samples = self.version + 1, 0
 
     def meet(self):
