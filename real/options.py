@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from real.optimiser import LEARNING_RATES
+from sim.errors import WrongSetting
 
 if TYPE_CHECKING:
     from real.trainee import Training
@@ -44,9 +45,12 @@ def scenario(options: argparse.Namespace) -> Scenario:
     from sim import options as shared
     from sim.cluster import Cluster, Host
 
-    return shared.scenario(
-        options, Cluster(name="the launcher's hosts", hosts=(Host(name="localhost", slots=ANY_NUMBER),))
-    )
+    here = Cluster(name="the launcher's hosts", hosts=(Host(name="localhost", slots=ANY_NUMBER),))
+    described = shared.scenario(options, here)
+    if described.protocol.overlaps:
+        allowed = "ps-sync or another whose gradients travel whole: variable by variable is simulated only"
+        raise WrongSetting("--protocol", described.protocol.name, allowed)
+    return described
 
 
 def training(options: argparse.Namespace) -> Training:

@@ -24,7 +24,7 @@ def job_options() -> Parser:
         "--protocol",
         default="amb",
         metavar="NAME",
-        help="amb, fmb, ps-async, ps-sync, ps-backup, ps-ssp, or your own as module:Class",
+        help="amb, fmb, ps-async, ps-sync, ps-backup, ps-ssp, ps-layers, or your own as module:Class",
     )
     job.add_argument(
         "--workers", type=int, metavar="N", help="ranks besides the master; 0: one process alone (default: 3)"
@@ -66,11 +66,12 @@ def job_options() -> Parser:
     return parser
 
 
-def scenario(options: argparse.Namespace, here: Cluster | None = None) -> Scenario:
+def scenario(options: argparse.Namespace, here: Cluster | None = None, **further) -> Scenario:
     """The job that the options describe.
 
     Args:
         here: the cluster if none is given with --cluster; one rank a host if None.
+        further: settings of the scenario that have no option here.
 
     Raises:
         WrongSetting: naming the option.
@@ -96,6 +97,7 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None) -> Scenar
         servers=options.servers,
         placement=options.placement,
         variable_partitions=options.variable_partitions,
+        **further,
     )
 
 

@@ -16,6 +16,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--world", default="auto", choices=("auto", "event", "vector"), help="auto: vector where it is exact"
     )
+    parser.add_argument(
+        "--servers-on",
+        default="own",
+        metavar="HOSTS",
+        help="own: servers take slots before workers do; workers: they sit beside the workers",
+    )
     return parser.parse_args(argv)
 
 
@@ -24,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parse(argv)
     clock_s = time.perf_counter()
     options.check_outputs(given)
-    scenario = options.scenario(given)
+    scenario = options.scenario(given, servers_on=given.servers_on)
     world = choose_world(given, scenario)
     replications = options.replications(given, REPLICATIONS[world])
     outcome, trace = simulate(scenario, world, replications, bool(given.trace or given.timeline or given.plot))

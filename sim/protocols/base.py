@@ -26,6 +26,14 @@ class Protocol:
     - `me.update()`: divide the sum by its samples and apply the optimiser
     - `me.evaluate()`: loss and accuracy, where it is due
 
+    where variables travel one by one, while ranks compute (`overlaps`; push and hand_out return at once):
+
+    - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
+    - `me.push(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
+    - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
+    - `me.meet()`: wait for the other servers
+    - `me.variables`, `me.held`: of the model, of a server; `me.senders`: workers that send to servers
+
     and `me.now_s`, the rank's clock.
     """
 

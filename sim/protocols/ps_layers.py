@@ -54,6 +54,7 @@ class LayerwiseServers(Protocol):
                     if not self.barrier:
                         me.hand_out([variable])
             yield from me.end_step()
+            yield from me.evaluate()
             if self.barrier:
                 yield from me.meet()
                 me.hand_out(me.held)

@@ -86,7 +86,7 @@ class Layers:
     def parameters(self, variable: int):
         """Wait until the parameters of a variable are here."""
         missing = self.inbox.pick_up((self.step, variable))
-        if missing is not None and not missing.triggered:
+        if missing is not None:
             self._computed()
             start_s = self.now_s
             yield missing
@@ -131,9 +131,9 @@ class Layers:
             self._through_memory(message.variable, partial(shelf.add, (message.version, message.variable)))
 
     def hand_out(self, variables) -> None:
-        """A server lets parameters leave, and goes on; variable by variable, in the order in which they are needed."""
+        """A server lets parameters leave, and goes on; variable by variable, as they are needed; none after the last step."""
         for variable in variables:
-            for worker in self.senders:
+            for worker in self.senders if self._updates[variable] < self.world.scenario.rounds else ():
                 self._ship(worker, self._updates[variable], variable)
 
     def take_gradient(self):
