@@ -31,7 +31,7 @@ def job(
 ) -> Scenario:
     """Hosts with one port each, over which alone bytes take time; the server's own host comes first if it has one."""
     own = options.get("servers_on", "own") == "own"
-    machines = (Host(name="server"),) * own + (Host(count=hosts, gpus=gpus),)
+    machines = (Host(name="server", count=options.get("servers", 1)),) * own + (Host(count=hosts, gpus=gpus),)
     network = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=BANDWIDTH, sustained_bytes_per_s=sustained)
     costs = {"layers": Costs(compute=Line(base_s=compute_s))}
     cluster = Cluster(hosts=machines, network=network, local=FAST, costs=costs)
@@ -95,6 +95,12 @@ def test_parameters_that_leave_when_updated_are_exposed_for_the_first_variable_o
     """distributed_replicated: its gradient is made last, goes up and comes down; the rest is back before."""
     scenario = job(layers=(1.0, 3.0), hosts=1, compute_s=20.0)
     np.testing.assert_allclose(step_s(scenario), 20.0 + 2 * 1.0, rtol=1e-4)
+
+
+def test_servers_meet_before_parameters_leave():
+    """One worker, whose port carries both variables, each from a server of its own: all up, then all down."""
+    scenario = job("barrier=true", layers=(1.0, 5.0), hosts=1, servers=2)
+    np.testing.assert_allclose(step_s(scenario), 2 * (1.0 + 5.0), rtol=1e-4)
 
 
 @pytest.mark.parametrize("barrier", [True, False])
