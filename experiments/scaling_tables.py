@@ -34,24 +34,19 @@ class Platform(NamedTuple):
     why: str
 
 
+ARIES = "Cray Aries, 10 GB/s into a node (Alverson et al., Cray XC Series Network, 2012); gRPC gets less"
+CREDITS = (
+    "bursts of 10 Gbit/s on credit, in the long run the share by vCPUs (4 of 32) of a p2.8xlarge's 10: inferred, EC2 says 'High'; "
+    "another type of 4 vCPUs was measured at 1.24 and 10.04 Gbit/s (cloudonaut.io, EC2 network performance cheat sheet, 2018)"
+)
 PLATFORMS = {
     platform.name: platform
     for platform in (
-        Platform(
-            "Piz Daint", 138.23, 1, 12, 10e9, None, "Cray Aries, 10 GB/s into a node (Alverson et al., Cray XC Series Network, 2012)"
-        ),
-        Platform(
-            "p2.xlarge",
-            30.55,
-            1,
-            4,
-            10 * GBIT,
-            1.25 * GBIT,
-            "credits on top of its 4 of the 32 vCPUs' share of the 10 Gbit/s of a p2.8xlarge (EC2 user guide, network I/O credits)",
-        ),
+        Platform("Piz Daint", 138.23, 1, 12, 10e9, None, ARIES),
+        Platform("p2.xlarge", 30.55, 1, 4, 10 * GBIT, 1.25 * GBIT, CREDITS),
         Platform("p2.8xlarge", 30.55, 8, 32, 10 * GBIT, None, "10 Gbit/s (EC2 instance types)"),
     )
-}  # fmt: skip
+}
 
 
 class Row(NamedTuple):
