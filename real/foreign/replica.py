@@ -45,7 +45,7 @@ class Replica:
             ps_tasks=scenario.servers, worker_device=self._worker, ps_strategy=Placement(scenario)
         )
         with self.graph.as_default(), self.graph.container(container), tf1.device(setter):
-            with tf1.device(ps(0)):
+            with tf1.device(None), tf1.device(ps(0)):  # the placement counts variables of the model only
                 self.version = tf1.train.create_global_step()
             self.variables = self._variables()
             self.x = tf1.placeholder(tf.float32, (None, *workload.sample_shape), "x")

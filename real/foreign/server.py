@@ -30,7 +30,7 @@ def start(tasks: Tasks, threads: int, device: str = "cpu"):
     except tf.errors.OpError as error:
         raise WrongSetting("port", tasks.address, f"a port that is free on this machine ({error.message})") from error
     if tasks.on_loopback:
-        _tie_to_loopback(int(tasks.address.rpartition(":")[2]))
+        tie_to_loopback(int(tasks.address.rpartition(":")[2]))
     return server
 
 
@@ -56,7 +56,7 @@ def config(threads: int, device: str = "cpu", peers: tuple[str, ...] = ()):
     return made
 
 
-def _tie_to_loopback(port: int) -> None:
+def tie_to_loopback(port: int) -> None:
     """Have the kernel drop what comes for this port from outside; TensorFlow always listens on every interface."""
     if not sys.platform.startswith("linux"):
         return

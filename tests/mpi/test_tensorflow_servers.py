@@ -1,0 +1,188 @@
+"""real.run with TensorFlow's own servers, as a user starts it: alone, by hand, under mpirun; and what ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from real import launch
+from real.foreign.tasks import free_port
+from sim import bottleneck, traces
+from sim.outcome import of_trace
+
+pytestmark = pytest.mark.tensorflow
+ROOT = Path(__file__).parents[2]
+SMALL = ["--workload", "mlp", "--stragglers", "none", "--warmup", "5"]
+LONGEST_S = 15  # of a run whose process has died; the requirement is seconds
+
+
+def line(*options) -> list[str]:
+    return [sys.executable, "-m", "real.run", *SMALL, *map(str, options)]
+
+
+def run(*options) -> subprocess.CompletedProcess:
+    return subprocess.run(line(*options), capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, campaign) -> dict[str, traces.Trace]:
+    """Runs of every protocol in one launch, by name."""
+    folder = tmp_path_factory.mktemp("servers")
+    cells = {
+        "async": ["--protocol", "ps-async", "--workers", 2, "--servers", 2],
+        "sync": ["--protocol", "ps-sync", "--workers", 3, "--optimiser", "sgd"],
+        "backup": ["--protocol", "ps-backup", "--workers", 3],
+        "parted": ["--protocol", "ps-async", "--workers", 1, "--servers", 2, "--variable-partitions", 3],
+        "slow": ["--protocol", "ps-async", "--workers", 3, "--stragglers", "niagara*0.01", "--test-size", 100],
+    }
+    campaign(
+        [[*SMALL, "--steps", 40, *cell, "--trace", folder / f"{name}.parquet"] for name, cell in cells.items()], folder
+    )
+    return {name: traces.read(folder / f"{name}.parquet") for name in cells}
+
+
+@pytest.mark.parametrize("name", ["async", "sync", "backup", "parted", "slow"])
+def test_a_trace_of_tensorflow_s_servers_is_a_trace_like_any_other(recorded, name):
+    trace = recorded[name]
+    header, rows = trace.header, trace.rows
+    assert header.world == "tensorflow"
+    assert (rows["end_s"] >= rows["start_s"]).all()
+    assert set(rows["rank"]) == set(range(header.ranks))
+    outcome = of_trace(trace)
+    assert outcome.step_s.shape == (1, 40)
+    each = header.batch * (header.updates_per_step if name != "backup" else 2)
+    assert (outcome.samples == (each if name != "sync" else 3 * header.batch)).all()
+    for worker in range(header.servers, header.ranks):
+        mine = rows[rows["rank"] == worker].sort_values(["start_s", "end_s"])
+        assert (mine["start_s"].to_numpy()[1:] >= mine["end_s"].to_numpy()[:-1] - 1e-9).all()
+    assert set(header.details["cpu_s"]) == {str(rank) for rank in range(header.ranks)}
+
+
+def test_only_asynchronous_gradients_are_stale(recorded):
+    assert bottleneck.staleness(recorded["async"]).mean() > 0.1
+    assert bottleneck.staleness(recorded["sync"]).max() == 0
+    assert bottleneck.staleness(recorded["parted"]).max() == 0
+
+
+def test_backup_workers_gradients_are_dropped(recorded):
+    rows = recorded["backup"].rows
+    computed = np.count_nonzero((rows["rank"] >= 1) & (rows["activity"] == "compute"))
+    updates = np.count_nonzero((rows["rank"] == 0) & (rows["activity"] == "update"))
+    assert updates >= 45
+    assert computed > 2 * updates - 3
+
+
+def test_the_induced_sleeps_are_the_simulator_s(recorded):
+    from sim.protocols import make
+    from sim.scenario import Scenario
+    from sim.stragglers import read
+    from sim.workload import NAMED
+
+    rows = recorded["slow"].rows
+    scenario = Scenario(make("ps-async"), NAMED["mlp"], workers=3, stragglers=read("niagara*0.01"))
+    for worker in (1, 2, 3):
+        asleep = rows[(rows["rank"] == worker) & (rows["activity"] == "sleep")].sort_values("step")[:20]
+        drawn = scenario.sleeps(0, worker)
+        for step, slept_s in zip(asleep["step"], asleep["end_s"] - asleep["start_s"], strict=True):
+            assert slept_s == pytest.approx(drawn[step], abs=0.02)
+
+
+def test_it_learns(recorded):
+    [[_, loss, accuracy]] = recorded["slow"].header.details["evaluations"]
+    assert loss < 2.3
+    assert accuracy > 0.5
+
+
+def test_alone_it_starts_servers_and_workers_and_answers(tmp_path):
+    done = run("--protocol", "ps-sync", "--workers", 2, "--steps", 30, "--json", "--trace", tmp_path / "t.parquet")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["world"], answer["workers"], answer["steps"]) == ("tensorflow", 2, 30)
+    assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_under_mpirun_ranks_become_servers_and_workers():
+    python = [sys.executable, "-m", "mpi4py", "-m", "real.run", *SMALL]
+    mpirun = [launch.mpirun(), "-n", "3", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
+    words = [*mpirun, *python, "--protocol", "ps-async", "--steps", "20", "--json", "--quiet"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["workers"] == 2
+
+
+def by_hand(ps: str, workers: str) -> list[subprocess.Popen]:
+    """Server 0 and workers 0 and 1; the last is given `workers` as its list, the others what they should be."""
+    ports = [free_port() for _ in range(3)]
+    lists = [f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[1]},127.0.0.1:{ports[2]}"]
+    given = [lists, lists, [lists[0], workers.format(*ports)] if workers else lists]
+    started = []
+    for (job, task), (ps_hosts, worker_hosts) in zip((("ps", 0), ("worker", 0), ("worker", 1)), given, strict=True):
+        hand = ["--job", job, "--task", task, "--ps-hosts", ps_hosts, "--worker-hosts", worker_hosts]
+        words = line("--protocol", "ps-async", "--steps", 20, "--quiet", *hand)
+        started.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT))
+    return started
+
+
+def test_by_hand_each_process_is_told_its_part():
+    started = by_hand("", "")
+    said = [process.communicate(timeout=90) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], said
+    assert "samples/s" in said[1][0]
+    assert not said[0][0] + said[2][0]
+
+
+def test_lists_that_disagree_are_refused_by_all():
+    started = by_hand("", f"127.0.0.1:{free_port()},127.0.0.1:{{2}}")
+    said = [process.communicate(timeout=90) for process in started]
+    assert [process.returncode for process in started] == [2, 2, 2], said
+    assert all("the same lists on every process" in err for _, err in said)
+
+
+def _child(started, job: str, task: int) -> psutil.Process:
+    def is_it(words: list[str]) -> bool:
+        return words[words.index("--job") + 1 :][0::2][:2] == [job, str(task)] if "--job" in words else False
+
+    return next(p for p in psutil.Process(started.pid).children(recursive=True) if is_it(p.cmdline()))
+
+
+def _until(happens, longest_s: float = 60) -> None:
+    give_up_s = time.monotonic() + longest_s
+    while not happens():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "steps", "killed", "code", "words"),
+    [
+        ("ps-async", 100_000, ("ps", 0), 1, "server 0 died"),
+        ("ps-async", 400, ("worker", 2), 0, "worker 2 died"),
+        ("ps-sync", 100_000, ("worker", 2), 1, "worker 2 died"),
+        ("ps-async", 100_000, None, 130, "interrupted"),
+    ],
+)
+def test_what_a_death_or_ctrl_c_does(tmp_path, protocol, steps, killed, code, words):
+    trace = tmp_path / "t.parquet"
+    command = line("--protocol", protocol, "--workers", 3, "--steps", steps, "--trace", trace)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as started:
+        parts = Path(f"{trace}.parts")
+        _until(lambda: sum(part.read_text().count("\n") for part in parts.glob("rank-*.jsonl")) > 300)
+        processes = psutil.Process(started.pid).children(recursive=True)
+        started.send_signal(signal.SIGINT) if killed is None else _child(started, *killed).kill()
+        _, err = started.communicate(timeout=LONGEST_S if code else 90)
+    _gone, left = psutil.wait_procs(processes, timeout=2)
+    assert not left
+    assert started.returncode == code, err
+    assert words in err
+    assert "Traceback" not in err
+    assert len(traces.read(trace).rows) > 300
+    assert os.listdir(tmp_path) == [trace.name]
