@@ -1,4 +1,4 @@
-"""Messages of the MPI world: a header of four 64-bit integers (step, version, samples, last) and float32 numbers."""
+"""Messages of the MPI world: a header of four 64-bit integers (step, version, samples, kind) and float32 numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from sim.workload import HEADER_BYTES
 
 TAG = 1
+LETTER, NOTE, LAST = range(3)  # kinds: with parameters or a gradient, a header alone, and one that ends training
 
 
 class Parcel:
@@ -27,8 +28,18 @@ class Letter(NamedTuple):
     sender: int
     version: int
     samples: int
-    last: bool
+    kind: int
     size_bytes: int
+
+    @property
+    def note(self) -> bool:
+        """Whether it is a header alone."""
+        return self.kind != LETTER
+
+    @property
+    def last(self) -> bool:
+        """Whether it says that training is over."""
+        return self.kind == LAST
 
 
 class Shards:

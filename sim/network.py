@@ -28,7 +28,8 @@ class Message:
     Args:
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
         copied: fires when a receiver on the same host has copied it.
-        last: it carries nothing but that training is over.
+        note: it is a header alone.
+        last: it says that training is over.
         variable: which one it carries, where they travel one by one.
     """
 
@@ -39,6 +40,7 @@ class Message:
     begin_s: float | None = None
     end_s: float | None = None
     copied: simpy.Event | None = None
+    note: bool = False
     last: bool = False
     variable: int = 0
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from real.clock import Clock
 from real.gradients import Gradient
-from real.parcels import TAG, Answers, Letter, Parcel, Shards
+from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Shards
 from real.recorder import Recorder
 from real.trainee import Trainee
 from real.waiting import arrived, poll
@@ -50,7 +50,6 @@ class Rank(Serving):
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples, self.ran_out = 0, 0, 0, 0
         self.evaluations: list[tuple[int, float, float]] = []
-        self._rounds_begun = 0
         self.begin_serving(scenario.updates if self.rank == 0 else ENDLESS)
         self._sleeps = scenario.sleeps(replication, scenario.worker_number(self.rank))
         self._log, self._timed = log, {"sleep": 0.0, "compute": 0.0, "send": -1.0, "idle": -1.0}
@@ -95,6 +94,7 @@ class Rank(Serving):
     def sleep(self):
         """The induced straggler."""
         self._round_s = start_s = self.now_s
+        self._timed["idle"] = start_s - self._idle_since_s if self.step else -1.0
         seconds = self._sleeps[self.step]
         if seconds > 0:
             time.sleep(seconds)
@@ -125,7 +125,7 @@ class Rank(Serving):
         start_s = first_s = self.now_s
         parcels = {peer: self._out[self.rank if self._serves else peer] for peer in peers}
         for parcel in parcels.values():
-            parcel.header[:] = self.step, self.version, self.samples, 0
+            parcel.header[:] = self.step, self.version, self.samples, LETTER
         pending = {peer: self.comm.Isend(parcel.buffer, peer, TAG) for peer, parcel in parcels.items()}
         while pending:
             poll(lambda: any(request.Test() for request in pending.values()), f"rank {next(iter(pending))} to receive")
@@ -140,15 +140,8 @@ class Rank(Serving):
         """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
         label = self.version if version is None else version
         for worker in self.to_answer(workers):
-            header = (self.step, label, self.samples, 0)
+            header = (self.step, label, self.samples, LETTER)
             self._answers.post(worker, self._held, self.version, header, self.now_s)
-
-    def receive(self, peers):
-        """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on."""
-        self.step, self._rounds_begun = self._rounds_begun, self._rounds_begun + 1
-        goes_on = yield from self.collect([peers] if isinstance(peers, int) else list(peers))
-        self._timed["idle"] = self.now_s - self._idle_since_s if self.step else -1.0
-        return goes_on
 
     @verb
     def take_up(self, letter: Letter):
@@ -196,9 +189,10 @@ class Rank(Serving):
         self.samples = 0
 
     @verb
-    def post_last(self, peer: int):
-        """Tell a peer that training is over."""
-        header = np.array([self.step, self.version, 0, 1], np.int64)
+    def post_note(self, peer: int, version: int | None = None, last: bool = False):
+        """Send a header alone; the last says that training is over."""
+        label = self.version if version is None else version
+        header = np.array([self.step, label, 0, LAST if last else NOTE], np.int64)
         poll(self.comm.Isend(header.view(np.uint8), peer, TAG).Test, f"rank {peer} to receive")
 
     def arrival(self, peers):
@@ -267,8 +261,12 @@ class Rank(Serving):
     def _probe(self, peers, status) -> bool:
         from mpi4py import MPI
 
-        source = next(iter(peers)) if len(peers) == 1 else MPI.ANY_SOURCE
-        return arrived(self.comm, source, TAG, status) and status.source in peers
+        if len(peers) > 1:
+            if not arrived(self.comm, MPI.ANY_SOURCE, TAG, status):
+                return False
+            if status.source in peers:
+                return True  # else ask for each: what others have sent would hide it for ever
+        return any(arrived(self.comm, peer, TAG, status) for peer in peers)
 
     def _warn_of_running_out(self) -> None:
         self.ran_out += 1

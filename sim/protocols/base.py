@@ -22,6 +22,9 @@ class Protocol:
     - `me.gather(peers)`: receive from each of `peers` in order of arrival and add up
     - `me.take(peers)`: the sender of the next gradient that comes, of `me.staleness` updates; None when training is over
     - `me.answer(workers)`: a server hands them parameters and goes on at once
+    - `me.let_go(workers, version)`: the first server has them go on, whose gradients then count as made at `version`
+    - `me.pull(servers)`: wait until the first server lets this worker go on, read from all; false when training is over
+    - `me.tell(server)`, `me.hear(servers)`: a note between servers, and the wait for one from each
     - `me.add()`: add the gradient that was taken to the sum
     - `me.update()`: divide the sum by its samples and apply the optimiser
     - `me.evaluate()`: loss and accuracy, where it is due
@@ -34,7 +37,7 @@ class Protocol:
     - `me.meet()`: wait for the other servers
     - `me.variables`, `me.held`: of the model, of a server; `me.senders`: workers that send to servers
 
-    and `me.now_s`, the rank's clock.
+    and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
     """
 
     name: ClassVar[str]

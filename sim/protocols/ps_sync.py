@@ -16,7 +16,8 @@ class SynchronousServers(Protocol):
     As tf.compat.v1.train.SyncReplicasOptimizer does it, there is no barrier but a queue of tokens: a worker that has pushed
     its gradient takes a token and goes on, and each update makes a token for every worker. Nobody asks whose gradients an
     update is made of, so that a fast worker may take a slow one's token and push twice; a gradient of older parameters than
-    the token's is dropped.
+    the token's is dropped. Of several servers each has an accumulator of gradients, and the first alone has tokens: it makes
+    them when all servers have made their update.
 
     Args:
         barrier: the textbook's barrier instead: an update of one gradient from each worker, and then all go on.
@@ -32,39 +33,70 @@ class SynchronousServers(Protocol):
         """How many gradients make an update."""
         return workers
 
-    def check(self, scenario):
-        if scenario.servers > 1 and not (self.barrier and self.gradients(scenario.workers) == scenario.workers):
-            allowed = "1; several only with ps-sync --set barrier=true: servers that hand out tokens apart wait for one another"
-            raise WrongSetting("--servers", scenario.servers, allowed)
+    def apart(self, workers: int) -> bool:
+        """Whether servers need not agree who goes on: an update takes a gradient from everybody, so nobody is late."""
+        return self.barrier and self.gradients(workers) == workers
 
     def worker(self, me):
-        while (yield from me.receive(me.servers)):
+        go_on = me.receive if self.apart(len(me.workers)) else me.pull
+        while (yield from go_on(me.servers)):
             yield from me.sleep()
             yield from me.compute()
             yield from me.send(me.servers)
 
     def server(self, me):
-        yield from (self.wait_for_workers if self.barrier else self.hand_out_tokens)(me)
+        if self.apart(len(me.workers)):
+            yield from self.wait_for_all(me)
+        elif me.rank != me.servers[0]:
+            yield from self.accumulate(me)
+        else:
+            yield from (self.wait_for_first if self.barrier else self.hand_out_tokens)(me)
 
-    def wait_for_workers(self, me):
-        """The first gradients on the newest parameters make the update; a late one is dropped (Chen et al., 2016)."""
+    def accumulate(self, me):
+        """Any server but the first: it adds up the first gradients on its newest parameters, and tells of each update."""
+        added = 0
+        while (yield from me.take(me.workers)):
+            if not me.staleness:
+                yield from me.add()
+                added += 1
+            if added == self.gradients(len(me.workers)):
+                yield from me.update()
+                yield from me.tell(me.servers[0])
+                added = 0
+
+    def wait_for_all(self, me):
+        """The barrier."""
         yield from me.answer(me.workers)
         added = []
         while worker := (yield from me.take(me.workers)):
-            if me.staleness:
-                yield from me.answer(worker)
-                continue
             yield from me.add()
             added.append(worker)
-            if len(added) == self.gradients(len(me.workers)):
+            if len(added) == len(me.workers):
                 yield from me.update()
                 yield from me.evaluate()
                 yield from me.answer(added)
                 added = []
 
+    def wait_for_first(self, me):
+        """The first gradients on the newest parameters make the update; a late one is dropped (Chen et al., 2016)."""
+        yield from me.let_go(me.workers)
+        added = []
+        while worker := (yield from me.take(me.workers)):
+            if me.staleness:
+                yield from me.let_go(worker)
+                continue
+            yield from me.add()
+            added.append(worker)
+            if len(added) == self.gradients(len(me.workers)):
+                yield from me.update()
+                yield from me.hear(me.servers[1:])
+                yield from me.evaluate()
+                yield from me.let_go(added)
+                added = []
+
     def hand_out_tokens(self, me):
         """sync_replicas_optimizer.py: as many tokens at the start as gradients make an update, then one for each worker."""
-        yield from me.answer(me.workers)
+        yield from me.let_go(me.workers)
         needed, added, waiting = self.gradients(len(me.workers)), 0, deque()
         tokens = deque([me.version] * needed)
         while worker := (yield from me.take(me.workers)):
@@ -74,11 +106,12 @@ class SynchronousServers(Protocol):
                 added += 1
             if added == needed:
                 yield from me.update()
+                yield from me.hear(me.servers[1:])
                 yield from me.evaluate()
                 tokens.extend([me.version] * len(me.workers))
                 added = 0
             while tokens and waiting:
-                yield from me.answer(waiting.popleft(), version=tokens.popleft())
+                yield from me.let_go(waiting.popleft(), version=tokens.popleft())
 
 
 @dataclass(frozen=True)
@@ -100,7 +133,6 @@ class BackupWorkers(SynchronousServers):
         if not 0 <= self.backup < scenario.workers:
             allowed = f"0 to {scenario.workers - 1}: fewer than the {scenario.workers} workers"
             raise WrongSetting("--set backup", self.backup, allowed)
-        super().check(scenario)
 
     def gradients(self, workers: int) -> int:
         return workers - self.backup

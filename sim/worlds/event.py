@@ -94,7 +94,6 @@ class Rank(Serving, Layers):
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples = 0, 0, 0
-        self._rounds_begun = 0
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.inbox = Inbox(world.env)
         number = scenario.worker_number(rank)
@@ -173,11 +172,6 @@ class Rank(Serving, Layers):
     def _message(self, peer: int, version: int | None = None) -> Message:
         return Message(self.rank, self.version if version is None else version, self.samples, self._size_bytes(peer))
 
-    def receive(self, peers):
-        """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on."""
-        self.step, self._rounds_begun = self._rounds_begun, self._rounds_begun + 1
-        return (yield from self.collect([peers] if isinstance(peers, int) else list(peers)))
-
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
         missing, self.samples = set(peers), 0
@@ -221,9 +215,10 @@ class Rank(Serving, Layers):
         if message.sender == 0:
             self.version = message.version
 
-    def post_last(self, peer: int):
-        """Tell a peer that training is over."""
-        message = Message(self.rank, self.version, 0, HEADER_BYTES, last=True)
+    def post_note(self, peer: int, version: int | None = None, last: bool = False):
+        """Send a header alone; the last says that training is over."""
+        label = self.version if version is None else version
+        message = Message(self.rank, label, 0, HEADER_BYTES, note=True, last=last)
         departure = yield from self._post(peer, message)
         yield departure
 

@@ -132,6 +132,49 @@ def test_the_barrier_takes_one_gradient_of_each():
     assert set(barrier) == {1, 2}  # the slowest is always late
 
 
+AGREEING = [("ps-sync", []), ("ps-backup", []), ("ps-backup", ["barrier=true"])]
+
+
+@pytest.mark.parametrize(("name", "assignments"), AGREEING)
+@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("servers", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assignments, workers, servers, seed):
+    """Though the last of them is slow, each adds gradients of its newest parameters only, and as many as an update needs."""
+    link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=2e7)
+    luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "link": link}
+    speeds = [1.0] * (servers - 1) + [0.01] + [1.0] * workers
+    scenario = job(name, *assignments, workers=workers, servers=servers, steps=20, speeds=speeds, update_s=1e-3, **luck)
+    rows = event.run(scenario).rows
+    for server in range(servers):
+        of_server = rows[rows["rank"] == server].sort_values(["end_s", "start_s"], kind="stable")
+        assert (of_server["activity"] == "update").sum() == scenario.updates
+        made = (of_server["activity"] == "update").cumsum()
+        added = of_server["activity"] == "reduce"
+        assert (made == of_server["version"])[added].all()
+        each = made[added].value_counts().loc[: scenario.updates - 1]
+        assert set(each) == {scenario.protocol.gradients(workers)}
+
+
+def test_tokens_of_several_servers_are_those_of_one():
+    """Where messages take no time, the queue is one, however many servers hold the parameters."""
+    one, three = (
+        event.run(job("ps-backup", workers=3, servers=s, variable_partitions=s, speeds=[0.31, 0.19, 0.137])).rows
+        for s in (1, 3)
+    )
+    until_s = one[one["activity"] == "update"]["end_s"].max()
+    computed = [rows[rows["activity"] == "compute"]["end_s"].to_numpy() for rows in (one, three)]
+    np.testing.assert_allclose(*(end_s[end_s <= until_s + 1e-9] for end_s in computed), atol=1e-9)
+
+
+def test_a_read_waits_for_the_token_and_then_for_all_servers():
+    """Gradients up, both updates, a note between servers; then a token, a request, and parameters: five latencies."""
+    link = Link(latency_s=1e-2, overhead_s=0, bandwidth_bytes_per_s=1e30)
+    luck = {"workers": 2, "servers": 2, "steps": 40, "link": link, "speeds": [1.0, 0.01]}
+    step = step_s(job("ps-sync", **luck))[-20:]
+    np.testing.assert_allclose(step, 1.0 + 0.05, atol=1e-9)
+
+
 def test_asynchronous_workers_of_one_speed_see_each_other_once():
     trace = event.run(job("ps-async", workers=6, stragglers=stragglers.read("cedar*0.05"), steps=200))
     added = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")].iloc[60:]
@@ -184,8 +227,6 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
     assignments = [f"barrier={barrier}"] if name in ("ps-sync", "ps-backup") else []
     if name == "ps-backup":
         assignments.append(f"backup={seed % workers}")
-    if name == "ps-backup" or (name == "ps-sync" and not barrier):
-        servers = 1
     scenario = job(
         name,
         *assignments,
@@ -219,8 +260,6 @@ def test_the_vector_world_refuses_arrival_order():
     [
         (lambda: job("ps-backup", "backup=4"), "backup"),
         (lambda: job("ps-backup", "backup=-1"), "backup"),
-        (lambda: job("ps-backup", servers=2), "--servers"),
-        (lambda: job("ps-sync", servers=2), "barrier=true"),
         (lambda: job("ps-ssp", "staleness=-1"), "staleness"),
         (lambda: job("ps-sync", "barrier=perhaps"), "true or false"),
         (lambda: job("ps-async", servers=9), "at most 4"),
