@@ -71,7 +71,7 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     rows.loc[by_samples, "amount"] = rows["samples"]
     rows.loc[(rows["activity"] == "update") & (rows["rank"] >= header.servers), "activity"] = "take_up"
     partitions = header.settings.get("partitions")
-    if partitions:
+    if partitions and header.protocol != "amb-dg":  # whose partitions are small minibatches, each with a row of its own
         rows = _partitions(rows, header.batch // partitions)
     settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
     rows = rows[rows["activity"].isin(COSTED)]

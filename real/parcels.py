@@ -23,13 +23,14 @@ class Parcel:
 
 
 class Letter(NamedTuple):
-    """What a message's header says, and who sent it."""
+    """What a message's header says, who sent it, and its numbers, a view of the buffer that it came into."""
 
     sender: int
     version: int
     samples: int
     kind: int
     size_bytes: int
+    payload: np.ndarray
 
     @property
     def note(self) -> bool:
@@ -74,9 +75,9 @@ class Shards:
 
 
 class Sent(NamedTuple):
-    """An answer that is on its way, or has left."""
+    """A message that is on its way, or has left."""
 
-    worker: int
+    peer: int
     start_s: float
     step: int
     version: int

@@ -56,7 +56,11 @@ class Workshop:
         if workload.name not in self._gradients:
             self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
         gradients, data = self._gradients[workload.name], self._loaded(scenario)
-        gradients.warm_up(scenario.batch, getattr(scenario.protocol, "partitions", None))
+        partitions = getattr(scenario.protocol, "partitions", None)
+        if scenario.protocol.renews:
+            gradients.warm_up(scenario.batch // partitions)
+        else:
+            gradients.warm_up(scenario.batch, partitions)
         serves = self.rank < scenario.servers
         held = sum(piece.stop - piece.start for piece in scenario.server_slices[self.rank]) if serves else 0
         optimiser = self._optimiser(held) if serves else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 import simpy
 
@@ -58,11 +60,21 @@ class Inbox:
             waiting, self._waiting = self._waiting, None
             waiting.succeed()
 
-    def take(self, peers):
-        """Yield until a message from one of `peers` is here; return the first."""
+    def take(self, peers, until_s: float = math.inf):
+        """Yield until a message from one of `peers` is here; return the first, or None if there is none by `until_s`."""
         while True:
             for index, message in enumerate(self._messages):
                 if message.sender in peers:
                     return self._messages.pop(index)
+            if until_s <= self._env.now:
+                return None
             self._waiting = self._env.event()
+            if until_s < math.inf:
+                self._env.timeout(until_s - self._env.now).callbacks.append(partial(self._give_up, self._waiting))
             yield self._waiting
+
+    def _give_up(self, waiting: simpy.Event, _timeout: simpy.Event) -> None:
+        """Time is over for who waits for this event, if somebody still does."""
+        if waiting is self._waiting:
+            self._waiting = None
+            waiting.succeed()

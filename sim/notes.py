@@ -12,13 +12,12 @@ REAL = ("mpi", "tensorflow")  # worlds whose times were measured
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
     """What to add to an answer, a line each; none if there is nothing to say."""
-    found = _of_servers(scenario, trace) if scenario.protocol.uses_servers and trace is not None else []
+    by_arrival = scenario.protocol.arrival_order_matters
+    found = _of_arrivals(scenario, trace) if by_arrival and trace is not None else []
     if outcome.ran_out:
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
-        share = outcome.ran_out / worker_steps
-        found.append(
-            f"workers ran out of data before the time limit in {share:.0%} of their steps: a larger --batch would use it"
-        )
+        often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
+        found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
     if world in REAL:
         return found
     if scenario.cluster.provenance is None and not scenario.cluster.costs:
@@ -33,7 +32,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     return found
 
 
-def _of_servers(scenario: Scenario, trace: Trace) -> list[str]:
+def _of_arrivals(scenario: Scenario, trace: Trace) -> list[str]:
     """How stale gradients were, and what the job waits for; of its first replication."""
     stale = bottleneck.staleness(trace)
     shares = ", ".join(f"{count}: {(stale == count).mean():.0%}" for count in range(min(6, stale.max() + 1)))

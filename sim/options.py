@@ -24,7 +24,7 @@ def job_options() -> Parser:
         "--protocol",
         default="amb",
         metavar="NAME",
-        help="amb, fmb, ps-async, ps-sync, ps-backup, ps-ssp, ps-layers, or your own as module:Class",
+        help="amb, fmb, kbatch-async, amb-dg, ps-async, ps-sync, ps-backup, ps-ssp, ps-layers, or your own as module:Class",
     )
     job.add_argument(
         "--workers", type=int, metavar="N", help="ranks besides the master; 0: one process alone (default: 3)"

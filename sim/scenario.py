@@ -8,7 +8,7 @@ from functools import cached_property
 from sim.cluster import Cluster, one_rank_a_host
 from sim.costs import Costs
 from sim.errors import WrongSetting
-from sim.laws import Constant, Law
+from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
@@ -79,7 +79,7 @@ class Scenario:
                 raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
         if not self.protocol.uses_servers:
             object.__setattr__(self, "servers", 1)
-        elif self.workers < 1:
+        if self.workers < 1 and type(self.protocol).alone is Protocol.alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         if self.servers > 1 and self.test_size:
             raise WrongSetting(
@@ -159,6 +159,12 @@ class Scenario:
         """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
         replication = replication if self.sleeps_of is None else self.sleeps_of
         return Stream(self.stragglers, self.seed, replication, worker, "sleep")
+
+    def delays(self, replication: int, worker: int) -> Stream | None:
+        """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
+        std_s = self.protocol.delay_std_s
+        law = FoldedMixture(components=[{"mean_s": 0.0, "std_s": std_s, "weight": 1}])
+        return Stream(law, self.seed, replication, worker, "delay") if std_s > 0 else None
 
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.

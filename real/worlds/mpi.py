@@ -11,12 +11,13 @@ import numpy as np
 
 from real.clock import Clock
 from real.gradients import Gradient
-from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Shards
+from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Sent, Shards
 from real.recorder import Recorder
 from real.trainee import Trainee
 from real.waiting import arrived, poll
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
+from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.serving import ENDLESS, Serving
 
 
@@ -32,7 +33,7 @@ def verb(function):
     return text
 
 
-class Rank(Serving):
+class Rank(Serving, Asynchrony):
     """`me` of the MPI world: the verbs of sim.protocols.base, over the ranks of `comm`.
 
     Args:
@@ -52,12 +53,16 @@ class Rank(Serving):
         self.evaluations: list[tuple[int, float, float]] = []
         self.begin_serving(scenario.updates if self.rank == 0 else ENDLESS)
         self._sleeps = scenario.sleeps(replication, scenario.worker_number(self.rank))
+        self.begin_asynchrony(scenario.delays(replication, scenario.worker_number(self.rank)))
         self._log, self._timed = log, {"sleep": 0.0, "compute": 0.0, "send": -1.0, "idle": -1.0}
         self._round_s = self._idle_since_s = 0.0
         self._shards = Shards(scenario.server_slices)
         self._serves = self.rank in self.servers
         self._in, self._out = ({s: Parcel(self._shards.size(s)) for s in self._kept()} for _ in range(2))
         self._answers = Answers(self.comm)
+        self._posted: tuple[object, Sent] | None = None  # the gradient that is on its way while the next is computed
+        self._spare: Parcel | None = None
+        self._minibatch = None
         self._held = self._initially_held(trainee)
         self._sum = np.zeros_like(self._held) if self._serves else None
 
@@ -68,7 +73,8 @@ class Rank(Serving):
         if self._serves:
             self._out[0].payload[:] = trainee.initial()
             return self._out[0].payload
-        return self._in[0].payload if len(self.servers) == 1 else np.zeros_like(trainee.initial())
+        came_is_held = len(self.servers) == 1 and not self.scenario.protocol.delay_std_s
+        return self._in[0].payload if came_is_held else np.zeros_like(trainee.initial())
 
     def _kept(self) -> Iterable[int]:
         """The servers whose messages this rank sends and receives: its own, or all."""
@@ -104,6 +110,7 @@ class Rank(Serving):
     @verb
     def compute(self):
         """The gradient of the whole minibatch."""
+        self.oldest = self.version
         x, y = self._input()
         start_s = self.now_s
         self._computed(start_s, self.trainee.gradients.fixed(self.parameters, x, y))
@@ -115,8 +122,25 @@ class Rank(Serving):
         start_s = self.now_s
         gradient = self.trainee.gradients.anytime(self.parameters, x, y, partitions, deadline_s - start_s)
         if gradient.samples == len(x) // partitions * partitions and start_s + gradient.computed_s < deadline_s:
-            self._warn_of_running_out()
+            self.run_out()
         self._computed(start_s, gradient)
+
+    @verb
+    def begin_minibatch(self):
+        """A minibatch of which partitions will be computed."""
+        self.samples, self.oldest = 0, self.version
+        self._minibatch = self._input()
+
+    @verb
+    def compute_partition(self, done, partitions):
+        """The gradient of one partition, by itself, added to those of the `done` before."""
+        x, y = self._minibatch
+        size = len(x) // partitions
+        part, start_s, total = slice(done * size, (done + 1) * size), self.now_s, self._out[self.master].payload
+        gradient = self.trainee.gradients.fixed(self.parameters, x[part], y[part])
+        np.add(total, gradient.sum, out=total) if done else np.copyto(total, gradient.sum)
+        self.samples += gradient.samples
+        self._record_computed(start_s, gradient)
 
     @verb
     def send(self, peers):
@@ -136,6 +160,20 @@ class Rank(Serving):
         self._sent(first_s)
 
     @verb
+    def post(self, peer):
+        """Hand the gradient to `peer` and go on, once the one before has left."""
+        start_s = self.now_s
+        self._settle()
+        if self._posted:
+            poll(lambda: self._settle() or not self._posted, f"rank {peer} to receive")
+            self._record("wait", start_s, peer=peer)
+        parcel, self._out[peer] = self._out[peer], self._spare or Parcel(self._shards.size(peer))
+        parcel.header[:] = self.step, self.oldest, self.samples, LETTER
+        sent = Sent(peer, self.now_s, self.step, self.oldest, parcel.buffer.nbytes)
+        self._posted, self._spare = (self.comm.Isend(parcel.buffer, peer, TAG), sent), parcel
+        self._sent(start_s)
+
+    @verb
     def answer(self, workers, version=None):
         """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
         label = self.version if version is None else version
@@ -148,7 +186,9 @@ class Rank(Serving):
         """New parameters replace those at hand; of a single server they have done so by coming."""
         start_s = self.now_s
         if len(self.servers) > 1:
-            self._shards.paste(self._in[letter.sender].payload, self._held, letter.sender)
+            self._shards.paste(letter.payload, self._held, letter.sender)
+        elif letter.payload is not self._held:
+            np.copyto(self._held, letter.payload)
         if letter.sender == 0:
             self.version = letter.version
         self._record("update", start_s, bytes=letter.size_bytes)
@@ -165,7 +205,7 @@ class Rank(Serving):
     @verb
     def add(self):
         """Add the gradient that was taken to the sum."""
-        start_s, letter, gradient = self.now_s, self.taken, self._in[self.rank].payload
+        start_s, letter, gradient = self.now_s, self.taken, self.taken.payload
         np.add(self._sum, gradient, out=self._sum) if self.samples else np.copyto(self._sum, gradient)
         self.samples += letter.samples
         about = {
@@ -180,7 +220,7 @@ class Rank(Serving):
     def update(self):
         """Make new parameters of the sum."""
         start_s = self.now_s
-        if self.scenario.protocol.uses_servers:
+        if self.scenario.protocol.arrival_order_matters:
             self.step = self.version
         self.trainee.optimiser.apply(self._held, self._sum, self.samples)
         self.version += 1
@@ -195,28 +235,47 @@ class Rank(Serving):
         header = np.array([self.step, label, 0, LAST if last else NOTE], np.int64)
         poll(self.comm.Isend(header.view(np.uint8), peer, TAG).Test, f"rank {peer} to receive")
 
-    def arrival(self, peers):
-        """Wait until a message begins to come from one of `peers`, then take it."""
+    def hold(self, letter: Letter) -> Letter:
+        """A message that later ones do not overwrite."""
+        return letter._replace(payload=letter.payload.copy())
+
+    def arrival(self, peers, until_s: float = ENDLESS):
+        """Wait until a message begins to come from one of `peers`, then take it; None if none begins by `until_s`."""
         from mpi4py import MPI
 
-        status, start_s = MPI.Status(), self.now_s
-        poll(lambda: self._settle() or self._probe(peers, status), f"rank {' or '.join(map(str, sorted(peers)))}")
+        status, start_s, came = MPI.Status(), self.now_s, False
+
+        def ended() -> bool:
+            nonlocal came
+            self._settle()
+            came = self._probe(peers, status)
+            return came or self.now_s >= until_s
+
+        poll(ended, f"rank {' or '.join(map(str, sorted(peers)))}")
+        if not came:
+            if until_s > start_s:
+                self._record("wait", start_s)
+            return None
         moving_s, sender, size_bytes = self.now_s, status.source, status.Get_count(MPI.BYTE)
         parcel = self._in[self.rank if self._serves else sender]
         self.comm.Recv(parcel.buffer, sender, TAG)
         self._record("wait", start_s, moving_s, peer=sender)
         self._record("receive", moving_s, bytes=size_bytes, peer=sender)
-        return Letter(sender, *map(int, parcel.header[1:]), size_bytes)
+        return Letter(sender, *map(int, parcel.header[1:]), size_bytes, parcel.payload)
         yield
 
     def finish(self) -> None:
-        """Wait until all answers have been received."""
-        poll(lambda: self._settle() or not self._answers.pending, "the last answers to be received")
+        """Wait until all that was sent has been received."""
+        poll(lambda: self._settle() or not (self._answers.pending or self._posted), "the last messages to be received")
 
     def _settle(self) -> None:
-        """Record the answers that have left since the last look."""
-        for sent in self._answers.settle():
-            about = (self.rank, sent.step, "send", 0, sent.size_bytes, sent.worker, sent.version)
+        """Record what has left since the last look of what was answered and posted."""
+        left = self._answers.settle()
+        if self._posted and self._posted[0].Test():
+            left.append(self._posted[1])
+            self._posted = None
+        for sent in left:
+            about = (self.rank, sent.step, "send", 0, sent.size_bytes, sent.peer, sent.version)
             self.recorder.add(Activity(sent.start_s, self.now_s, *about))
 
     @verb
@@ -242,12 +301,16 @@ class Rank(Serving):
 
     def _computed(self, start_s: float, gradient: Gradient) -> None:
         """Put the gradient where it is sent from, or added up if nobody else adds to it."""
-        self.samples, computed_s = gradient.samples, start_s + gradient.computed_s
+        self.samples = gradient.samples
         if self.comm is None:
             self._sum[:] = gradient.sum
         else:
             for server in self.servers:
                 self._shards.copy(gradient.sum, server, self._out[server].payload)
+        self._record_computed(start_s, gradient)
+
+    def _record_computed(self, start_s: float, gradient: Gradient) -> None:
+        computed_s = start_s + gradient.computed_s
         self._record("compute", start_s, computed_s, samples=gradient.samples)
         self._record("pack", computed_s, bytes=self.scenario.workload.message_bytes)
         self._timed["compute"] = self.now_s - self._round_s
@@ -268,7 +331,8 @@ class Rank(Serving):
                 return True  # else ask for each: what others have sent would hide it for ever
         return any(arrived(self.comm, peer, TAG, status) for peer in peers)
 
-    def _warn_of_running_out(self) -> None:
+    def run_out(self) -> None:
+        """There was time left, and no data."""
         self.ran_out += 1
         if self.ran_out == 1:
             print(f"rank {self.rank}: ran out of data before the time limit in step {self.step}", file=sys.stderr)

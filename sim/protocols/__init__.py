@@ -6,8 +6,10 @@ from dataclasses import fields
 
 from sim.errors import WrongSetting
 from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.kbatch_async import KBatchAsynchronous
 from sim.protocols.ps_async import AsynchronousServers
 from sim.protocols.ps_layers import LayerwiseServers
 from sim.protocols.ps_ssp import StaleSynchronousServers
@@ -19,6 +21,8 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     for protocol in (
         AnytimeMinibatch,
         FixedMinibatch,
+        KBatchAsynchronous,
+        AnytimeDelayedGradients,
         AsynchronousServers,
         SynchronousServers,
         BackupWorkers,

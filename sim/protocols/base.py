@@ -22,6 +22,10 @@ class Protocol:
     - `me.gather(peers)`: receive from each of `peers` in order of arrival and add up
     - `me.take(peers)`: the sender of the next gradient that comes, of `me.staleness` updates; None when training is over
     - `me.answer(workers)`: a server hands them parameters and goes on at once
+    - `me.take(peers, until_s)`: the same, and None at that time too
+    - `me.post(peer)`: a worker sends its gradient and goes on at once, but for a gradient that has not left yet
+    - `me.newest(peer)`: take up the last parameters that have come, if any have; false when training is over
+    - `me.compute_renewing(deadline_s, partitions, peer)`: as compute_until, on the newest parameters in each partition
     - `me.let_go(workers, version)`: the first server has them go on, whose gradients then count as made at `version`
     - `me.pull(servers)`: wait until the first server lets this worker go on, read from all; false when training is over
     - `me.tell(server)`, `me.hear(servers)`: a note between servers, and the wait for one from each
@@ -45,6 +49,8 @@ class Protocol:
     uses_servers: ClassVar[bool] = False  # ranks 0, 1, ... are parameter servers, not one master
     overlaps: ClassVar[bool] = False  # variables travel one by one, while ranks compute: the event world only
     applies_each_gradient: ClassVar[bool] = False  # a step then is as many updates as there are workers
+    renews: ClassVar[bool] = False  # partitions are computed one by one, for new parameters may come between them
+    delay_std_s: ClassVar[float] = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
 
     def check(self, scenario) -> None:
         """Refuse a scenario that the settings do not fit.

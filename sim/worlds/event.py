@@ -16,10 +16,10 @@ from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.workload import HEADER_BYTES
+from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.layers import Layers
-from sim.worlds.serving import ENDLESS, Serving
+from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
 
-CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that both worlds round alike
 ROUND_OFF_S = 1e-12
 
 
@@ -85,7 +85,7 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving, Layers):
+class Rank(Serving, Asynchrony, Layers):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
@@ -94,9 +94,10 @@ class Rank(Serving, Layers):
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples = 0, 0, 0
-        self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
-        self.inbox = Inbox(world.env)
         number = scenario.worker_number(rank)
+        self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
+        self.begin_asynchrony(scenario.delays(world.replication, number))
+        self.inbox, self._posted = Inbox(world.env), None
         luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
@@ -124,7 +125,7 @@ class Rank(Serving, Layers):
 
     def compute(self):
         """The gradient of the whole minibatch."""
-        batch = self.world.scenario.batch
+        batch, self.oldest = self.world.scenario.batch, self.version
         yield from self._input(batch)
         yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
         self.samples = batch
@@ -145,6 +146,22 @@ class Rank(Serving, Layers):
         self._record("compute", start_s, samples=self.samples)
         yield from self._pack()
 
+    def begin_minibatch(self):
+        """A minibatch of which partitions will be computed."""
+        self.samples, self.oldest = 0, self.version
+        yield from self._input(self.world.scenario.batch)
+
+    def compute_partition(self, done: int, partitions: int):
+        """The gradient of one partition, by itself, added to those of the `done` before."""
+        micro_batch = self.world.scenario.batch // partitions
+        yield from self._work("compute", self._factor() * self.world.costs.compute(micro_batch), samples=micro_batch)
+        yield from self._pack()
+        self.samples += micro_batch
+
+    def run_out(self) -> None:
+        """There was time left, and no data."""
+        self.world.ran_out += 1
+
     def send(self, peers):
         """Hand a message to each of `peers`; go on when the last has left."""
         peers = [peers] if isinstance(peers, int) else peers
@@ -164,6 +181,16 @@ class Rank(Serving, Layers):
             message, start_s = self._message(worker, version), self.now_s
             departure = yield from self._post(worker, message)
             departure.callbacks.append(partial(self._left, start_s, self.step, message, worker))
+
+    def post(self, peer: int):
+        """Hand the gradient to `peer` and go on, once the one before has left."""
+        if self._posted is not None and not self._posted.processed:
+            start_s = self.now_s
+            yield self._posted
+            self._record("wait", start_s, peer=peer)
+        message, start_s = self._message(peer, self.oldest), self.now_s
+        self._posted = yield from self._post(peer, message)
+        self._posted.callbacks.append(partial(self._left, start_s, self.step, message, peer))
 
     def _left(self, start_s: float, step: int, message: Message, worker: int, _event) -> None:
         about = (self.rank, step, "send", 0, message.size_bytes, worker, message.version)
@@ -195,7 +222,7 @@ class Rank(Serving, Layers):
     def update(self):
         """Make new parameters of the sum."""
         size_bytes = self._size_bytes(self.rank)
-        if self.world.scenario.protocol.uses_servers:
+        if self.world.scenario.protocol.arrival_order_matters:
             self.step = self.version
         self.version += 1
         self.updated()
@@ -252,10 +279,18 @@ class Rank(Serving, Layers):
         message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s, credit_s)
         self.inbox.put(message)
 
-    def arrival(self, peers):
-        """Wait until bytes move, then until they are here; the message."""
+    def hold(self, message: Message) -> Message:
+        """A message that later ones do not overwrite."""
+        return message
+
+    def arrival(self, peers, until_s: float = ENDLESS):
+        """Wait until bytes move, then until they are here; the message, or None if none moves by `until_s`."""
         start_s = self.now_s
-        message = yield from self.inbox.take(peers)
+        message = yield from self.inbox.take(peers, until_s)
+        if message is None:
+            if self.now_s > start_s:
+                self._record("wait", start_s)
+            return None
         moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
         about = {"bytes": message.size_bytes, "peer": message.sender}
         if message.end_s is not None:

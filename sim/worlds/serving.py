@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 ENDLESS = math.inf
+CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 
 class Serving:
@@ -25,15 +26,18 @@ class Serving:
         """A worker's next step begins."""
         self.step, self._rounds_begun = self._rounds_begun, self._rounds_begun + 1
 
-    def take(self, workers):
+    def take(self, workers, until_s: float = ENDLESS):
         """The next gradient that comes from one of `workers`: its sender, and None once training is over for all.
 
-        A worker that asks for parameters meanwhile is answered at once.
+        None too when `until_s` has come, even if more gradients have. A worker that asks for parameters meanwhile is
+        answered at once.
         """
         if self.updates_left <= 0:
             yield from self._dismiss(workers)
-        while len(self._gone) < len(workers):
-            message = yield from self.arrival(workers)
+        while len(self._gone) < len(workers) and until_s - self.now_s > CLOCK_S:
+            message = yield from self.incoming(workers, until_s)
+            if message is None:
+                return None
             if message.last:
                 yield from self._part(message.sender)
             elif message.note:

@@ -53,11 +53,12 @@ def test_settings_are_frozen_and_the_source_is_named(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_rank_does_two_things_at_once(name):
-    """Within a rank activities do not overlap, but for the answers of a server, and transfers that are meant to."""
+    """Within a rank activities do not overlap, but for answers, posts, and transfers that are meant to: their sender goes on."""
     trace, scenario = run(name, stragglers=stragglers.read("niagara*0.01"))
     for rank, rows in trace.rows.groupby("rank"):
-        goes_on = scenario.protocol.uses_servers and rank < scenario.servers
-        beside = ["send", "receive"] if scenario.protocol.overlaps else ["send"] if goes_on else []
+        protocol = scenario.protocol
+        goes_on = protocol.arrival_order_matters and (rank < scenario.servers or not protocol.uses_servers)
+        beside = ["send", "receive"] if protocol.overlaps else ["send"] if goes_on else []
         own = rows[~rows["activity"].isin(beside)]
         own = own.sort_values(["start_s", "end_s"])
         assert (own["end_s"].to_numpy()[:-1] <= own["start_s"].to_numpy()[1:] + 1e-9).all()

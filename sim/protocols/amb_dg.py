@@ -1,0 +1,62 @@
+"""Anytime minibatch with delayed gradients: workers compute for a fixed time, the master updates in fixed time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.errors import WrongSetting
+from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class AnytimeDelayedGradients(AnytimeMinibatch):
+    """Anytime minibatch with delayed gradients, as the AMB repository (T. Adikari) runs it.
+
+    Al-Lawati, Ferdinand, Draper, "Anytime Minibatch with Delayed Gradients", 2020 (arXiv 2012.08616); Al-Lawati, Adikari,
+    Draper, "Asynchronous delayed optimization with time-varying minibatches", JSAIT 2021. The master updates with all
+    gradients that have come when `window_s` has passed since its last update, at least one, and sends the parameters to all.
+    Workers never wait: a gradient travels while the next is computed, and the newest parameters are taken up before each
+    partition. A gradient so may be of several versions of them, and counts as of the oldest.
+
+    Args:
+        window_s: seconds from one update of the master to the next.
+        delay_std_s: every message is delayed by |N(0, delay_std_s)| seconds where it is received; messages overtake.
+    """
+
+    window_s: float = 0.1
+    delay_std_s: float = 0.0
+
+    name = "amb-dg"
+    arrival_order_matters = True
+    renews = True
+    alone = Protocol.alone  # which is refused: one process has no delays
+
+    def __post_init__(self):
+        super().__post_init__()
+        for setting, value in (("window_s", self.window_s), ("delay_std_s", self.delay_std_s)):
+            if not 0 <= value < float("inf"):
+                raise WrongSetting(f"--set {setting}", value, "seconds, 0 or more")
+
+    def worker(self, me):
+        while (yield from me.newest(me.master)):
+            yield from self.compute(me)
+            yield from me.post(me.master)
+
+    def master(self, me):
+        yield from me.answer(me.workers)
+        window_ends_s = me.now_s + self.window_s
+        while (yield from me.take(me.workers)):
+            yield from me.add()
+            while (yield from me.take(me.workers, until_s=window_ends_s)):
+                yield from me.add()
+            yield from me.update()
+            window_ends_s = me.now_s + self.window_s
+            yield from me.evaluate()
+            yield from me.answer(me.workers)
+
+    def compute(self, me):
+        """One worker's step; the clock starts before the sleep."""
+        deadline_s = me.now_s + self.time_limit_s
+        yield from me.sleep()
+        yield from me.compute_renewing(deadline_s, self.partitions, me.master)

@@ -1,0 +1,53 @@
+"""K-batch asynchronous: an update of the next K gradients, and nobody waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.errors import WrongSetting
+from sim.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class KBatchAsynchronous(Protocol):
+    """K-batch asynchronous SGD with a fixed minibatch, as the AMB repository (T. Adikari) runs it.
+
+    Dutta, Joshi, Ghosh, Dube, Nagpurkar, "Slow and Stale Gradients Can Win the Race", AISTATS 2018, section 2; Al-Lawati,
+    Adikari, Draper, "Asynchronous delayed optimization with time-varying minibatches", JSAIT 2021. The master updates with
+    the next `gradients` that come, whoever sent them, and sends the parameters to all. A worker has one gradient under way at
+    most while it computes the next, and begins each on the newest parameters that have come.
+
+    Args:
+        gradients: K, messages that make an update.
+        delay_std_s: every message is delayed by |N(0, delay_std_s)| seconds where it is received; messages overtake.
+    """
+
+    gradients: int = 4
+    delay_std_s: float = 0.0
+
+    name = "kbatch-async"
+    arrival_order_matters = True
+
+    def __post_init__(self):
+        if self.gradients < 1:
+            raise WrongSetting("--set gradients", self.gradients, "an integer from 1")
+        if not 0 <= self.delay_std_s < float("inf"):
+            raise WrongSetting("--set delay_std_s", self.delay_std_s, "seconds, 0 or more")
+
+    def worker(self, me):
+        while (yield from me.newest(me.master)):
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.post(me.master)
+
+    def master(self, me):
+        yield from me.answer(me.workers)
+        added = 0
+        while (yield from me.take(me.workers)):
+            yield from me.add()
+            added += 1
+            if added == self.gradients:
+                yield from me.update()
+                yield from me.evaluate()
+                yield from me.answer(me.workers)
+                added = 0
