@@ -238,9 +238,9 @@ class Rank(Serving, Asynchrony, Layers):
 
     def take_up(self, message: Message):
         """New parameters replace those at hand."""
-        yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
         if message.sender == 0:
             self.version = message.version
+        yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
 
     def post_note(self, peer: int, version: int | None = None, last: bool = False):
         """Send a header alone; the last says that training is over."""

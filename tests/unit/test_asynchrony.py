@@ -1,0 +1,232 @@
+"""Masters that update by count or by time, and workers that wait for nobody: closed forms, laws, and that every run ends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim import bottleneck, protocols, stragglers, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.notes import notes
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.worlds import event
+
+MLP = workload.read("mlp")
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
+BOTH = ("kbatch-async", "amb-dg")
+
+
+def job(name: str, *assignments: str, link=FREE, speeds=(), update_s=0.0, reduce_s=0.0, **options) -> Scenario:
+    """A sample takes 1 ms, a minibatch 10 ms; nothing else takes time but what is given."""
+    options = {"workers": 3, "batch": 10, "steps": 40, "warmup": 5, **options}
+    speeds = [*speeds, *[1.0] * (1 + options["workers"] - len(speeds))]
+    costs = Costs(compute=Line(slope_s=1e-3), update=Line(base_s=update_s), reduce=Line(base_s=reduce_s))
+    hosts = [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
+    cluster = Cluster(hosts=hosts, network=link, costs={"mlp": costs})
+    own = ["partitions=10"] if name == "amb-dg" else []
+    return Scenario(protocols.make(name, [*own, *assignments]), MLP, cluster=cluster, **options)
+
+
+def of_rank(trace, rank: int, activity: str):
+    """A rank's activities of one kind, in order."""
+    rows = trace.rows[(trace.rows["rank"] == rank) & (trace.rows["activity"] == activity)]
+    return rows.sort_values(["end_s", "start_s"], kind="stable")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_k_1_updates_come_in_the_order_of_asynchronous_servers(seed):
+    """Nobody waits for a message that takes no time, so that waiting or not is one."""
+    luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "speeds": (1, 1.07, 0.93, 0.81)}
+    batched = event.run(job("kbatch-async", "gradients=1", steps=90, warmup=0, **luck))
+    served = event.run(job("ps-async", steps=30, warmup=0, **luck))
+    by_batch, by_server = (of_rank(trace, 0, "reduce") for trace in (batched, served))
+    assert by_batch["peer"].tolist() == by_server["peer"].tolist()
+    np.testing.assert_allclose(by_batch["end_s"], by_server["end_s"], atol=1e-9)
+
+
+@pytest.mark.parametrize("round_trip_s", [0.004, 0.014, 0.022])
+def test_with_k_of_equal_workers_staleness_is_the_round_trip_in_steps(round_trip_s):
+    """All gradients come together, n a step; what they were begun on is a round trip old, in steps of 10 ms, rounded up."""
+    link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=1e30)
+    trace = event.run(job("kbatch-async", "gradients=3", link=link))
+    assert set(bottleneck.staleness(trace)) == {math.ceil(round_trip_s / 0.01)}
+    np.testing.assert_allclose(of_trace(trace).step_s, 0.01, atol=1e-9)
+
+
+@pytest.mark.parametrize("gradients", [1, 2, 4, 7])
+def test_an_update_is_made_of_k_gradients_from_anybody(gradients):
+    trace = event.run(job("kbatch-async", f"gradients={gradients}", speeds=(1, 5)))
+    assert set(of_trace(trace).samples[0]) == {10 * gradients}
+    assert of_trace(trace).step_s.mean() == pytest.approx(gradients * 0.01 / 7, rel=0.05)
+    senders = of_rank(trace, 0, "reduce")["peer"].value_counts()
+    assert senders[1] > 4 * senders[2]
+
+
+@pytest.mark.parametrize(("window_s", "update_s"), [(0.05, 0.0), (0.05, 0.004), (0.2, 0.001)])
+def test_the_master_updates_when_the_window_has_passed(window_s, update_s):
+    """Where messages are plentiful: the window from the last update on, then the update."""
+    settings = [f"window_s={window_s}", "time_limit_s=0.004"]
+    step_s = of_trace(event.run(job("amb-dg", *settings, update_s=update_s))).step_s
+    np.testing.assert_allclose(step_s, window_s + update_s, atol=1e-9)
+
+
+def test_a_message_that_is_coming_when_the_window_ends_is_waited_for():
+    link = Link(latency_s=1e-3, overhead_s=1e-5, bandwidth_bytes_per_s=1e9)
+    over_s = of_trace(event.run(job("amb-dg", "window_s=0.05", "time_limit_s=0.004", link=link))).step_s - 0.05
+    assert (over_s > -1e-9).all()
+    assert 0 < over_s.max() < link.occupancy_s(MLP.message_bytes) + 1e-5
+
+
+def test_the_master_waits_for_one_message_at_least():
+    scenario = job("amb-dg", "window_s=0.001", "time_limit_s=0", "partitions=1", workers=1)
+    outcome = of_trace(event.run(scenario))
+    np.testing.assert_allclose(outcome.step_s, 0.01, atol=1e-9)
+    assert set(outcome.samples[0]) == {10}
+
+
+@pytest.mark.parametrize("delay_std_s", [0, 0.02])
+def test_without_window_and_partitions_it_is_k_batch_with_k_1(delay_std_s):
+    luck = {"stragglers": stragglers.read("niagara*0.01"), "link": Link(latency_s=1e-3)}
+    one = event.run(job("kbatch-async", "gradients=1", f"delay_std_s={delay_std_s}", **luck))
+    settings = ["window_s=0", "time_limit_s=0", "partitions=1", f"delay_std_s={delay_std_s}"]
+    assert one.rows.equals(event.run(job("amb-dg", *settings, **luck)).rows)
+
+
+def test_a_step_takes_the_time_limit_and_less_than_a_partition_whatever_comes():
+    """Partitions of 1 ms; receiving costs nothing here."""
+    trace = event.run(job("amb-dg", "time_limit_s=0.0065", "partitions=10", "window_s=0.003"))
+    posted = of_rank(trace, 1, "send")["start_s"].to_numpy()
+    np.testing.assert_allclose(np.diff(posted), 0.007, atol=1e-9)
+
+
+def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_the_oldest():
+    trace = event.run(job("amb-dg", "time_limit_s=1", "partitions=10", "window_s=0.0025", speeds=(1, 1, 3, 7)))
+    versions = of_rank(trace, 1, "compute").groupby("step")["version"].agg(["min", "max", "first"])
+    assert (versions["max"] > versions["min"] + 1).mean() > 0.8
+    sent = of_rank(trace, 1, "send").set_index("step")["version"]
+    assert (sent == versions["first"].loc[sent.index]).all()
+    assert trace.header.details["ran_out"] > 0
+
+
+def test_a_worker_takes_the_newest_and_skips_those_before():
+    """Ten updates a step of its own: it receives them all, and takes up one."""
+    trace = event.run(job("kbatch-async", "gradients=1", workers=2, speeds=(1, 1, 10.01)))
+    received, taken_up = (len(of_rank(trace, 1, activity)) for activity in ("receive", "update"))
+    assert received > 7 * taken_up
+    assert (
+        of_rank(trace, 1, "update")["version"].diff()[1:-1] > 7
+    ).all()  # but for what it finds when training is over
+
+
+def test_nobody_waits_but_for_the_gradient_before():
+    """A link that takes 30 ms for a gradient of 10 ms: one is on its way at most, and it sets the pace."""
+    slow = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=MLP.message_bytes / 0.03)
+    for link, idle, pace_s in ((FREE, 0, 0.01), (slow, 2 / 3, 0.03)):
+        trace = event.run(job("kbatch-async", "gradients=1", workers=1, link=link))
+        sent = of_rank(trace, 1, "send")
+        assert (sent["start_s"].to_numpy()[1:] >= sent["end_s"].to_numpy()[:-1] - 1e-9).all()
+        assert of_trace(trace).idle_fraction[0, 1] == pytest.approx(idle, abs=0.02)
+        assert np.median(np.diff(sent["start_s"])) == pytest.approx(pace_s)
+
+
+def test_delays_have_the_mean_of_a_folded_normal():
+    delays = job("amb-dg", "delay_std_s=0.05").delays(0, 1).first(100_000)
+    assert delays.mean() == pytest.approx(0.05 * math.sqrt(2 / math.pi), rel=0.01)
+    assert (delays >= 0).all()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_no_delay_is_the_limit_of_short_delays(name):
+    luck = {
+        "stragglers": stragglers.read("niagara*0.01"),
+        "link": Link(latency_s=1e-3),
+        "speeds": (1, 1.07, 0.93, 0.81),
+    }
+    none, short = (of_trace(event.run(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
+    np.testing.assert_allclose(none.step_s, short.step_s, atol=1e-8)
+    assert job(name).delays(0, 1) is None
+
+
+def test_the_first_update_comes_after_both_delays():
+    scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=1, warmup=0)
+    first_s = of_trace(event.run(scenario)).step_s[0, 0]
+    worker_s, master_s = (scenario.delays(0, rank)[0] for rank in (1, 0))
+    assert first_s >= worker_s + 0.01 - 1e-9
+    assert first_s <= worker_s + 0.01 + master_s + 1e-9  # or a later gradient has overtaken the first
+
+
+def test_messages_come_in_the_order_in_which_their_delays_expire():
+    scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=3, steps=200)
+    trace = event.run(scenario)
+    added, received = of_rank(trace, 0, "reduce"), of_rank(trace, 0, "receive")["end_s"].to_numpy()
+    expire_s = np.sort(received + scenario.delays(0, 0).first(len(received)))
+    np.testing.assert_allclose(added["end_s"], expire_s[: len(added)], atol=1e-9)
+    overtaken = added[added["peer"] == 1]["version"].diff() < 0
+    assert overtaken.any()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_delays_make_gradients_stale_and_the_note_says_so(name):
+    traces = [event.run(job(name, f"delay_std_s={std_s}", steps=100)) for std_s in (0, 0.05)]
+    prompt, late = (bottleneck.staleness(trace).mean() for trace in traces)
+    assert late > prompt + 0.3
+    said = notes(job(name), of_trace(traces[1]), "event", traces[1])
+    assert any(f"staleness of gradients, in updates: mean {late:.2f}" in note for note in said)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(BOTH),
+    st.integers(1, 5),
+    st.integers(1, 7),
+    st.sampled_from([0, 0.003, 0.05]),
+    st.sampled_from([0, 0.01, 0.2]),
+    st.sampled_from(["none", "niagara*0.02"]),
+    st.integers(0, 10**6),
+)
+def test_every_run_ends_with_all_its_updates(name, workers, gradients, std_s, window_s, law, seed):
+    own = [f"gradients={gradients}"] if name == "kbatch-async" else [f"window_s={window_s}", f"partitions={gradients}"]
+    link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=5e7)
+    options = {
+        "workers": workers,
+        "seed": seed,
+        "link": link,
+        "stragglers": stragglers.read(law),
+        "steps": 4,
+        "warmup": 1,
+    }
+    scenario = job(name, *own, f"delay_std_s={std_s}", **options)
+    trace = event.run(scenario)
+    assert len(of_rank(trace, 0, "update")) == 5
+    assert set(trace.rows["rank"]) == set(range(workers + 1))
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_one_process_alone_is_refused(name):
+    with pytest.raises(WrongSetting, match=f"--workers.*from 1 with {name}"):
+        job(name, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "assignment"),
+    [
+        ("kbatch-async", "gradients=0"),
+        ("kbatch-async", "delay_std_s=-1"),
+        ("kbatch-async", "delay_std_s=inf"),
+        ("amb-dg", "window_s=-1"),
+        ("amb-dg", "window_s=nan"),
+        ("amb-dg", "delay_std_s=nan"),
+        ("amb-dg", "partitions=11"),
+        ("amb-dg", "time_limit_s=-1"),
+    ],
+)
+def test_wrong_settings(name, assignment):
+    with pytest.raises(WrongSetting, match=assignment.partition("=")[0]):
+        job(name, assignment)
