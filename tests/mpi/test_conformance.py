@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from sim import protocols, workload
+from sim import bottleneck, protocols, workload
+from sim.outcome import of_trace
 from sim.scenario import Scenario
-from sim.traces import read
+from sim.traces import Trace, read
 from sim.workload import HEADER_BYTES
 from sim.worlds import event
 
@@ -23,6 +24,19 @@ CELLS = [
     ("ps-ssp", ["staleness=0"]),
 ]
 WORKERS = (1, 2, 3, 4)
+# Workers that wait for nobody: beside sleeps of 40 ms all else is short, so that the simulator knows what comes when.
+SLEEPS = "[[components]]\nmean_s = 0.04\nstd_s = 0.004\nweight = 1\n"
+ALONE = [
+    ("kbatch-async", ["gradients=2"]),
+    ("amb-dg", ["time_limit_s=0", "partitions=4", "window_s=0.01"]),
+    ("amb-dg", ["time_limit_s=3600", "partitions=4", "window_s=0.01"]),
+]
+TOGETHER = [
+    ("kbatch-async", ["gradients=3"], 3),
+    ("kbatch-async", ["gradients=2", "delay_std_s=0.05"], 3),
+    ("amb-dg", ["time_limit_s=0.06", "partitions=4", "window_s=0.1"], 3),
+    ("amb-dg", ["time_limit_s=0.05", "partitions=4", "window_s=0.05", "delay_std_s=0.05"], 2),
+]
 # Here the order of arrival decides who does how much, so that only laws hold.
 TOKENS = ("ps-sync", "ps-backup", "ps-backup barrier=true")
 SERVED = [
@@ -60,8 +74,58 @@ def real_traces(tmp_path_factory, campaign):
         options = ["--protocol", protocol.split()[0], *(f"--set={setting}" for setting in protocol.split()[1:])]
         luck = ["--stragglers", "niagara*0.002"]
         cells.append([*job, *options, *luck, "--trace", folder / file_of(*served)])
+    (folder / "sleeps.toml").write_text(SLEEPS)
+    for protocol, settings, workers, steps in asynchronous():
+        options = [word for setting in settings for word in ("--set", setting)]
+        job = f"--protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps {steps} --warmup 2".split()
+        luck = [
+            "--stragglers",
+            folder / "sleeps.toml",
+            "--trace",
+            folder / f"{name(protocol, settings, workers)}.parquet",
+        ]
+        cells.append([*job, *luck, *options])
     campaign(cells, folder)
     return folder
+
+
+def asynchronous() -> list[tuple[str, list[str], int, int]]:
+    """Protocol, settings, workers and steps of the runs in which nobody waits."""
+    return [(*cell, 1, 8) for cell in ALONE] + [(*cell, 40) for cell in TOGETHER]
+
+
+def simulated(folder, protocol, settings, workers, steps):
+    """The same as a real run of `asynchronous`."""
+    from sim import stragglers
+
+    luck = {"stragglers": stragglers.read(str(folder / "sleeps.toml"))}
+    size = {"workers": workers, "batch": 32, "steps": steps, "warmup": 2}
+    return event.run(Scenario(protocols.make(protocol, settings), workload.read("mlp"), **size, **luck))
+
+
+@pytest.mark.parametrize(("protocol", "settings"), ALONE)
+def test_one_worker_that_waits_for_nobody_leaves_the_simulated_record(real_traces, protocol, settings):
+    """But for parameters that come as a step begins: the worker sees them in that step or in the next."""
+    real = read(real_traces / f"{name(protocol, settings, 1)}.parquet")
+    assert whenever(real) == whenever(simulated(real_traces, protocol, settings, 1, 8))
+    assert bottleneck.staleness(real).mean() == pytest.approx(1, abs=0.5)
+
+
+@pytest.mark.parametrize(("protocol", "settings", "workers"), TOGETHER)
+def test_workers_that_wait_for_nobody_are_as_fast_and_as_stale_as_simulated(real_traces, protocol, settings, workers):
+    real = read(real_traces / f"{name(protocol, settings, workers)}.parquet")
+    alike = simulated(real_traces, protocol, settings, workers, 40)
+    assert (real.rows["activity"] == "update")[real.rows["rank"] == 0].sum() == 42
+    assert of_trace(real).step_s.mean() == pytest.approx(of_trace(alike).step_s.mean(), rel=0.1)
+    assert bottleneck.staleness(real).mean() == pytest.approx(bottleneck.staleness(alike).mean(), rel=0.15, abs=0.15)
+
+
+def whenever(trace) -> Counter:
+    """The record, but for the steps in which the worker has received, and for what it took up of that."""
+    rows = trace.rows[(trace.rows["rank"] == 0) | (trace.rows["activity"] != "update")].copy()
+    came = (rows["rank"] > 0) & rows["activity"].isin(["wait", "receive"])
+    rows.loc[came, "step"] = 0
+    return record(Trace(trace.header, rows))
 
 
 @pytest.mark.parametrize("workers", WORKERS)
