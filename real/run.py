@@ -89,7 +89,7 @@ def work(given: argparse.Namespace, comm) -> int:
     from real.session import Session
 
     if comm is not None:
-        given.workers = workers_of(comm.size, given.workers)
+        given.workers = workers_of(comm.size, servers_of(given), given.workers)
     scenario, clock_s = scenario_of(given), time.perf_counter()
     session = Session(comm, training(given), given.verbose, progress=not given.quiet)
     traces = []
@@ -129,15 +129,24 @@ def learned(trace) -> list[str]:
     ]
 
 
-def workers_of(ranks: int, asked: int | None) -> int:
+def servers_of(given: argparse.Namespace) -> int:
+    """How many ranks come before the workers: the servers, of protocols that have them, or the master."""
+    from sim import protocols
+
+    return given.servers if protocols.make(given.protocol, given.set).uses_servers else 1
+
+
+def workers_of(ranks: int, servers: int, asked: int | None) -> int:
     """How many workers a launcher's ranks make.
 
     Raises:
         WrongSetting: the launcher started another number of ranks than `--workers` needs.
     """
-    if asked is not None and asked != ranks - 1:
-        raise WrongSetting("--workers", asked, f"{ranks - 1}: the launcher started {ranks} ranks and one is the master")
-    return ranks - 1
+    workers = ranks - servers
+    if workers < 0 or asked not in (None, workers):
+        others = f"{servers} are servers" if servers > 1 else "one is the master"
+        raise WrongSetting("--workers", asked, f"{max(0, workers)}: the launcher started {ranks} ranks and {others}")
+    return workers
 
 
 def check_training(given: argparse.Namespace) -> None:

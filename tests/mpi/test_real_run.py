@@ -77,6 +77,13 @@ def test_under_mpirun_it_joins_and_counts_its_workers():
     assert json.loads(done.stdout)["workers"] == 2
 
 
+def test_servers_are_ranks_besides_the_workers():
+    done = run("--protocol", "ps-backup", "--workers", 2, "--servers", 2, *SMALL)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["workers"], len(answer["idle_fraction"])) == (2, 4)
+
+
 def test_under_mpirun_another_number_of_workers_is_refused():
     done = under_mpirun(3, "--workers", 5, *SMALL)
     assert done.returncode == 2
