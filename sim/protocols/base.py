@@ -26,17 +26,18 @@ class Protocol:
     - `me.post(peer)`: a worker sends its gradient and goes on at once, but for a gradient that has not left yet
     - `me.newest(peer)`: take up the last parameters that have come, if any have; false when training is over
     - `me.compute_renewing(deadline_s, partitions, peer)`: as compute_until, on the newest parameters in each partition
-    - `me.let_go(workers, version)`: the first server has them go on, whose gradients then count as made at `version`
-    - `me.pull(servers)`: wait until the first server lets this worker go on, read from all; false when training is over
+    - `me.pull(servers)`: ask servers for the parameters that they hold at that moment, and take them up
+    - `me.push(servers, version)`: send the gradient, and wait until each has let this worker go; false when training is over
+    - `me.let_go(workers, version)`: a server acknowledges their gradients; `me.let_go_at` is the version that it says
     - `me.tell(server)`, `me.hear(servers)`: a note between servers, and the wait for one from each
     - `me.add()`: add the gradient that was taken to the sum
     - `me.update()`: divide the sum by its samples and apply the optimiser
     - `me.evaluate()`: loss and accuracy, where it is due
 
-    where variables travel one by one, while ranks compute (`overlaps`; push and hand_out return at once):
+    where variables travel one by one, while ranks compute (`overlaps`; send_off and hand_out return at once):
 
     - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
-    - `me.push(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
+    - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
     - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
     - `me.meet()`: wait for the other servers
     - `me.variables`, `me.held`: of the model, of a server; `me.senders`: workers that send to servers

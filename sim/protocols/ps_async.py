@@ -11,8 +11,8 @@ from sim.protocols.base import Protocol
 class AsynchronousServers(Protocol):
     """Asynchronous data parallelism with parameter servers, as tf.compat.v1.train.Server and an optimiser do it.
 
-    Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012 (Downpour SGD, every step). A worker pushes its gradient
-    to every server and pulls what it holds; nobody waits for anybody else, and gradients are stale.
+    Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012 (Downpour SGD, every step). A worker pulls what every
+    server holds, and pushes its gradient to every server; nobody waits for anybody else, and gradients are stale.
     """
 
     name = "ps-async"
@@ -21,15 +21,16 @@ class AsynchronousServers(Protocol):
     applies_each_gradient = True
 
     def worker(self, me):
-        while (yield from me.receive(me.servers)):
+        going_on = True
+        while going_on:
             yield from me.sleep()
+            yield from me.pull(me.servers)
             yield from me.compute()
-            yield from me.send(me.servers)
+            going_on = yield from me.push(me.servers)
 
     def server(self, me):
-        yield from me.answer(me.workers)
         while worker := (yield from me.take(me.workers)):
             yield from me.add()
             yield from me.update()
             yield from me.evaluate()
-            yield from me.answer(worker)
+            yield from me.let_go(worker)

@@ -40,7 +40,7 @@ class LayerwiseServers(Protocol):
                 yield from me.forward(variable)
             for variable in reversed(me.variables):
                 yield from me.backward(variable)
-                me.push(variable)
+                me.send_off(variable)
 
     def server(self, me):
         me.hand_out(me.held)

@@ -31,13 +31,14 @@ class StaleSynchronousServers(Protocol):
             raise WrongSetting("--set staleness", self.staleness, "steps, 0 or more, or inf")
 
     def worker(self, me):
-        while (yield from me.receive(me.servers)):
+        going_on = True
+        while going_on:
             yield from me.sleep()
+            yield from me.pull(me.servers)
             yield from me.compute()
-            yield from me.send(me.servers)
+            going_on = yield from me.push(me.servers)
 
     def server(self, me):
-        yield from me.answer(me.workers)
         steps, waiting = dict.fromkeys(me.workers, 0), []
         while worker := (yield from me.take(me.workers)):
             yield from me.add()
@@ -48,4 +49,4 @@ class StaleSynchronousServers(Protocol):
             slowest = min(steps.values())
             free = [w for w in waiting if steps[w] - slowest <= self.staleness]
             waiting = [w for w in waiting if w not in free]
-            yield from me.answer(free)
+            yield from me.let_go(free)

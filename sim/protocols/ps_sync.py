@@ -38,11 +38,12 @@ class SynchronousServers(Protocol):
         return self.barrier and self.gradients(workers) == workers
 
     def worker(self, me):
-        go_on = me.receive if self.apart(len(me.workers)) else me.pull
-        while (yield from go_on(me.servers)):
+        going_on = True
+        while going_on:
             yield from me.sleep()
+            yield from me.pull(me.servers)
             yield from me.compute()
-            yield from me.send(me.servers)
+            going_on = yield from me.push(me.servers, version=None if self.barrier else me.let_go_at)
 
     def server(self, me):
         if self.apart(len(me.workers)):
@@ -55,7 +56,8 @@ class SynchronousServers(Protocol):
     def accumulate(self, me):
         """Any server but the first: it adds up the first gradients on its newest parameters, and tells of each update."""
         added = 0
-        while (yield from me.take(me.workers)):
+        while worker := (yield from me.take(me.workers)):
+            yield from me.let_go(worker)
             if not me.staleness:
                 yield from me.add()
                 added += 1
@@ -66,7 +68,6 @@ class SynchronousServers(Protocol):
 
     def wait_for_all(self, me):
         """The barrier."""
-        yield from me.answer(me.workers)
         added = []
         while worker := (yield from me.take(me.workers)):
             yield from me.add()
@@ -74,12 +75,11 @@ class SynchronousServers(Protocol):
             if len(added) == len(me.workers):
                 yield from me.update()
                 yield from me.evaluate()
-                yield from me.answer(added)
+                yield from me.let_go(added)
                 added = []
 
     def wait_for_first(self, me):
         """The first gradients on the newest parameters make the update; a late one is dropped (Chen et al., 2016)."""
-        yield from me.let_go(me.workers)
         added = []
         while worker := (yield from me.take(me.workers)):
             if me.staleness:
@@ -96,7 +96,6 @@ class SynchronousServers(Protocol):
 
     def hand_out_tokens(self, me):
         """sync_replicas_optimizer.py: as many tokens at the start as gradients make an update, then one for each worker."""
-        yield from me.let_go(me.workers)
         needed, added, waiting = self.gradients(len(me.workers)), 0, deque()
         tokens = deque([me.version] * needed)
         while worker := (yield from me.take(me.workers)):

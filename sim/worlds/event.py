@@ -243,11 +243,9 @@ class Rank(Serving, Asynchrony, Layers):
         yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
 
     def post_note(self, peer: int, version: int | None = None, last: bool = False):
-        """Send a header alone; the last says that training is over."""
+        """Send a header alone, and go on; the last says that training is over."""
         label = self.version if version is None else version
-        message = Message(self.rank, label, 0, HEADER_BYTES, note=True, last=last)
-        departure = yield from self._post(peer, message)
-        yield departure
+        yield from self._post(peer, Message(self.rank, label, 0, HEADER_BYTES, note=True, last=last))
 
     def _size_bytes(self, peer: int) -> int:
         """Of a message to `peer`: the parameters that the server of the two holds."""

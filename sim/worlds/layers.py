@@ -108,7 +108,7 @@ class Layers:
         if self.now_s > self._computing_since_s or samples:
             self._record("compute", self._computing_since_s, samples=samples)
 
-    def push(self, variable: int) -> None:
+    def send_off(self, variable: int) -> None:
         """Let a gradient leave, and go on: to its server, or to the host's first worker, which adds up those of its host."""
         gradient = (self.step, variable)
         if self.rank == self._leader:

@@ -1,7 +1,8 @@
-"""How servers and workers meet and part: gradients taken, parameters collected, notes, and the last messages.
+"""How servers and workers meet and part: parameters pulled, gradients pushed, notes, and the last messages.
 
-Every gradient is owed exactly one answer. The first server, the chief, counts updates; when training is over it tells every
-worker, a worker that is told says good-bye to all servers, and each server listens until all have, answering what it owes.
+Every gradient is owed exactly one acknowledgement, every request the parameters. The first server, the chief, counts
+updates; when training is over it tells every worker, a worker that is told says good-bye to all servers, and each server
+listens until all have, answering what it owes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Serving:
     def begin_serving(self, updates: float) -> None:
         """Set up; `updates` is how many the chief makes, infinite for the others."""
         self.updates_left, self.staleness, self.taken = updates, 0, None
+        self.over, self.let_go_at = False, 0
         self._rounds_begun = 0
         self._owed: set[int] = set()
         self._gone: set[int] = set()
@@ -61,30 +63,32 @@ class Serving:
     def receive(self, peers):
         """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on."""
         self.begin_round()
-        return (yield from self._collect([peers] if isinstance(peers, int) else peers))
+        yield from self._collect([peers] if isinstance(peers, int) else peers)
+        return not self.over
 
     def let_go(self, workers, version: int | None = None):
-        """The first server has `workers` go on at its version, or at `version`; a single one hands them its parameters too."""
-        if len(self.servers) == 1:
-            yield from self.answer(workers, version)
-            return
+        """Acknowledge gradients of `workers`, who go on; `version` is the token that each gets."""
         for worker in self.to_answer(workers):
             yield from self.post_note(worker, version=version)
 
     def pull(self, servers):
-        """Wait until the first of `servers` lets this worker go on, then read from all; whether training goes on."""
-        if len(servers) == 1:
-            return (yield from self.receive(servers))
-        self.begin_round()
-        if not (yield from self._collect(servers[:1])):
-            yield from self._collect(servers[1:])
-            return False
-        let_go_at = self.version
+        """Ask each of `servers` for its parameters, and take them up as they come."""
         for server in servers:
             yield from self.post_note(server)
-        goes_on = yield from self._collect(servers)
-        self.version = let_go_at
-        return goes_on
+        yield from self._collect(servers)
+
+    def push(self, servers, version: int | None = None):
+        """Send the gradient and wait until each of `servers` has let this worker go; whether training goes on.
+
+        Args:
+            version: of the parameters that the gradient counts as made on, if not of those that were pulled.
+        """
+        if not self.over:
+            self.version = self.version if version is None else version
+            yield from self.send(servers)
+            yield from self._collect(servers)
+        self.step += 1
+        return not self.over
 
     def tell(self, peer: int):
         """Give a server a note, which carries nothing."""
@@ -98,20 +102,20 @@ class Serving:
             missing.remove(note.sender)
 
     def _collect(self, servers):
-        """One answer from each of `servers`; whether training goes on, which the chief says."""
-        missing, goes_on = set(servers), True
+        """One answer from each of `servers`: parameters, which are taken up, or a note; the chief's last ends training."""
+        missing = set(servers)
         while missing:
             message = yield from self.arrival(missing)
             missing.remove(message.sender)
-            if message.last and message.sender == self.servers[0]:
-                goes_on = False
+            is_chief = message.sender == self.servers[0]
+            if message.last and is_chief:
+                self.over = True
                 for server in self.servers:
                     yield from self.post_note(server, last=True)
-            elif message.note and not message.last:
-                self.version = message.version
             elif not message.note:
                 yield from self.take_up(message)
-        return goes_on
+            elif is_chief:
+                self.let_go_at = message.version
 
     def _dismiss(self, workers):
         """Tell all workers that training is over, and drop what they send until each has said good-bye."""

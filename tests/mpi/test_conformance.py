@@ -65,19 +65,25 @@ def real_traces(tmp_path_factory, campaign):
         for protocol, settings in CELLS:
             options = [word for setting in settings for word in ("--set", setting)]
             trace = folder / f"{name(protocol, settings, workers)}.parquet"
-            job = f"--protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps 6 --warmup 2".split()
+            job = f"--runtime mpi --protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps 6 --warmup 2".split()
             luck = ["--stragglers", "niagara*0.002", "--test-size", "10", "--evaluate-every", "3"]
             cells.append([*job, *luck, "--trace", trace, *options])
     for served in SERVED:
         protocol, workers, servers, seed = served
         job = f"--workers {workers} --servers {servers} --workload mlp --batch 32 --steps 6 --warmup 2 --seed {seed}".split()
-        options = ["--protocol", protocol.split()[0], *(f"--set={setting}" for setting in protocol.split()[1:])]
+        options = [
+            "--runtime",
+            "mpi",
+            "--protocol",
+            protocol.split()[0],
+            *(f"--set={setting}" for setting in protocol.split()[1:]),
+        ]
         luck = ["--stragglers", "niagara*0.002"]
         cells.append([*job, *options, *luck, "--trace", folder / file_of(*served)])
     (folder / "sleeps.toml").write_text(SLEEPS)
     for protocol, settings, workers, steps in asynchronous():
         options = [word for setting in settings for word in ("--set", setting)]
-        job = f"--protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps {steps} --warmup 2".split()
+        job = f"--runtime mpi --protocol {protocol} --workers {workers} --workload mlp --batch 32 --steps {steps} --warmup 2".split()
         luck = [
             "--stragglers",
             folder / "sleeps.toml",

@@ -181,7 +181,14 @@ WRONG_REAL = {
     "data": (["--data", "nowhere.npz"], ["--data", "nowhere.npz"]),
     "device": (["--device", "tpu"], ["--device", "tpu", "gpu"]),
     "more ranks than memory": (["--workers", "100000"], ["--workers", "100000", "memory"]),
-    "world": (["--world", "event"], ["--world", "event", "mpi"]),
+    "runtime": (["--runtime", "tensorflow"], ["--runtime", "mpi", "ps-async"]),
+    "no such runtime": (["--runtime", "event"], ["--runtime", "event", "mpi"]),
+    "textbook barrier": (
+        ["--protocol", "ps-sync", "--runtime", "tensorflow", "--set", "barrier=true"],
+        ["--set barrier", "tokens"],
+    ),
+    "lists by hand": (["--protocol", "ps-async", "--job", "ps"], ["--ps-hosts", "host:port"]),
+    "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "0 to 2"]),
 }
 
 

@@ -15,6 +15,7 @@ from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
+from sim.workload import HEADER_BYTES
 from sim.worlds import event, vector
 
 MLP = workload.read("mlp")
@@ -47,13 +48,13 @@ def gradients(trace) -> Counter:
 
 @pytest.mark.parametrize("name", SERVED)
 def test_one_worker_goes_round_through_every_cost(name):
-    """Gradient up, update, parameters down; no staleness, whatever the protocol. Tokens let it run one step ahead."""
+    """Request, parameters, gradient, update, acknowledgement; whatever the protocol. Tokens let it run one step ahead."""
     link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=1e8)
-    port_s = MLP.message_bytes / 1e8
+    ports_s = 2 * (MLP.message_bytes + HEADER_BYTES) / 1e8
     assignments = ["backup=0"] if name == "ps-backup" else []
     if name in ("ps-sync", "ps-backup"):
         assignments.append("barrier=true")
-    expected_s = 0.01 + 2 * (port_s + 1e-3 + 2e-4) + 3e-3
+    expected_s = 0.01 + ports_s + 4 * (1e-3 + 2e-4) + 3e-3
     np.testing.assert_allclose(
         step_s(job(name, *assignments, workers=1, link=link, update_s=3e-3)), expected_s, atol=1e-9
     )
@@ -176,10 +177,12 @@ def test_a_read_waits_for_the_token_and_then_for_all_servers():
 
 
 def test_asynchronous_workers_of_one_speed_see_each_other_once():
-    trace = event.run(job("ps-async", workers=6, stragglers=stragglers.read("cedar*0.05"), steps=200))
+    """Once, but for what comes while they sleep: parameters are pulled after."""
+    sleeps = stragglers.read("cedar*0.05")
+    trace = event.run(job("ps-async", workers=6, stragglers=sleeps, steps=200))
     added = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")].iloc[60:]
     staleness = np.arange(60, 60 + len(added)) - added["version"].to_numpy()
-    assert staleness.mean() == pytest.approx(5, rel=0.05)
+    assert staleness.mean() == pytest.approx(5 * 0.01 / (0.01 + sleeps.mean), rel=0.05)
 
 
 @pytest.mark.parametrize("update_s", [1e-3, 5e-3])
@@ -211,7 +214,7 @@ def test_servers_share_the_traffic():
         step_s(job("ps-sync", "barrier=true", link=link, servers=s, workers=4, variable_partitions=s)).mean() - 0.01
         for s in (1, 2)
     )
-    assert one / 2 < two < 0.62 * one
+    assert one / 2 < two < 0.75 * one  # a worker waits for both before it pulls
 
 
 @settings(max_examples=60, deadline=None)
