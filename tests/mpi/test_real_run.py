@@ -78,7 +78,7 @@ def test_under_mpirun_it_joins_and_counts_its_workers():
 
 
 def test_servers_are_ranks_besides_the_workers():
-    done = run("--protocol", "ps-backup", "--workers", 2, "--servers", 2, *SMALL)
+    done = run("--protocol", "ps-backup", "--workers", 2, "--servers", 2, "--runtime", "mpi", *SMALL)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["workers"], len(answer["idle_fraction"])) == (2, 4)

@@ -18,6 +18,7 @@ from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import Empirical, LogNormal
 from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace
@@ -142,6 +143,14 @@ def test_anytime_runs_alone():
     costs = make(list(campaign(machines(PLANTED)))[2:], "amb").costs["mlp"]
     assert costs.partition(64) == pytest.approx(PLANTED.partition(64), rel=0.03)
     assert costs.compute(64) == pytest.approx(costs.loop_s + costs.partition(64))
+
+
+def test_partitions_that_renew_are_small_minibatches():
+    protocol = AnytimeDelayedGradients(time_limit_s=0.05, partitions=16)
+    job = Scenario(protocol, batch=512, cluster=machines(PLANTED), **JOB)
+    costs = make([*list(campaign(machines(PLANTED)))[1:2], Source("dg", event.run(job))], "dg").costs["mlp"]
+    for samples in (32, 256):
+        assert costs.compute(samples) == pytest.approx(PLANTED.compute(samples), rel=0.03)
 
 
 def deadline_rows(rng, cv=0.2, limit_s=1.0, turn_s=0.09):
