@@ -71,14 +71,8 @@ def real_traces(tmp_path_factory, campaign):
     for served in SERVED:
         protocol, workers, servers, seed = served
         job = f"--workers {workers} --servers {servers} --workload mlp --batch 32 --steps 6 --warmup 2 --seed {seed}".split()
-        options = [
-            "--runtime",
-            "mpi",
-            "--protocol",
-            protocol.split()[0],
-            *(f"--set={setting}" for setting in protocol.split()[1:]),
-        ]
-        luck = ["--stragglers", "niagara*0.002"]
+        options = ["--protocol", protocol.split()[0], *(f"--set={setting}" for setting in protocol.split()[1:])]
+        luck = ["--stragglers", "niagara*0.002", "--runtime", "mpi"]
         cells.append([*job, *options, *luck, "--trace", folder / file_of(*served)])
     (folder / "sleeps.toml").write_text(SLEEPS)
     for protocol, settings, workers, steps in asynchronous():
