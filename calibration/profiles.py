@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calibration import contentions
+from calibration import contentions, servers
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, of_traces
 from calibration.rows import measured
@@ -38,6 +38,8 @@ class Probe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
     cores: int = Field(ge=1)
     oversleep_s: Seconds = 0.0
+    contention: float = Field(default=0.0, ge=0)
+    rpc: servers.Rpc = servers.Rpc()
     local: Measured | None = None
     network: Measured | None = None
 
@@ -88,6 +90,8 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
         raise WrongSetting("TRACE", "nothing", "at least one trace")
     traces = [s.trace for s in sources]
     place = of_traces(traces, probe.cores if probe else None)
+    if any(servers.is_of_servers(trace) for trace in traces):
+        return _of_servers(sources, name, place, probe)
     contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention) for w in workloads}
@@ -96,8 +100,22 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs={w: x.costs for w, x in learned.items()},
-        provenance=_provenance(sources, learned, probe),
+        provenance=_provenance(sources, [f"{w}: {note}" for w, x in learned.items() for note in x.notes], probe),
         **_links(sources, probe),
+    )
+
+
+def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
+    """The profile of one machine for TensorFlow's own servers."""
+    contention, rpc = (probe.contention, probe.rpc) if probe else (0.0, servers.Rpc())
+    fitted = servers.fit([s.trace for s in sources], [s.name for s in sources], place.cores[0], contention, rpc)
+    return Cluster(
+        name=name,
+        hosts=(Host(name="localhost", cores=place.cores[0], slots=SLOTS, contention=contention),),
+        oversleep_s=probe.oversleep_s if probe else 0.0,
+        costs=fitted.costs,
+        local=fitted.local,
+        provenance=_provenance(sources, fitted.notes, probe),
     )
 
 
@@ -136,8 +154,8 @@ def _communication_in_update(sources: list[Source]) -> bool:
     return any(s.trace.header.details.get("communication_in_update") for s in sources)
 
 
-def _provenance(sources: list[Source], learned: dict[str, Learned], probe: Probe | None) -> Provenance:
-    notes = [f"{workload}: {note}" for workload, x in learned.items() for note in x.notes]
+def _provenance(sources: list[Source], said: list[str], probe: Probe | None) -> Provenance:
+    notes = list(said)
     if _communication_in_update(sources):
         notes.append(
             "links are free: imported logs do not tell communication from the master's update, which holds both"

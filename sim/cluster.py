@@ -52,6 +52,8 @@ class Link(BaseModel):
         bandwidth_bytes_per_s: 1/G.
         sustained_bytes_per_s: what a port carries in the long run, if less than that: it earns credit for so many bytes a second,
             has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
+        background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
+            (gRPC's, in TensorFlow's servers). They slow whoever needs the cores.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +62,7 @@ class Link(BaseModel):
     gap_s: Seconds = 0.0
     bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
     sustained_bytes_per_s: BytesPerSecond | None = None
+    background_s: Seconds = 0.0
 
     def occupancy_s(self, size_bytes: float) -> float:
         """Seconds that one message takes a port."""

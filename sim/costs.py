@@ -36,6 +36,7 @@ class Costs(BaseModel):
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
         update: the master divides and applies the optimiser; amount in bytes.
+        background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads; amount in samples.
         evaluate: loss and accuracy at the master; amount in samples.
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -52,6 +53,7 @@ class Costs(BaseModel):
     reduce: Line = Line()
     update: Line = Line()
     evaluate: Line = Line()
+    background: Line = Line()
     noise: AnyLaw = LogNormal(cv=0.0)
     update_noise: AnyLaw = LogNormal(cv=0.0)
     run: AnyLaw = LogNormal(cv=0.0)

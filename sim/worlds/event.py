@@ -126,6 +126,7 @@ class Rank(Serving, Asynchrony, Layers):
     def compute(self):
         """The gradient of the whole minibatch."""
         batch, self.oldest = self.world.scenario.batch, self.version
+        self._behind(self.machine, self.world.costs.background(batch))
         yield from self._input(batch)
         yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
         self.samples = batch
@@ -260,7 +261,11 @@ class Rank(Serving, Asynchrony, Layers):
     def _depart(self, peer: int, message: Message):
         """Give one message to the link; the event of its departure."""
         scenario, to = self.world.scenario, self.world.ranks[peer]
-        if to.machine is self.machine:
+        here = to.machine is self.machine
+        behind_s = (scenario.cluster.local if here else scenario.cluster.network).background_s
+        self._behind(self.machine, behind_s)
+        self._behind(to.machine, behind_s)
+        if here:
             message.copied = self.world.env.event()
             self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
             return message.copied
@@ -323,6 +328,12 @@ class Rank(Serving, Asynchrony, Layers):
         if seconds > ROUND_OFF_S:
             on_gpu = computing and self.machine.gpus
             yield self.world.env.timeout(seconds / self.machine.speed) if on_gpu else self.machine.cores.work(seconds)
+
+    @staticmethod
+    def _behind(machine: Machine, seconds: float) -> None:
+        """Work on a core that nobody waits for."""
+        if seconds > ROUND_OFF_S:
+            machine.cores.work(seconds)
 
     def _after(self, delay_s: float, call) -> None:
         self.world.env.timeout(delay_s).callbacks.append(lambda _: call())

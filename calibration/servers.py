@@ -1,0 +1,222 @@
+"""What TensorFlow's own parameter servers cost, from runs of one worker with one server.
+
+With one worker nothing waits but for something that works, so the phases of a step are a chain of work on cores. That the
+processes used more processor time than the chain is long is other threads': background work.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from calibration import factors
+from sim.cluster import Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.traces import Trace
+from sim.units import Seconds
+
+CHAIN = ("input", "receive", "compute", "send", "wait")  # of a worker's step; the server's work is in its waits
+MESSAGES = 4  # of a step: request, parameters, gradient, acknowledgement; two of them carry the model
+WIDEST = 2.0  # factor on a spread that is charged to computation alone
+LEAST_FACTOR = 0.05
+TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
+
+
+class Chain(NamedTuple):
+    """One run: means over its steps, seconds.
+
+    Args:
+        phase_s: of each phase by name, and the server's `reduce` and `update`.
+        size_bytes: of a message that carries the model.
+        batch: samples.
+        processor_s: of all processes.
+        step_s: each step without its sleep, shape (steps,).
+        compute_s: each step's computation, shape (steps,).
+    """
+
+    phase_s: dict[str, float]
+    size_bytes: int
+    batch: int
+    processor_s: float
+    step_s: np.ndarray
+    compute_s: np.ndarray
+
+    @property
+    def length_s(self) -> float:
+        """Of the chain."""
+        return sum(self.phase_s[name] for name in CHAIN)
+
+    @property
+    def behind_s(self) -> float:
+        """Processor seconds of a step that are not in the chain."""
+        return max(0.0, self.processor_s - self.length_s)
+
+
+class Rpc(BaseModel):
+    """What one server more costs a step that sends it nothing: seconds a step is longer, and of cores."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    serial_s: Seconds = 0.0
+    processor_s: Seconds = 0.0
+
+
+class Fitted(NamedTuple):
+    """Costs of each workload, the link between processes of a host, and what was fitted, in words."""
+
+    costs: dict[str, Costs]
+    local: Link
+    notes: list[str]
+
+
+def is_of_servers(trace: Trace) -> bool:
+    """Whether a trace is of TensorFlow's own servers."""
+    return trace.header.world == "tensorflow"
+
+
+def fit(traces: list[Trace], names: list[str], cores: int, contention: float, rpc: Rpc) -> Fitted:
+    """Costs and link from runs of one worker and one server.
+
+    Args:
+        contention: of the host's cores (sim.cluster.Host), which the chain and the work behind it had from one another.
+        rpc: what one server more costs a step, as probed.
+
+    Raises:
+        WrongSetting: a run of more, or protocols that update differently.
+    """
+    _check(traces, names)
+    chains = [_slowed_less(chain_of(trace), cores, contention) for trace in traces]
+    link, carried = _link(chains, rpc), Carried.of(chains)
+    costs, notes = {}, [f"the link between processes fitted from {len(chains)} runs and a probe of one server more"]
+    for workload in sorted({trace.header.workload for trace in traces}):
+        mine = [chain for chain, trace in zip(chains, traces, strict=True) if trace.header.workload == workload]
+        costs[workload] = _costs(mine, link, carried)
+        batches = ", ".join(str(batch) for batch in sorted({chain.batch for chain in mine}))
+        notes.append(f"{workload}: a worker's chain fitted from {len(mine)} runs, batches {batches}")
+    return Fitted(costs, link, notes)
+
+
+def _check(traces: list[Trace], names: list[str]) -> None:
+    for trace, name in zip(traces, names, strict=True):
+        header = trace.header
+        if not is_of_servers(trace) or (header.workers, header.servers) != (1, 1):
+            given = f"{header.workers} workers, {header.servers} servers, {header.world}"
+            raise WrongSetting(
+                name, given, "runs of 1 worker and 1 server with --runtime tensorflow, and no others beside them"
+            )
+    ways = sorted({"asynchronous" if trace.header.protocol == "ps-async" else "synchronous" for trace in traces})
+    if len(ways) > 1:
+        raise WrongSetting("TRACE", " and ".join(ways), "one of the two: a profile has one cost of an update")
+
+
+def chain_of(trace: Trace) -> Chain:
+    """The means of one run's phases, after its warm-up."""
+    header, rows = trace.header, trace.rows
+    all_steps = np.count_nonzero(rows["activity"] == "compute")
+    rows = rows[rows["step"] >= header.warmup].assign(seconds=lambda r: r["end_s"] - r["start_s"])
+    mine, servers = rows[rows["rank"] == 1], rows[rows["rank"] == 0]
+    table = mine[mine["activity"].isin(CHAIN)].pivot_table(
+        index="step", columns="activity", values="seconds", aggfunc="sum"
+    )
+    step_s = table.sum(axis=1).to_numpy()
+    low, high = np.quantile(step_s, (TRIMMED, 1 - TRIMMED))
+    kept = (step_s >= low) & (step_s <= high)
+    phase_s = table[kept].mean().to_dict()
+    for name in ("reduce", "update"):
+        phase_s[name] = float(servers.loc[servers["activity"] == name, "seconds"].median())
+    processor_s = sum(header.details["cpu_s"].values()) / all_steps
+    size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
+    return Chain(phase_s, size_bytes, header.batch, processor_s, step_s[kept], table["compute"].to_numpy()[kept])
+
+
+def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
+    """The chain as it would be if nothing worked behind it."""
+    beside = min(cores - 1, chain.behind_s / chain.length_s)
+    by = 1 + contention * beside
+    phase_s = {name: seconds / by for name, seconds in chain.phase_s.items()}
+    return Chain(
+        phase_s, chain.size_bytes, chain.batch, chain.processor_s / by, chain.step_s / by, chain.compute_s / by
+    )
+
+
+class Carried(NamedTuple):
+    """Seconds for each byte of the model, of the phases in which it travels."""
+
+    pull_s_per_byte: float
+    push_s_per_byte: float
+
+    @classmethod
+    def of(cls, chains: list[Chain]) -> Carried:
+        """From models of several sizes; of one size, all that these phases take is taken to be for its bytes."""
+        sizes = [c.size_bytes for c in chains]
+        return cls(*(_line(sizes, [c.phase_s[name] for c in chains], steep=True)[1] for name in ("receive", "send")))
+
+
+def _link(chains: list[Chain], rpc: Rpc) -> Link:
+    """A server more costs its four messages' overheads one after another, and the background work of their eight ends."""
+    return Link(
+        latency_s=0,
+        overhead_s=rpc.serial_s / MESSAGES,
+        bandwidth_bytes_per_s=1 / max(Carried.of(chains).push_s_per_byte, 1e-14),
+        background_s=max(0.0, rpc.processor_s - rpc.serial_s) / (2 * MESSAGES),
+    )
+
+
+def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
+    """Of one workload: what is in its chain and not in the link. What its phases take besides is charged before them."""
+    size_bytes, batches = chains[0].size_bytes, [c.batch for c in chains]
+    take_up_s_per_byte = max(0.0, carried.pull_s_per_byte - 1 / link.bandwidth_bytes_per_s)
+    messages_s = MESSAGES * link.overhead_s + 2 * link.occupancy_s(size_bytes) + take_up_s_per_byte * size_bytes
+    known_s = [messages_s + c.phase_s["compute"] + c.phase_s["reduce"] + c.phase_s["update"] for c in chains]
+    around_s = [max(0.0, c.length_s - known) for c, known in zip(chains, known_s, strict=True)]
+    behind_s = [max(0.0, c.behind_s - 2 * MESSAGES * link.background_s) for c in chains]
+    share = np.mean([c.length_s / c.phase_s["compute"] for c in chains])
+    return Costs(
+        input=_as_line(batches, around_s),
+        compute=_as_line(batches, [c.phase_s["compute"] for c in chains]),
+        background=_as_line(batches, behind_s),
+        take_up=Line(slope_s=take_up_s_per_byte),
+        reduce=Line(slope_s=float(np.median([c.phase_s["reduce"] for c in chains])) / size_bytes),
+        update=Line(base_s=float(np.median([c.phase_s["update"] for c in chains]))),
+        noise=factors.law(_widened(np.concatenate([c.step_s / c.step_s.mean() for c in chains]), share)),
+        run=factors.law(_widened(_drift(chains), share)),
+    )
+
+
+def _drift(chains: list[Chain]) -> np.ndarray:
+    """How long each run's chain is, over the mean of runs with its batch."""
+    kinds = {batch: np.mean([c.length_s for c in chains if c.batch == batch]) for batch in {c.batch for c in chains}}
+    return np.array([c.length_s / kinds[c.batch] for c in chains])
+
+
+def _widened(factor: np.ndarray, share: float) -> np.ndarray:
+    """Factors on computation alone that make the whole chain, `share` times as long, vary as `factor` does; at most twice it."""
+    return np.maximum(LEAST_FACTOR, 1 + min(share, WIDEST) * (factor / factor.mean() - 1))
+
+
+def _as_line(amounts, seconds) -> Line:
+    base_s, slope_s = _line(amounts, seconds)
+    return Line(base_s=base_s, slope_s=slope_s)
+
+
+def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
+    """base and slope, both 0 or more; of one amount all is base, or slope."""
+    amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
+    if len(np.unique(amounts)) == 1:
+        middle_s = float(np.median(seconds))
+        return (0.0, middle_s / amounts[0]) if steep else (middle_s, 0.0)
+    return tuple(_nonnegative(np.column_stack([np.ones(len(amounts)), amounts]), seconds))
+
+
+def _nonnegative(design: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Coefficients of 0 or more, every row weighing as much as any other whatever its size; robust against runs gone astray."""
+    from scipy.optimize import least_squares
+
+    scale = design.max(axis=0) / max(np.median(seconds), 1e-12)
+    unit, size = design / scale, np.maximum(seconds, 1e-6)
+    found = least_squares(
+        lambda b: (unit @ b / size - 1) / 0.1, np.full(design.shape[1], 0.5), bounds=(0, np.inf), loss="soft_l1"
+    )
+    return found.x / scale
