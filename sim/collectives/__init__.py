@@ -1,0 +1,39 @@
+"""Allreduce as exchanges between ranks: one text, priced by the simulated worlds and executed by the MPI world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.collectives.base import Algorithm, Exchange, Exchanges
+from sim.collectives.halving_doubling import halving_doubling
+from sim.collectives.hierarchical import hierarchical
+from sim.collectives.recursive_doubling import recursive_doubling
+from sim.collectives.ring import ring
+from sim.collectives.tree import tree
+from sim.collectives.tuned import tuned
+from sim.workload import ITEM_BYTES
+
+__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allreduce"]
+
+FLAT: dict[str, Algorithm] = {
+    "ring": ring,
+    "halving-doubling": halving_doubling,
+    "tree": tree,
+    "recursive-doubling": recursive_doubling,
+}
+NAMES = ("auto", *FLAT, "hierarchical")
+
+
+def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
+    """The exchanges of one rank that leave the sum over all ranks at each.
+
+    Args:
+        algorithm: one of NAMES; auto is what Open MPI takes.
+        hosts: the host of each rank, shape (ranks,).
+        whole: the items of the vector.
+    """
+    if algorithm == "hierarchical":
+        return hierarchical(rank, hosts, whole)
+    if algorithm == "auto":
+        algorithm = tuned(len(hosts), ITEM_BYTES * (whole.stop - whole.start))
+    return FLAT[algorithm](rank, range(len(hosts)), whole)
