@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sim.workload import ITEM_BYTES
@@ -61,7 +62,7 @@ def cut(whole: slice, parts: int) -> list[slice]:
     """`whole` in near-equal parts; some are empty where there are fewer items than parts."""
     size = whole.stop - whole.start
     bounds = [whole.start + size * part // parts for part in range(parts + 1)]
-    return [slice(start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 def folded(algorithm: Algorithm, rank: int, group: Sequence[int], whole: slice) -> Exchanges:

@@ -49,7 +49,12 @@ def execute(algorithm: str, hosts: list[int], vectors: np.ndarray) -> np.ndarray
 
 def placements(ranks: int) -> list[list[int]]:
     """One rank a host, all on one, three a host in order, and scattered."""
-    return [list(range(ranks)), [0] * ranks, [r // 3 for r in range(ranks)], [(r * 5 + r // 2) % 4 for r in range(ranks)]]
+    return [
+        list(range(ranks)),
+        [0] * ranks,
+        [r // 3 for r in range(ranks)],
+        [(r * 5 + r // 2) % 4 for r in range(ranks)],
+    ]
 
 
 @pytest.mark.parametrize("algorithm", collectives.NAMES)
@@ -78,7 +83,8 @@ def test_bytes_are_those_of_the_closed_forms(ranks):
     """720,720 items can be cut in 2 to 16 equal parts."""
     size, m = 720_720, 4 * 720_720
     handed = {
-        algorithm: execute(algorithm, list(range(ranks)), np.zeros((ranks, size), np.int8)) for algorithm in collectives.FLAT
+        algorithm: execute(algorithm, list(range(ranks)), np.zeros((ranks, size), np.int8))
+        for algorithm in collectives.FLAT
     }
     assert (handed["ring"] == 2 * m * (ranks - 1) // ranks).all()
     assert handed["tree"].sum() == 2 * m * (ranks - 1)
