@@ -86,7 +86,7 @@ def scaling(model: str, bandwidth_bytes_per_s: float, gpus: int) -> float:
 def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: int) -> float:
     """A GPU computes, a core beside it handles messages."""
     costs = {model: Costs(compute=Line(base_s=BATCH / ONE_GPU[model]), noise=NOISE)}
-    host = Host(count=hosts, cores=2 * ranks_a_host, slots=ranks_a_host)
+    host = Host(count=hosts, cores=ranks_a_host, gpus=ranks_a_host)
     cluster = Cluster(hosts=[host], network=link, local=GPU_LINK, costs=costs)
     settings = ["algorithm=ring", f"fusion_bytes={64 * 2**20}", "cycle_s=0.005", "order=uniform"]
     job = {"workers": hosts * ranks_a_host, "batch": BATCH, "steps": steps, "warmup": 0, "cluster": cluster}

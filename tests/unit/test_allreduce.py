@@ -213,3 +213,16 @@ def test_the_vector_world_has_the_ring_alone():
 def test_wrong_settings(make, said):
     with pytest.raises(WrongSetting, match=said):
         make()
+
+
+def test_a_profile_learns_from_it_that_every_rank_updates():
+    """Rank 0 is a worker; no worker takes up parameters."""
+    from calibration.profiles import Source, make
+
+    planted = Costs(compute=Line(slope_s=1e-4), reduce=Line(slope_s=1e-9), update=Line(slope_s=4e-9))
+    jobs = [job("ring", 3, workload=workload.read("mlp"), costs=planted, batch=b, steps=20) for b in (100, 200)]
+    profile = make([Source(str(s.batch), event.run(s)) for s in jobs], "planted")
+    learned, size_bytes = profile.costs["mlp"], workload.read("mlp").message_bytes
+    assert learned.update(size_bytes) == pytest.approx(planted.update(size_bytes), rel=0.01)
+    assert learned.compute(150) == pytest.approx(planted.compute(150), rel=0.01)
+    assert learned.take_up(size_bytes) == 0
