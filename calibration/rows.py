@@ -69,7 +69,8 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     rows = rows[rows["step"] >= header.warmup]
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
-    rows.loc[(rows["activity"] == "update") & (rows["rank"] >= header.servers), "activity"] = "take_up"
+    taken_up = (rows["activity"] == "update") & (rows["rank"] >= header.servers) & (header.servers > 0)
+    rows.loc[taken_up, "activity"] = "take_up"
     partitions = header.settings.get("partitions")
     if partitions and header.protocol != "amb-dg":  # whose partitions are small minibatches, each with a row of its own
         rows = _partitions(rows, header.batch // partitions)

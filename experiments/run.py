@@ -14,6 +14,7 @@ QUESTIONS = {
     "luck": "Do a simulated and a real run with one seed go through the same steps?",
     "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
     "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
+    "allreduce": "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
 }
 
 

@@ -21,7 +21,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--data", default="digits", metavar="NAME|PATH", help="digits (real, 8x8, resized), synthetic, or files"
     )
-    group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="of the master's update")
+    group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="of the update")
     group.add_argument("--learning-rate", type=float, metavar="X", help="of the first step (default: the optimiser's)")
     group.add_argument(
         "--decay-steps", type=int, default=0, metavar="N", help="the rate falls by --decay-rate every N steps"
@@ -48,7 +48,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
     here = Cluster(name="the launcher's hosts", hosts=(Host(name="localhost", slots=ANY_NUMBER),))
     described = shared.scenario(options, here)
     if described.protocol.overlaps:
-        allowed = "ps-sync or another whose gradients travel whole: variable by variable is simulated only"
+        allowed = "another: what communicates while it computes is simulated only (sim.run)"
         raise WrongSetting("--protocol", described.protocol.name, allowed)
     return described
 

@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join(lambda comm: work(given, comm))
     scenario = check(given)
-    if scenario.workers == 0:
+    if scenario.ranks == 1:
         return work(given, None)
     placed = scenario.cluster if given.cluster else None
     if not launch.remote(placed):
@@ -79,7 +79,7 @@ def check(given: argparse.Namespace):
     options.check_outputs(given)
     scenario = scenario_of(given)
     options.replications(given, REPLICATIONS)
-    launch.check_installed("tensorflow", "mpi4py") if scenario.workers else launch.check_installed("tensorflow")
+    launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")
     check_training(given)
     return scenario
 
@@ -130,10 +130,13 @@ def learned(trace) -> list[str]:
 
 
 def servers_of(given: argparse.Namespace) -> int:
-    """How many ranks come before the workers: the servers, of protocols that have them, or the master."""
+    """How many ranks come before the workers: the servers, of protocols that have them, or the master, or nobody."""
     from sim import protocols
 
-    return given.servers if protocols.make(given.protocol, given.set).uses_servers else 1
+    protocol = protocols.make(given.protocol, given.set)
+    if protocol.masterless:
+        return 0
+    return given.servers if protocol.uses_servers else 1
 
 
 def workers_of(ranks: int, servers: int, asked: int | None) -> int:
@@ -144,7 +147,7 @@ def workers_of(ranks: int, servers: int, asked: int | None) -> int:
     """
     workers = ranks - servers
     if workers < 0 or asked not in (None, workers):
-        others = f"{servers} are servers" if servers > 1 else "one is the master"
+        others = {0: "all are workers", 1: "one is the master"}.get(servers, f"{servers} are servers")
         raise WrongSetting("--workers", asked, f"{max(0, workers)}: the launcher started {ranks} ranks and {others}")
     return workers
 

@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from pathlib import Path
+from zlib import crc32
 
 from real.clock import Clock, common_clock
 from real.recorder import Recorder, begin
@@ -32,7 +33,7 @@ class Session:
     """The ranks of one launch.
 
     Args:
-        comm: all ranks, rank 0 the master; None for a process alone.
+        comm: all ranks, rank 0 the master if there is one; None for a process alone.
         verbose: workers log each step as the AMB repository does.
         progress: the master says how far it is.
     """
@@ -57,14 +58,16 @@ class Session:
         trainee = self.workshop.trainee(scenario, replication)
         if comm is not None:
             barrier(comm)
-        header = scenario.header("mpi", replication, hosts=self._hosts(comm), **self._details(trainee))
+        hosts = self._hosts(comm)
+        header = scenario.header("mpi", replication, hosts=hosts, **self._details(trainee))
         if parts and self.rank == 0:
             begin(parts, header)
         if comm is not None:
             barrier(comm)
         recorder = Recorder(self.rank, parts)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
-        me = Rank(comm, scenario, replication, trainee, clock, recorder, self._log if self.verbose else None)
+        log, names = self._log if self.verbose else None, [name for name, _ in hosts]
+        me = Rank(comm, scenario, replication, trainee, clock, recorder, log, names)
         self._follow(me)
         recorder.close()
         return self._gathered(comm, header, me)
@@ -112,16 +115,19 @@ class Session:
         return me
 
     def _gathered(self, comm, header, me: Rank) -> Trace | None:
-        parts = [(me.recorder.activities, me.ran_out)]
+        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters))]
         if comm is not None:
             barrier(comm)
             parts = comm.gather(parts[0])
         if self.rank != 0:
             return None
         header.details.update(
-            ran_out=sum(ran_out for _, ran_out in parts), evaluations=[list(e) for e in me.evaluations], complete=True
+            ran_out=sum(ran_out for _, ran_out, _ in parts),
+            evaluations=[list(e) for e in me.evaluations],
+            parameters_crc32=[checksum for *_, checksum in parts],
+            complete=True,
         )
-        return Trace.of(header, [Activity(*row) for activities, _ in parts for row in activities])
+        return Trace.of(header, [Activity(*row) for activities, *_ in parts for row in activities])
 
     @staticmethod
     def _hosts(comm) -> list[tuple[str, int]]:

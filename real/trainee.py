@@ -1,4 +1,4 @@
-"""What a rank trains with: data, gradients, and at the master an optimiser and a test set."""
+"""What a rank trains with: data, gradients, and where it updates parameters an optimiser and a test set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Training:
         optimiser: sgd, mom, rms or adm.
         learning_rate: of the first step; the optimiser's own default if None.
         decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
-        device: cpu or gpu; master_on_cpu keeps the master off the GPU (the AMB repository's cpu_master).
+        device: cpu or gpu; master_on_cpu keeps master and servers off the GPU (the AMB repository's cpu_master).
         threads: of TensorFlow, for each rank.
     """
 
@@ -52,7 +52,8 @@ class Workshop:
     def trainee(self, scenario: Scenario, replication: int) -> Trainee:
         """What this rank needs for one run, warm."""
         workload, training = scenario.workload, self.training
-        device = "cpu" if training.master_on_cpu and self.rank == 0 else training.device
+        serves = self.rank < scenario.servers
+        device = "cpu" if training.master_on_cpu and serves else training.device
         if workload.name not in self._gradients:
             self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
         gradients, data = self._gradients[workload.name], self._loaded(scenario)
@@ -61,9 +62,8 @@ class Workshop:
             gradients.warm_up(scenario.batch // partitions)
         else:
             gradients.warm_up(scenario.batch, partitions)
-        serves = self.rank < scenario.servers
-        held = sum(piece.stop - piece.start for piece in scenario.server_slices[self.rank]) if serves else 0
-        optimiser = self._optimiser(held) if serves else None
+        updated = scenario.updated_by(self.rank)
+        optimiser = self._optimiser(updated) if updated else None
         return Trainee(scenario, gradients, data, optimiser, replication, scenario.worker_number(self.rank))
 
     def feeder(self, scenario: Scenario, replication: int, number: int) -> Trainee:

@@ -33,6 +33,7 @@ class Message:
         note: it is a header alone.
         last: it says that training is over.
         variable: which one it carries, where they travel one by one.
+        ready: how many gradients the sender says are ready, where ranks negotiate.
     """
 
     sender: int
@@ -45,6 +46,7 @@ class Message:
     note: bool = False
     last: bool = False
     variable: int = 0
+    ready: int = 0
 
 
 class Inbox:

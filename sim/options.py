@@ -24,10 +24,11 @@ def job_options() -> Parser:
         "--protocol",
         default="amb",
         metavar="NAME",
-        help="amb, fmb, kbatch-async, amb-dg, ps-async, ps-sync, ps-backup, ps-ssp, ps-layers, or your own as module:Class",
+        help="amb, fmb, kbatch-async, amb-dg, allreduce, horovod, ps-async, ps-sync, ps-backup, ps-ssp, ps-layers, "
+        "or your own as module:Class",
     )
     job.add_argument(
-        "--workers", type=int, metavar="N", help="ranks besides the master; 0: one process alone (default: 3)"
+        "--workers", type=int, metavar="N", help="ranks besides master or servers; 0: one process alone (default: 3)"
     )
     job.add_argument(
         "--servers", type=int, default=1, metavar="N", help="parameter servers, of protocols that have them"

@@ -23,7 +23,7 @@ class Scenario:
     """One job.
 
     Args:
-        workers: ranks besides the master; 0 is one process alone, undistributed.
+        workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.
         cluster: one rank a host if None.
@@ -31,7 +31,7 @@ class Scenario:
         stragglers_name: what the user called it.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
-        servers: parameter servers, of protocols that have them; else 1, the master.
+        servers: parameter servers, of protocols that have them; else 1, the master, or 0 where there is none.
         placement: how variables are placed on them, round-robin or greedy.
         variable_partitions: parts that each variable is cut into before.
         servers_on: own: servers, or the master, fill slots before the workers do; workers: they sit on the workers' hosts in turn,
@@ -63,6 +63,8 @@ class Scenario:
     def __post_init__(self):
         if self.batch is None:
             object.__setattr__(self, "batch", self.workload.batch)
+        if not self.protocol.uses_servers:
+            object.__setattr__(self, "servers", 0 if self.protocol.masterless else 1)
         for name, least in (
             ("workers", 0),
             ("steps", 1),
@@ -71,14 +73,12 @@ class Scenario:
             ("seed", 0),
             ("test_size", 0),
             ("evaluate_every", 1),
-            ("servers", 1),
+            ("servers", 0 if self.protocol.masterless else 1),
             ("variable_partitions", 1),
         ):
             value = getattr(self, name)
             if value < least:
                 raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
-        if not self.protocol.uses_servers:
-            object.__setattr__(self, "servers", 1)
         if self.workers < 1 and type(self.protocol).alone is Protocol.alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         if self.servers > 1 and self.test_size:
@@ -88,7 +88,8 @@ class Scenario:
         if self.servers_on not in ("own", "workers"):
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
         self.protocol.check(self)
-        server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+        if self.servers:
+            server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
         if self.cluster is None:
             beside = self.servers_on == "workers" and self.workers
             object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
@@ -96,7 +97,7 @@ class Scenario:
 
     @property
     def ranks(self) -> int:
-        """Processes: the master, or the servers, and then the workers; or one alone."""
+        """Processes: the master, or the servers if any, and then the workers; or one alone."""
         return self.servers + self.workers
 
     @property
@@ -135,7 +136,21 @@ class Scenario:
     @cached_property
     def server_slices(self) -> list[list[slice]]:
         """What each server holds of the flat parameter vector, shape (servers, pieces)."""
-        return server_slices(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+        return (
+            []
+            if self.protocol.masterless
+            else server_slices(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+        )
+
+    def held_bytes(self, rank: int) -> int:
+        """Bytes of a message that carries what a rank updates: what a server holds, or all parameters."""
+        return self.server_bytes[rank] if rank < self.servers else self.workload.message_bytes
+
+    def updated_by(self, rank: int) -> int:
+        """How many parameters a rank applies the optimiser to."""
+        if self.protocol.masterless:
+            return self.workload.parameters
+        return sum(piece.stop - piece.start for piece in self.server_slices[rank]) if rank < self.servers else 0
 
     def worker_number(self, rank: int) -> int:
         """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""

@@ -108,11 +108,11 @@ def _idle(shares: list[float | None], servers: int) -> str:
     if not workers:
         return f"{known[0]:.1%}"
     first = "master" if servers == 1 else "servers"
-    before = f"{first} {' '.join(f'{share:.1%}' for share in known[:servers])}"
+    before = f"{first} {' '.join(f'{share:.1%}' for share in known[:servers])}, " if servers else ""
     if len(shares) <= MOST_LISTED:
-        return f"{before}, workers {' '.join(f'{share:.1%}' for share in workers)}"
+        return f"{before}workers {' '.join(f'{share:.1%}' for share in workers)}"
     low, middle, high = np.percentile(workers, (0, 50, 100))
-    return f"{before}, workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
+    return f"{before}workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
 
 
 def _cost(with_stragglers: float | None, without: float | None) -> str:

@@ -49,7 +49,7 @@ class Header:
         settings: the protocol's.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.
-        servers: ranks before the workers: the master, or parameter servers.
+        servers: ranks before the workers: the master, or parameter servers; 0 where every rank is a worker.
         updates_per_step: of rank 0; as many as workers where each gradient is applied by itself.
         details: versions, data set, host names; free.
     """

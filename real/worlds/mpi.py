@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
-from functools import wraps
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -15,35 +14,34 @@ from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Sent,
 from real.recorder import Recorder
 from real.trainee import Trainee
 from real.waiting import arrived, poll
+from real.worlds.collective import CollectiveForReal
+from real.worlds.verbs import verb
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.serving import ENDLESS, Serving
 
 
-def verb(function):
-    """A method that blocks, as the generator that a protocol's text expects; it never yields."""
-
-    @wraps(function)
-    def text(*arguments, **named):
-        function(*arguments, **named)
-        return
-        yield
-
-    return text
-
-
-class Rank(Serving, Asynchrony):
+class Rank(Serving, Asynchrony, CollectiveForReal):
     """`me` of the MPI world: the verbs of sim.protocols.base, over the ranks of `comm`.
 
     Args:
         comm: the servers, or the master, and the workers of this run; None for one process alone.
         trainee: what computes gradients, updates and evaluates.
         log: called with each line that the AMB repository logs; None to be quiet.
+        hosts: the name of each rank's host.
     """
 
     def __init__(
-        self, comm, scenario: Scenario, replication: int, trainee: Trainee, clock: Clock, recorder: Recorder, log=None
+        self,
+        comm,
+        scenario: Scenario,
+        replication: int,
+        trainee: Trainee,
+        clock: Clock,
+        recorder: Recorder,
+        log=None,
+        hosts: Sequence[str] = ("",),
     ):
         self.comm, self.scenario, self.trainee, self.clock, self.recorder = comm, scenario, trainee, clock, recorder
         self.rank = comm.rank if comm else 0
@@ -65,9 +63,13 @@ class Rank(Serving, Asynchrony):
         self._minibatch = None
         self._held = self._initially_held(trainee)
         self._sum = np.zeros_like(self._held) if self._serves else None
+        if scenario.protocol.masterless:
+            self._sum = self.begin_reducing(self._held.size, hosts)
 
     def _initially_held(self, trainee: Trainee) -> np.ndarray:
-        """A server's shard; a master's parameters where they are sent from; a worker's where they come, or are put."""
+        """A server's shard; a master's parameters where they are sent from; a worker's own, or where they come."""
+        if self.scenario.protocol.masterless:
+            return trainee.initial().copy()
         if self._serves and self.scenario.protocol.uses_servers:
             return self._shards.cut(trainee.initial(), self.rank)
         if self._serves:
@@ -225,7 +227,7 @@ class Rank(Serving, Asynchrony):
         self.trainee.optimiser.apply(self._held, self._sum, self.samples)
         self.version += 1
         self.updated()
-        self._record("update", start_s, samples=self.samples, bytes=self._out[self.rank].buffer.nbytes)
+        self._record("update", start_s, samples=self.samples, bytes=self.scenario.held_bytes(self.rank))
         self.samples = 0
 
     @verb
@@ -280,7 +282,9 @@ class Rank(Serving, Asynchrony):
 
     @verb
     def evaluate(self):
-        """Loss and accuracy, where they are due."""
+        """Loss and accuracy, where they are due, at rank 0."""
+        if self.rank:
+            return
         if self.scenario.evaluates(self.step):
             start_s = self.now_s
             loss, accuracy = self.trainee.evaluate(self.parameters, self.scenario.test_size)
@@ -302,7 +306,7 @@ class Rank(Serving, Asynchrony):
     def _computed(self, start_s: float, gradient: Gradient) -> None:
         """Put the gradient where it is sent from, or added up if nobody else adds to it."""
         self.samples = gradient.samples
-        if self.comm is None:
+        if self._sum is not None:
             self._sum[:] = gradient.sum
         else:
             for server in self.servers:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 
 from sim.errors import WrongSetting
+from sim.protocols.allreduce import Allreduce
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.horovod import Horovod
 from sim.protocols.kbatch_async import KBatchAsynchronous
 from sim.protocols.ps_async import AsynchronousServers
 from sim.protocols.ps_layers import LayerwiseServers
@@ -28,6 +30,8 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         BackupWorkers,
         StaleSynchronousServers,
         LayerwiseServers,
+        Allreduce,
+        Horovod,
     )
 }
 

@@ -9,6 +9,7 @@ from functools import partial
 import simpy
 
 from sim.cluster import Host
+from sim.collectives import Exchange
 from sim.cpu import Cores
 from sim.errors import RunFailed
 from sim.network import Inbox, Message, Port
@@ -17,6 +18,8 @@ from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.workload import HEADER_BYTES
 from sim.worlds.asynchrony import Asynchrony
+from sim.worlds.background import Background, Readiness
+from sim.worlds.collective import Collective
 from sim.worlds.layers import Layers
 from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
 
@@ -61,6 +64,7 @@ class EventWorld:
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         machines = [Machine(self.env, i, host) for i, host in enumerate(scenario.cluster.machines())]
+        self.readiness = Readiness(self.env, scenario.ranks)
         self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in enumerate(scenario.hosts)]
         for rank in self.ranks:
             rank.begin_layers()
@@ -85,12 +89,14 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving, Asynchrony, Layers):
+class Rank(Serving, Asynchrony, Layers, Collective, Background):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
         scenario = world.scenario
         self.world, self.rank, self.machine = world, rank, machine
+        self.scenario, self.hosts = scenario, scenario.hosts
+        self.idle_from_s = 0.0  # while a rank computes beside its messages it does not wait
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples = 0, 0, 0
@@ -208,6 +214,28 @@ class Rank(Serving, Asynchrony, Layers):
             yield from self.add()
             missing.remove(self.taken.sender)
 
+    def exchange(self, exchange: Exchange):
+        """Hand a piece to one rank while taking one from another; then add it up."""
+        taken = yield from self.swap(exchange)
+        if exchange.adds:
+            seconds = self.world.costs.reduce(taken.size_bytes)
+            yield from self._work("reduce", seconds, bytes=taken.size_bytes, peer=taken.sender)
+        if self.brings_samples(exchange):
+            self.samples = taken.samples + self.samples * exchange.adds
+
+    def swap(self, exchange: Exchange, ready: int = 0):
+        """Hand a piece over, if any, while taking another, if any, whose message is returned; `ready` goes with it."""
+        departure = None
+        if exchange.to is not None:
+            message = Message(self.rank, self.version, self.samples, exchange.sent_bytes, ready=ready)
+            start_s = self.now_s
+            departure = yield from self._post(exchange.to, message)
+            departure.callbacks.append(partial(self._left, start_s, self.step, message, exchange.to))
+        taken = None if exchange.source is None else (yield from self.arrival({exchange.source}))
+        if departure is not None and not departure.processed:
+            yield departure
+        return taken
+
     def add(self):
         """Add the gradient that was taken to the sum."""
         message = self.taken
@@ -222,7 +250,7 @@ class Rank(Serving, Asynchrony, Layers):
 
     def update(self):
         """Make new parameters of the sum."""
-        size_bytes = self._size_bytes(self.rank)
+        size_bytes = self.world.scenario.held_bytes(self.rank)
         if self.world.scenario.protocol.arrival_order_matters:
             self.step = self.version
         self.version += 1
@@ -233,7 +261,7 @@ class Rank(Serving, Asynchrony, Layers):
 
     def evaluate(self):
         """Loss and accuracy, where they are due."""
-        if self.world.scenario.evaluates(self.step):
+        if self.rank == 0 and self.world.scenario.evaluates(self.step):
             test_size = self.world.scenario.test_size
             yield from self._work("evaluate", self.world.costs.evaluate(test_size), samples=test_size)
 
@@ -250,7 +278,7 @@ class Rank(Serving, Asynchrony, Layers):
 
     def _size_bytes(self, peer: int) -> int:
         """Of a message to `peer`: the parameters that the server of the two holds."""
-        return self.world.scenario.server_bytes[min(self.rank, peer)]
+        return self.world.scenario.held_bytes(min(self.rank, peer))
 
     def _post(self, peer: int, message: Message):
         """Give one message to the link, at a core's expense; the event of its departure."""
@@ -304,7 +332,7 @@ class Rank(Serving, Asynchrony, Layers):
             local = self.world.scenario.cluster.local
             yield from self._spend(local.overhead_s + local.occupancy_s(message.size_bytes))
             message.copied.succeed()
-        self._record("wait", start_s, moving_s, peer=message.sender)
+        self._record("wait", min(moving_s, max(start_s, self.idle_from_s)), moving_s, peer=message.sender)
         self._record("receive", moving_s, **about)
         return message
 

@@ -56,8 +56,7 @@ class Layers:
     def begin_layers(self) -> None:
         """Who holds what, and for whom this rank speaks; when all ranks are on their machines."""
         scenario = self.world.scenario
-        self.overlaps = scenario.protocol.overlaps
-        if not self.overlaps:
+        if not (scenario.protocol.overlaps and scenario.protocol.uses_servers):
             return
         placed = scenario.placed
         self.variables = range(len(placed))

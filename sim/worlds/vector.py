@@ -12,20 +12,28 @@ import numpy as np
 
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
+from sim.protocols.base import Protocol
 from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.worlds.event import CLOCK_S
+from sim.worlds.lockstep import Lockstep
 
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario; None if it can."""
     if scenario.protocol.arrival_order_matters:
         return f"{scenario.protocol.name} looks at the order in which messages arrive"
+    if scenario.protocol.masterless and not _goes_round_a_ring(scenario.protocol):
+        return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
     if len(set(scenario.hosts)) < scenario.ranks:
         return "ranks on one host share its cores and its port"
     if scenario.cluster.network.sustained_bytes_per_s:
         return "what a port may send depends on what it has sent before"
     return None
+
+
+def _goes_round_a_ring(protocol: Protocol) -> bool:
+    return getattr(protocol, "algorithm", None) == "ring" and not protocol.overlaps
 
 
 def run(scenario: Scenario, replications: int = 1) -> Outcome:
@@ -42,7 +50,7 @@ def run(scenario: Scenario, replications: int = 1) -> Outcome:
 
 
 class VectorWorld:
-    """The master and the group of workers of one scenario."""
+    """The master, if there is one, and the group of workers of one scenario."""
 
     def __init__(self, scenario: Scenario, replications: int):
         self.scenario, self.replications = scenario, replications
@@ -51,13 +59,16 @@ class VectorWorld:
         ] = []  # end_s and samples of each update, shape (replications,)
         machines = scenario.cluster.machines()
         speeds = np.array([machines[m].speed for m in scenario.hosts])
-        self.master = Group(self, [0], speeds[:1])
-        self.workers = Group(self, range(1, scenario.ranks), speeds[1:])
+        first = scenario.servers
+        self.master = Group(self, range(first), speeds[:first])
+        self.workers = Group(self, range(first, scenario.ranks), speeds[first:])
         self.master.workers, self.workers.master = self.workers, self.master
 
     def run(self) -> Outcome:
         protocol = self.scenario.protocol
-        if self.scenario.workers:
+        if protocol.masterless:
+            texts = deque([protocol.worker(self.workers)])
+        elif self.scenario.workers:
             texts = deque([protocol.master(self.master), protocol.worker(self.workers)])
         else:
             texts = deque([protocol.alone(self.master)])
@@ -87,7 +98,7 @@ class VectorWorld:
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out)
 
 
-class Group:
+class Group(Lockstep):
     """`me` of the vector world: the verbs of sim.protocols.base on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
@@ -107,9 +118,10 @@ class Group:
         self._sleeps, self._factors, self._update_factors = (np.empty((rounds, *shape)) for _ in range(3))
         for replication in range(shape[0]):
             for index, rank in enumerate(self.ranks):
-                luck = (scenario.seed, replication, rank)
+                number = scenario.worker_number(rank)
+                luck = (scenario.seed, replication, number)
                 run_factor = scenario.run_factor(replication, scenario.hosts[rank])
-                self._sleeps[:, replication, index] = scenario.sleeps(replication, rank).first(rounds)
+                self._sleeps[:, replication, index] = scenario.sleeps(replication, number).first(rounds)
                 self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
                 self._update_factors[:, replication, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
 
@@ -197,16 +209,16 @@ class Group:
         yield from self._did()
 
     def update(self):
-        """Make new parameters of the sum."""
+        """Make new parameters of the sum; the first rank's update ends the step."""
         size_bytes = self.world.scenario.workload.message_bytes
         self._spend(self._update_factors[self.step] * self.world.scenario.costs.update(size_bytes))
         self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
         yield from self._did()
 
     def evaluate(self):
-        """Loss and accuracy, where they are due."""
+        """Loss and accuracy, where they are due, at rank 0."""
         if self.world.scenario.evaluates(self.step):
-            self._spend(self.world.scenario.costs.evaluate(self.world.scenario.test_size))
+            self._spend(np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size))
         yield from self._did()
 
     def idle_s(self, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:

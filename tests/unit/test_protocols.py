@@ -17,6 +17,7 @@ from sim import protocols, stragglers, workload
 from sim.outcome import of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
+from sim.workload import HEADER_BYTES
 from sim.worlds import event
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +59,11 @@ def test_no_rank_does_two_things_at_once(name):
     for rank, rows in trace.rows.groupby("rank"):
         protocol = scenario.protocol
         goes_on = protocol.arrival_order_matters and (rank < scenario.servers or not protocol.uses_servers)
+        goes_on = goes_on or protocol.masterless
         beside = ["send", "receive"] if protocol.overlaps else ["send"] if goes_on else []
-        own = rows[~rows["activity"].isin(beside)]
+        if name == "horovod":  # whose background thread sums and copies while the other computes
+            beside += ["reduce", "pack"]
+        own = rows[~rows["activity"].isin(beside) & (rows["end_s"] > rows["start_s"])]
         own = own.sort_values(["start_s", "end_s"])
         assert (own["end_s"].to_numpy()[:-1] <= own["start_s"].to_numpy()[1:] + 1e-9).all()
 
@@ -67,8 +71,8 @@ def test_no_rank_does_two_things_at_once(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_sent_is_received(name):
     """Between any two ranks, but for the last messages, which carry nothing and are not recorded as sent."""
-    trace, scenario = run(name)
-    rows = trace.rows[trace.rows["bytes"] >= min(scenario.server_bytes)]
+    rows = run(name)[0].rows
+    rows = rows[rows["bytes"] > HEADER_BYTES]
     sent, received = (rows[rows["activity"] == way] for way in ("send", "receive"))
     pairs = sent.groupby(["rank", "peer"])["bytes"].agg(["sum", "count"])
     assert pairs.equals(received.groupby(["peer", "rank"])["bytes"].agg(["sum", "count"]).rename_axis(["rank", "peer"]))
@@ -81,7 +85,7 @@ def test_samples_computed_are_samples_summed(name):
     computed = rows[rows["activity"] == "compute"]["samples"].sum()
     summed = rows[(rows["activity"] == "update") & (rows["rank"] == 0)]["samples"].sum()
     assert summed <= computed
-    if name in ("amb", "fmb", "ps-layers"):
+    if name in ("amb", "fmb", "ps-layers", "allreduce", "horovod"):
         assert summed == computed
 
 

@@ -21,7 +21,7 @@ from sim.worlds import event, vector
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
-VECTOR = [name for name, protocol in protocols.PROTOCOLS.items() if not protocol.arrival_order_matters]
+VECTOR = [n for n, p in protocols.PROTOCOLS.items() if not (p.arrival_order_matters or p.overlaps)]
 
 
 def seconds(most):
@@ -56,7 +56,8 @@ def links():
 
 @st.composite
 def scenarios(draw):
-    workers = draw(st.integers(0, 6))
+    name = draw(st.sampled_from(VECTOR))
+    workers = draw(st.integers(1 if protocols.PROTOCOLS[name].masterless else 0, 6))
     speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1))
     cluster = Cluster(
         hosts=[Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)],
@@ -64,10 +65,11 @@ def scenarios(draw):
         oversleep_s=draw(seconds(1e-3)),
         costs={"mlp": draw(costs())},
     )
-    name = draw(st.sampled_from(VECTOR))
     assignments = []
     if name == "amb":
         assignments = [f"time_limit_s={draw(seconds(0.1))}", f"partitions={draw(st.integers(1, 20))}"]
+    if name == "allreduce":
+        assignments = ["algorithm=ring", f"fused={draw(st.booleans())}"]
     return Scenario(
         protocols.make(name, assignments),
         MLP,

@@ -1,0 +1,173 @@
+"""Allreduce as others measured it: one bandwidth fitted on one measurement, the other measurements predicted.
+
+Horovod on 4 hosts of 4 GPUs: fitted on VGG-16 for each transport; Inception V3 and ResNet-101 are predicted. Then 128 and 512
+GPUs are, with the bandwidth of RDMA at 16. Given besides: images/s of one GPU, 64 images a step. Assumed, not fitted: the
+latency and overhead of a Link as it comes, 2 % noise of each step, gradients ready at even intervals after the forward
+pass, NCCL's and MPI's algorithm the ring, Horovod's buffer and cycle of then (64 MiB, 5 ms).
+
+Allreduce alone, by NCCL on 4 nodes behind shaped links: the share of the nominal bandwidth that is had is fitted on one
+network, the others are predicted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+from typing import TYPE_CHECKING
+
+from sim import protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.laws import LogNormal
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.workload import ITEM_BYTES, Variable, Workload
+from sim.worlds import event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BATCH, GPUS_A_HOST, NOISE = 64, 4, LogNormal(cv=0.02)
+FITTED = "vgg16"
+# Images/s on servers of 4 Pascal GPUs, RoCE 25 Gbit/s: Horovod README, September 2017. One GPU, then 16.
+ONE_GPU = {"inception_v3": 134.4, "resnet101": 119.4, "vgg16": 130.9}
+SIXTEEN_GPUS = {
+    "TCP, MPI": {"inception_v3": 2073.3, "resnet101": 1338.3, "vgg16": 616.8},
+    "RDMA, MPI": {"inception_v3": 2073.1, "resnet101": 1446.3, "vgg16": 618.0},
+    "TCP, NCCL": {"inception_v3": 1990.7, "resnet101": 1685.1, "vgg16": 1308.7},
+    "RDMA, NCCL": {"inception_v3": 2022.6, "resnet101": 1746.2, "vgg16": 1787.4},
+}
+# Share of that many times one GPU, by number of GPUs, servers as above: Horovod documentation, benchmarks.
+SCALING = {
+    128: {"inception_v3": 0.90, "resnet101": 0.90, "vgg16": 0.79},
+    512: {"inception_v3": 0.90, "resnet101": 0.90, "vgg16": 0.68},
+}
+GPU_LINK = Link(
+    latency_s=0.0, overhead_s=5e-6, bandwidth_bytes_per_s=10e9
+)  # within a host; slower hops are between hosts
+
+
+@dataclass(frozen=True)
+class Network:
+    """Four nodes behind shaped links: seconds of NCCL's allreduce by MiB (B. Yuan, public results page)."""
+
+    latency_s: float
+    bandwidth_bytes_per_s: float
+    seconds: dict[int, float]
+
+
+NETWORKS = {
+    "1 ms, 5 Gbit/s": Network(1e-3, 5e9 / 8, {256: 0.71, 1024: 3.15}),
+    "5 ms, 2 Gbit/s": Network(5e-3, 2e9 / 8, {256: 1.77, 1024: 7.23}),
+    "10 ms, 1 Gbit/s": Network(10e-3, 1e9 / 8, {256: 4.06, 1024: 16.87}),
+    "50 ms, 1 Gbit/s": Network(50e-3, 1e9 / 8, {256: 7.57, 1024: 29.83}),
+}
+FITTED_NETWORK = "1 ms, 5 Gbit/s"
+
+
+def images_per_s(model: str, bandwidth_bytes_per_s: float, hosts: int = 4, steps: int = 2) -> float:
+    """Of Horovod on hosts of 4 GPUs, a rank a GPU."""
+    return _throughput(model, Link(bandwidth_bytes_per_s=bandwidth_bytes_per_s), hosts, GPUS_A_HOST, steps)
+
+
+def scaling(model: str, bandwidth_bytes_per_s: float, gpus: int) -> float:
+    """Images/s of so many GPUs over as many times one GPU's.
+
+    Ranks are hosts, so that 512 GPUs can be simulated: a ring of n GPUs on h hosts goes round in 2 (n - 1) rounds of m / n bytes,
+    which is a ring of h whose messages have (n - 1) / (h - 1) times the latency and overhead and as much of the time for bytes.
+    """
+    hosts = gpus // GPUS_A_HOST
+    rounds = (gpus - 1) / (hosts - 1)
+    link = Link(bandwidth_bytes_per_s=bandwidth_bytes_per_s * gpus / hosts / rounds)
+    link = link.model_copy(update={"latency_s": link.latency_s * rounds, "overhead_s": link.overhead_s * rounds})
+    return _throughput(model, link, hosts, 1, steps=1) / hosts / ONE_GPU[model]
+
+
+def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: int) -> float:
+    """A GPU computes, a core beside it handles messages."""
+    costs = {model: Costs(compute=Line(base_s=BATCH / ONE_GPU[model]), noise=NOISE)}
+    host = Host(count=hosts, cores=ranks_a_host, gpus=ranks_a_host)
+    cluster = Cluster(hosts=[host], network=link, local=GPU_LINK, costs=costs)
+    settings = ["algorithm=ring", f"fusion_bytes={64 * 2**20}", "cycle_s=0.005", "order=uniform"]
+    job = {"workers": hosts * ranks_a_host, "batch": BATCH, "steps": steps, "warmup": 0, "cluster": cluster}
+    scenario = Scenario(protocols.make("horovod", settings), workload.read(model), **job)
+    return float(of_trace(event.run(scenario)).throughput()[0])
+
+
+def fitted_bandwidth(measured_images_per_s: float, model: str = FITTED) -> float:
+    """The bandwidth with which 16 GPUs are as fast as measured, bytes/s."""
+    from scipy.optimize import brentq
+
+    def off(logarithm: float) -> float:
+        return images_per_s(model, exp(logarithm)) / measured_images_per_s - 1
+
+    return exp(brentq(off, log(1e8), log(1e10), xtol=5e-3))
+
+
+def allreduce_s(network: Network, mebibytes: int, share: float) -> float:
+    """Seconds of a ring on four nodes that get a `share` of the nominal bandwidth."""
+    items = mebibytes * 2**20 // ITEM_BYTES
+    model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
+    link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=network.bandwidth_bytes_per_s * share)
+    cluster = Cluster(hosts=[Host(count=4)], network=link)
+    protocol = protocols.make("allreduce", ["algorithm=ring"])
+    return float(of_trace(event.run(Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster))).step_s[0, 0])
+
+
+def fitted_share(network: Network) -> float:
+    """The share of the nominal bandwidth with which both sizes are nearest to measured, in ratio."""
+    from scipy.optimize import minimize_scalar
+
+    def off(share: float) -> float:
+        return sum(log(allreduce_s(network, size, share) / took_s) ** 2 for size, took_s in network.seconds.items())
+
+    return float(minimize_scalar(off, bounds=(0.1, 1), method="bounded").x)
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Print the three tables."""
+    from rich.console import Console
+
+    console = Console(width=100)
+    bandwidths = {name: fitted_bandwidth(measured[FITTED]) for name, measured in SIXTEEN_GPUS.items()}
+    console.print(_sixteen(bandwidths), _many(bandwidths["RDMA, NCCL"]), _networks(), sep="\n\n")
+
+
+def _table(title: str, *columns: str):
+    from rich.table import Table
+
+    table = Table(title=title, box=None)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _sixteen(bandwidths: dict[str, float]):
+    table = _table("16 GPUs, images/s", "transport", "fitted, Gbit/s", "model", "measured", "predicted", "error")
+    for name, measured in SIXTEEN_GPUS.items():
+        for model, speed in measured.items():
+            said = images_per_s(model, bandwidths[name])
+            error = "fitted" if model == FITTED else f"{said / speed - 1:+.1%}"
+            table.add_row(name, f"{bandwidths[name] * 8e-9:.2f}", model, f"{speed:.0f}", f"{said:.0f}", error)
+    return table
+
+
+def _many(bandwidth_bytes_per_s: float):
+    table = _table("Share of ideal scaling, RDMA", "GPUs", "model", "documented", "predicted", "error")
+    for gpus, documented in SCALING.items():
+        for model, share in documented.items():
+            said = scaling(model, bandwidth_bytes_per_s, gpus)
+            table.add_row(str(gpus), model, f"{share:.0%}", f"{said:.1%}", f"{said / share - 1:+.1%}")
+    return table
+
+
+def _networks():
+    share = fitted_share(NETWORKS[FITTED_NETWORK])
+    title = f"Allreduce on 4 nodes, {share:.1%} of the nominal bandwidth"
+    table = _table(title, "network", "MiB", "measured, s", "predicted, s", "error")
+    for name, network in NETWORKS.items():
+        for size, took_s in network.seconds.items():
+            said = allreduce_s(network, size, share)
+            error = f"{said / took_s - 1:+.1%}" + (" (fitted)" if name == FITTED_NETWORK else "")
+            table.add_row(name, str(size), f"{took_s:.2f}", f"{said:.2f}", error)
+    return table

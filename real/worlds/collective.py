@@ -1,0 +1,77 @@
+"""The verb `allreduce` for real: the simulator's exchanges by Isend and Recv, or MPI's own Allreduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from real.parcels import TAG
+from real.waiting import arrived, poll
+from real.worlds.verbs import verb
+from sim.collectives import Exchange
+from sim.workload import ITEM_BYTES
+from sim.worlds.collective import Collective
+
+
+class CollectiveForReal(Collective):
+    """Verbs of a rank without a master, over `comm`."""
+
+    def begin_reducing(self, parameters: int, hosts: Sequence[str]) -> np.ndarray:
+        """Set up; where the gradient goes, and its sum comes, float32 (parameters,)."""
+        self.hosts = [hosts.index(host) for host in hosts]
+        self._vector = np.zeros(parameters + 1, np.float32)  # and the number of samples
+        self._taken = np.zeros_like(self._vector)
+        self._leaving = None
+        return self._vector[:-1]
+
+    def reduce_all(self, algorithm: str, whole: slice):
+        """One call, on some items of the vector; auto leaves it to MPI."""
+        self._vector[-1] = self.samples
+        if algorithm == "auto" and len(self.hosts) > 1:
+            yield from self._leave_it_to_mpi(whole)
+        else:
+            yield from super().reduce_all(algorithm, whole)
+        self.samples = int(self._vector[-1])
+
+    @verb
+    def exchange(self, exchange: Exchange):
+        """Hand a piece to one rank while taking one from another; then add it up."""
+        if exchange.to is not None:
+            request = self.comm.Isend(self._vector[exchange.sent], exchange.to, TAG)
+            self._leaving = request, self.now_s, exchange
+        if exchange.source is not None:
+            self._take(exchange)
+        poll(lambda: self._let_leave() or self._leaving is None, f"rank {exchange.to} to receive")
+        if exchange.adds:
+            start_s, sums = self.now_s, self._vector[exchange.taken]
+            np.add(sums, self._taken[exchange.taken], out=sums)
+            self._record("reduce", start_s, bytes=exchange.taken_bytes, peer=exchange.source)
+
+    def _take(self, exchange: Exchange) -> None:
+        """Asleep until bytes move, then receive them."""
+        start_s, source = self.now_s, exchange.source
+        poll(lambda: self._let_leave() or arrived(self.comm, source, TAG), f"rank {source}")
+        moving_s = self.now_s
+        self.comm.Recv((self._taken if exchange.adds else self._vector)[exchange.taken], source, TAG)
+        self._record("wait", start_s, moving_s, peer=source)
+        self._record("receive", moving_s, bytes=exchange.taken_bytes, peer=source)
+
+    def _let_leave(self) -> None:
+        """Record the piece handed over once it has left."""
+        if self._leaving and self._leaving[0].Test():
+            _, start_s, exchange = self._leaving
+            self._leaving = None
+            self._record("send", start_s, bytes=exchange.sent_bytes, peer=exchange.to)
+
+    @verb
+    def _leave_it_to_mpi(self, whole: slice):
+        """A barrier whose ranks sleep tells waiting from moving bytes; then MPI's Allreduce, recorded as one `receive`."""
+        from mpi4py import MPI
+
+        start_s = self.now_s
+        poll(self.comm.Ibarrier().Test, "all ranks to reduce")
+        moving_s = self.now_s
+        self.comm.Allreduce(MPI.IN_PLACE, self._vector[whole])
+        self._record("wait", start_s, moving_s)
+        self._record("receive", moving_s, bytes=ITEM_BYTES * (whole.stop - whole.start))

@@ -1,0 +1,47 @@
+"""Allreduce as exchanges between ranks: one text, priced by the simulated worlds and executed by the MPI world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from sim.collectives.base import Algorithm, Exchange, Exchanges
+from sim.collectives.halving_doubling import halving_doubling
+from sim.collectives.hierarchical import hierarchical
+from sim.collectives.recursive_doubling import recursive_doubling
+from sim.collectives.ring import ring
+from sim.collectives.tree import tree
+from sim.collectives.tuned import tuned
+from sim.workload import ITEM_BYTES, Workload
+
+__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allreduce", "pieces"]
+
+FLAT: dict[str, Algorithm] = {
+    "ring": ring,
+    "halving-doubling": halving_doubling,
+    "tree": tree,
+    "recursive-doubling": recursive_doubling,
+}
+NAMES = ("auto", *FLAT, "hierarchical")
+
+
+def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
+    """The exchanges of one rank that leave the sum over all ranks at each.
+
+    Args:
+        algorithm: one of NAMES; auto is what Open MPI takes.
+        hosts: the host of each rank, shape (ranks,).
+        whole: the items of the vector.
+    """
+    if algorithm == "hierarchical":
+        return hierarchical(rank, hosts, whole)
+    if algorithm == "auto":
+        algorithm = tuned(len(hosts), ITEM_BYTES * (whole.stop - whole.start))
+    return FLAT[algorithm](rank, range(len(hosts)), whole)
+
+
+def pieces(workload: Workload, fused: bool) -> list[slice]:
+    """What calls sum: the items of all variables, or of each; the last one's end with the number of samples."""
+    bounds = [0, *accumulate(variable.size for variable in workload.variables)]
+    bounds[-1] += 1
+    return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused else bounds)]

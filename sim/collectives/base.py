@@ -1,0 +1,86 @@
+"""What a collective algorithm is made of: exchanges, one after another at each rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from sim.workload import ITEM_BYTES
+
+NOTHING = slice(0, 0)
+
+
+class Exchange(NamedTuple):
+    """One rank hands a piece of its vector to `to` while it takes a piece from `source`; either may be None.
+
+    What is taken is added to what is there, or replaces it, once the piece handed over has left (MPI_Sendrecv, then the sum).
+
+    Args:
+        sent, taken: pieces of the vector, in items.
+        adds: whether what is taken is added.
+    """
+
+    to: int | None = None
+    sent: slice = NOTHING
+    source: int | None = None
+    taken: slice = NOTHING
+    adds: bool = False
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes handed over."""
+        return ITEM_BYTES * (self.sent.stop - self.sent.start)
+
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes taken."""
+        return ITEM_BYTES * (self.taken.stop - self.taken.start)
+
+
+Exchanges = Iterator[Exchange]
+# An algorithm yields the exchanges of `rank`, one of the ranks of `group`, on `whole`, the items of the vector.
+Algorithm = Callable[[int, Sequence[int], slice], Exchanges]
+
+
+def hand(to: int, piece: slice) -> Exchange:
+    """Hand a piece over and take nothing."""
+    return Exchange(to=to, sent=piece)
+
+
+def take(source: int, piece: slice, adds: bool = False) -> Exchange:
+    """Take a piece and hand nothing over."""
+    return Exchange(source=source, taken=piece, adds=adds)
+
+
+def swap(peer: int, sent: slice, taken: slice, adds: bool = False) -> Exchange:
+    """Hand a piece to a peer and take one from it."""
+    return Exchange(peer, sent, peer, taken, adds)
+
+
+def cut(whole: slice, parts: int) -> list[slice]:
+    """`whole` in near-equal parts; some are empty where there are fewer items than parts."""
+    size = whole.stop - whole.start
+    bounds = [whole.start + size * part // parts for part in range(parts + 1)]
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
+
+
+def folded(algorithm: Algorithm, rank: int, group: Sequence[int], whole: slice) -> Exchanges:
+    """An algorithm for powers of two, for any number of ranks.
+
+    The first ranks pair up until a power of two is left: of each pair the first hands all it has to the second, sits out, and
+    is told the result (Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA
+    2005, section 4.5).
+    """
+    beyond = len(group) - (1 << (len(group).bit_length() - 1))
+    index, pairs = group.index(rank), list(zip(group[: 2 * beyond : 2], group[1 : 2 * beyond : 2], strict=True))
+    partner = dict(pairs) | {second: first for first, second in pairs}
+    if rank in partner and index % 2 == 0:
+        yield hand(partner[rank], whole)
+        yield take(partner[rank], whole)
+        return
+    if rank in partner:
+        yield take(partner[rank], whole, adds=True)
+    yield from algorithm(rank, [second for _, second in pairs] + list(group[2 * beyond :]), whole)
+    if rank in partner:
+        yield hand(partner[rank], whole)

@@ -1,0 +1,21 @@
+"""Ring: as few bytes as can be, in as many rounds as there are ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.collectives.base import Exchange, Exchanges, cut
+
+
+def ring(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
+    """Allreduce round a ring: n parts go round, once to be added up and once to be told to all.
+
+    Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009. n ranks, m bytes:
+    2 (n - 1) rounds of m / n bytes, so 2 m (n - 1) / n through each port, which is least.
+    """
+    n, index = len(group), group.index(rank)
+    parts, left, right = cut(whole, n), group[index - 1], group[(index + 1) % n]
+    for turn in range(n - 1):
+        yield Exchange(right, parts[(index - turn) % n], left, parts[(index - turn - 1) % n], adds=True)
+    for turn in range(n - 1):
+        yield Exchange(right, parts[(index - turn + 1) % n], left, parts[(index - turn) % n])

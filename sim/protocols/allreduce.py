@@ -1,0 +1,41 @@
+"""Allreduce: no master; every worker has the sum of all gradients, and updates its own parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim import collectives
+from sim.errors import WrongSetting
+from sim.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class Allreduce(Protocol):
+    """Synchronous data parallelism by allreduce, one call after back-propagation.
+
+    Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009; Goyal et al.,
+    "Accurate, Large Minibatch SGD", 2017 (arXiv 1706.02677), section 4. All workers start from the same parameters and
+    apply the same sums, so that these stay equal. Rank 0 evaluates.
+
+    Args:
+        algorithm: auto (what Open MPI takes), ring, halving-doubling, tree, recursive-doubling or hierarchical.
+        fused: all variables in one call; else a call for each.
+    """
+
+    algorithm: str = "auto"
+    fused: bool = True
+
+    name = "allreduce"
+    masterless = True
+
+    def __post_init__(self):
+        if self.algorithm not in collectives.NAMES:
+            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.allreduce(self.algorithm, self.fused)
+            yield from me.update()
+            yield from me.evaluate()

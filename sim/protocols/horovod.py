@@ -1,0 +1,89 @@
+"""Horovod: allreduce of fused gradients while back-propagation goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim import collectives
+from sim.errors import WrongSetting
+from sim.protocols.base import Protocol
+from sim.workload import ITEM_BYTES
+
+ORDERS = ("parameters", "uniform", "end")
+
+
+@dataclass(frozen=True)
+class Horovod(Protocol):
+    """Synchronous data parallelism by allreduce that overlaps with back-propagation.
+
+    Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018 (arXiv 1802.05799); its
+    background thread, horovod/common/operations.cc: in each cycle ranks negotiate which gradients are ready everywhere, and
+    those that fit in the fusion buffer are copied in, summed and copied out together. A gradient alone is not copied.
+
+    Args:
+        algorithm: as for allreduce.
+        fusion_bytes: of the buffer (HOROVOD_FUSION_THRESHOLD); 0 fuses nothing. 64 MiB before version 0.21.
+        cycle_s: least seconds from one cycle's start to the next's (HOROVOD_CYCLE_TIME). 5 ms before version 0.21.
+        order: when variables' gradients are ready in the backward pass, the last variable's first: after time in proportion
+            to `parameters`, or `uniform`, for operations by layer are not known; or all at the `end`.
+    """
+
+    algorithm: str = "auto"
+    fusion_bytes: int = 128 * 2**20
+    cycle_s: float = 1e-3
+    order: str = "parameters"
+
+    name = "horovod"
+    masterless = True
+    overlaps = True
+
+    def __post_init__(self):
+        if self.algorithm not in collectives.NAMES:
+            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
+        if self.fusion_bytes < 0:
+            raise WrongSetting("--set fusion_bytes", self.fusion_bytes, "bytes, 0 or more")
+        if not self.cycle_s >= 0:
+            raise WrongSetting("--set cycle_s", self.cycle_s, "seconds, 0 or more")
+        if self.order not in ORDERS:
+            raise WrongSetting("--set order", self.order, ", ".join(ORDERS))
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.beside(me.compute_by_layer(self.order), self.reduce(me))
+            yield from me.update()
+            yield from me.evaluate()
+
+    def reduce(self, me):
+        """The background thread, for one step."""
+        pieces = collectives.pieces(me.scenario.workload, fused=False)
+        left = len(pieces)
+        while left:
+            yield from me.next_cycle(self.cycle_s)
+            ready = yield from me.negotiate()
+            left -= len(ready)
+            for buffer in self.fuse([pieces[variable] for variable in ready]):
+                yield from self.reduce_buffer(me, buffer)
+
+    def reduce_buffer(self, me, buffer: list[slice]):
+        """Variables that became ready one after another lie side by side, the last of them first."""
+        whole = slice(buffer[-1].start, buffer[0].stop)
+        copied = len(buffer) > 1
+        if copied:
+            yield from me.copy(whole)
+        yield from me.reduce_all(self.algorithm, whole)
+        if copied:
+            yield from me.copy(whole)
+
+    def fuse(self, pieces: list[slice]) -> list[list[slice]]:
+        """Pieces in order, together as long as they fit."""
+        buffers: list[list[slice]] = []
+        room = 0
+        for piece in pieces:
+            size_bytes = ITEM_BYTES * (piece.stop - piece.start)
+            if not buffers or size_bytes > room:
+                buffers.append([])
+                room = self.fusion_bytes
+            buffers[-1].append(piece)
+            room -= size_bytes
+        return buffers

@@ -1,0 +1,98 @@
+"""Allreduce for real: every algorithm leaves the simulator's record, and equal parameters on every rank."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sim import collectives, protocols, stragglers, workload
+from sim.cluster import Cluster, Host
+from sim.scenario import Scenario
+from sim.traces import read
+from sim.worlds import event
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+ROOT = Path(__file__).parents[2]
+WORKERS = (2, 3, 4)
+CELLS = [(algorithm, True) for algorithm in collectives.NAMES] + [("ring", False), ("auto", False)]
+LUCK = "niagara*0.002"
+JOB = ["--workload", "mlp", "--batch", "32", "--steps", "6", "--warmup", "2", "--optimiser", "sgd"]
+JOB += ["--stragglers", LUCK, "--test-size", "40", "--evaluate-every", "1"]
+
+
+@pytest.fixture(scope="module")
+def real_traces(tmp_path_factory, campaign):
+    folder = tmp_path_factory.mktemp("allreduce")
+    cells = [["--protocol", "fmb", "--workers", 3, *JOB, "--trace", folder / "fmb.parquet"]]
+    for workers in WORKERS:
+        for algorithm, fused in CELLS:
+            settings = ["--set", f"algorithm={algorithm}", "--set", f"fused={fused}"]
+            trace = folder / f"{algorithm}-{fused}-{workers}.parquet"
+            cells.append(["--protocol", "allreduce", "--workers", workers, *JOB, *settings, "--trace", trace])
+    campaign(cells, folder)
+    return folder
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("algorithm", "fused"), CELLS)
+def test_parameters_stay_equal_on_all_ranks(real_traces, algorithm, fused, workers):
+    trace = read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")
+    assert len(trace.header.details["parameters_crc32"]) == trace.header.ranks == workers
+    assert len(set(trace.header.details["parameters_crc32"])) == 1
+    updates = trace.rows[trace.rows["activity"] == "update"]
+    assert len(updates) == 8 * workers
+    assert (updates["samples"] == 32 * workers).all()
+
+
+@pytest.mark.parametrize(("algorithm", "fused"), CELLS)
+def test_it_learns_what_a_master_learns(real_traces, algorithm, fused):
+    """The same minibatches and stochastic gradient descent: the same losses, but for the order of sums."""
+    master, own = (read(real_traces / f"{name}.parquet") for name in ("fmb", f"{algorithm}-{fused}-3"))
+    losses = [[loss for _, loss, _ in trace.header.details["evaluations"]] for trace in (master, own)]
+    assert len(losses[0]) == 8
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("algorithm", "fused"), [cell for cell in CELLS if cell[0] != "auto"])
+def test_real_and_simulated_records_are_equal(real_traces, algorithm, fused, workers):
+    scenario = Scenario(
+        protocols.make("allreduce", [f"algorithm={algorithm}", f"fused={fused}"]),
+        workload.read("mlp"),
+        workers=workers,
+        batch=32,
+        steps=6,
+        warmup=2,
+        cluster=Cluster(hosts=[Host(slots=8)]),
+        stragglers=stragglers.read(LUCK),
+        test_size=40,
+        evaluate_every=1,
+    )
+    assert record(read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")) == record(event.run(scenario))
+
+
+def record(trace) -> Counter:
+    """The multiset of what happened, but for its times."""
+    columns = ["rank", "step", "activity", "samples", "bytes", "peer"]
+    return Counter(trace.rows[columns].itertuples(index=False, name=None))
+
+
+def test_alone_and_under_mpirun_every_rank_is_a_worker():
+    from real import launch
+
+    small = [*JOB[:8], "--protocol", "allreduce", "--json", "--quiet"]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    mpirun = [launch.mpirun(), "-n", "2", "--oversubscribe", "--bind-to", "none", sys.executable, "-m", "mpi4py", "-m"]
+    for line, workers in (([sys.executable, "-m", "real.run", "--workers", "1"], 1), ([*mpirun, "real.run"], 2)):
+        done = subprocess.run(
+            [*line, *small], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert (answer["workers"], len(answer["idle_fraction"])) == (workers, workers)

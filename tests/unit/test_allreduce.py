@@ -1,0 +1,228 @@
+"""Allreduce in the event world: closed forms of every algorithm in seconds and bytes, and the laws of the protocol."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from sim import collectives, protocols, stragglers, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.workload import Variable, Workload
+from sim.worlds import event, vector
+
+ITEMS = 720_720  # can be cut in 2 to 16 equal parts
+BYTES = 4 * ITEMS
+DIVISIBLE = Workload(name="divisible", variables=[Variable(name="w", shape=(ITEMS - 1,))])  # and the number of samples
+LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
+LOCAL = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9)
+COSTS = Costs(compute=Line(base_s=0.01), reduce=Line(base_s=1e-5, slope_s=1e-9), update=Line(base_s=1e-3))
+POWERS = (2, 4, 8, 16)
+
+
+def job(algorithm: str = "ring", workers: int = 4, hosts: list[Host] | None = None, **options) -> Scenario:
+    fused = f"fused={options.pop('fused', True)}"
+    link, costs = options.pop("link", LINK), options.pop("costs", COSTS)
+    model = options.pop("workload", DIVISIBLE)
+    cluster = Cluster(hosts=hosts or [Host(count=workers)], network=link, local=LOCAL, costs={model.name: costs})
+    options = {"steps": 3, "warmup": 1, "batch": 10, **options}
+    return Scenario(
+        protocols.make("allreduce", [f"algorithm={algorithm}", fused]), model, workers, cluster=cluster, **options
+    )
+
+
+def seconds(scenario: Scenario) -> np.ndarray:
+    """From the end of packing to the update, in the first step, shape (ranks,)."""
+    rows = event.run(scenario).rows
+    rows = rows[rows["step"] == 0].sort_values("end_s").groupby(["rank", "activity"])
+    return rows["start_s"].last().xs("update", level=1).to_numpy() - rows["end_s"].last().xs("pack", level=1).to_numpy()
+
+
+def message_s(size_bytes: float) -> float:
+    """LogGP: from one rank's call to the other's having it."""
+    return LINK.latency_s + 2 * LINK.overhead_s + LINK.occupancy_s(size_bytes)
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_ring_takes_its_closed_form(n):
+    """2 (n - 1) (L + 2 o + g + m / (n B)), and n - 1 sums of m / n bytes."""
+    expected_s = 2 * (n - 1) * message_s(BYTES / n) + (n - 1) * COSTS.reduce(BYTES / n)
+    np.testing.assert_allclose(seconds(job("ring", n)), expected_s, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_halving_doubling_takes_its_closed_form(n):
+    """2 log2 n messages, of m / 2, m / 4, ... bytes and back; as many bytes as a ring, in fewer rounds."""
+    halves = [BYTES / 2**k for k in range(1, int(math.log2(n)) + 1)]
+    expected_s = sum(2 * message_s(half) + COSTS.reduce(half) for half in halves)
+    np.testing.assert_allclose(seconds(job("halving-doubling", n)), expected_s, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_tree_takes_its_closed_form(n):
+    """The last to know: log2 n messages of m bytes and as many sums up, log2 n messages down."""
+    expected_s = math.log2(n) * (2 * message_s(BYTES) + COSTS.reduce(BYTES))
+    assert seconds(job("tree", n)).max() == pytest.approx(expected_s, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_recursive_doubling_takes_its_closed_form(n):
+    expected_s = math.log2(n) * (message_s(BYTES) + COSTS.reduce(BYTES))
+    np.testing.assert_allclose(seconds(job("recursive-doubling", n)), expected_s, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", ["halving-doubling", "recursive-doubling"])
+@pytest.mark.parametrize("n", [3, 6, 12])
+def test_ranks_beyond_a_power_of_two_cost_a_message_before_and_one_after(algorithm, n):
+    """But for what those without a pair send meanwhile: a latency and an overhead saved, or a port that is taken."""
+    below = 1 << (n.bit_length() - 1)
+    more_s = seconds(job(algorithm, n)).max() - seconds(job(algorithm, below)).max()
+    longest_s = 2 * message_s(BYTES) + COSTS.reduce(BYTES)
+    assert longest_s - LINK.latency_s - LINK.overhead_s - 1e-9 <= more_s <= longest_s + LINK.occupancy_s(BYTES / 4)
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_a_port_carries_least_bytes_under_a_ring(n):
+    rows = event.run(job("ring", n)).rows
+    for way in ("send", "receive"):
+        carried = rows[(rows["activity"] == way) & (rows["step"] == 0)].groupby("rank")["bytes"].sum()
+        assert (carried == 2 * BYTES * (n - 1) / n).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_hierarchical_with_one_rank_a_host_is_the_ring(n):
+    assert event.run(job("hierarchical", n)).rows.equals(event.run(job("ring", n)).rows)
+
+
+def test_hierarchical_on_hosts_of_four_is_a_ring_of_hosts_and_two_trees():
+    """The last to know: two sums and copies up, the ring of four hosts, two copies down. Copies take the receiver's core."""
+    copy_s = LOCAL.latency_s + LOCAL.overhead_s + LOCAL.occupancy_s(BYTES)
+    ring_s = 6 * message_s(BYTES / 4) + 3 * COSTS.reduce(BYTES / 4)
+    expected_s = 2 * (copy_s + COSTS.reduce(BYTES)) + ring_s + 2 * copy_s
+    assert seconds(job("hierarchical", 16, [Host(count=4, cores=4)])).max() == pytest.approx(expected_s, abs=1e-9)
+
+
+def test_ranks_that_share_a_port_queue_at_it():
+    """Two rings through one port: recursive doubling over two hosts of two sends twice m through each port."""
+    apart, together = (
+        seconds(job("recursive-doubling", 4, [Host(name=f"h{i}", cores=4 // n) for i in range(n)])).max()
+        for n in (4, 2)
+    )
+    local_s = LOCAL.latency_s + LOCAL.overhead_s + LOCAL.occupancy_s(BYTES)
+    assert together == pytest.approx(apart - message_s(BYTES) + local_s + LINK.occupancy_s(BYTES), abs=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "recursive-doubling"])
+def test_which_of_equal_ranks_is_slow_does_not_matter(algorithm):
+    """Of algorithms in which all ranks do alike: the last to end the first step ends it at one time."""
+    ends_s = []
+    for slow in range(8):
+        rows = event.run(job(algorithm, 8, _hosts([0.3 if rank == slow else 1 for rank in range(8)]))).rows
+        ends_s.append(rows[rows["step"] == 0]["end_s"].max())
+    np.testing.assert_allclose(ends_s, ends_s[0], rtol=0, atol=1e-9)
+
+
+def _hosts(speeds: list[float]) -> list[Host]:
+    return [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
+
+
+@pytest.mark.parametrize("algorithm", collectives.NAMES)
+@pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("fused", [True, False])
+def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
+    mlp, evaluated = workload.read("mlp"), {"test_size": 5, "evaluate_every": 2}
+    scenario = job(algorithm, workers, workload=mlp, fused=fused, stragglers=stragglers.read("cedar*0.1"), **evaluated)
+    trace = event.run(scenario)
+    updates = trace.rows[trace.rows["activity"] == "update"]
+    assert trace.header.ranks == scenario.ranks == workers
+    assert len(updates) == workers * scenario.rounds
+    assert (updates["samples"] == workers * 10).all()
+    assert set(trace.rows[trace.rows["activity"] == "evaluate"]["rank"]) == {0}
+    assert of_trace(trace).samples.tolist() == [[workers * 10] * 3]
+    assert of_trace(trace).idle_fraction.shape == (1, workers)
+
+
+def test_unfused_calls_carry_the_same_bytes_in_more_messages():
+    fused, apart = (event.run(job(workload=workload.read("mlp"), fused=f)).rows for f in (True, False))
+    for rows in (fused, apart):
+        assert rows[rows["activity"] == "send"]["bytes"].sum() == 4 * 4 * 6 * (workload.read("mlp").parameters + 1)
+    variables = len(workload.read("mlp").variables)
+    assert (apart["activity"] == "send").sum() == variables * (fused["activity"] == "send").sum()
+
+
+def test_one_worker_is_a_process_alone():
+    """No message; the same steps as any protocol's text `alone`."""
+    alone = Scenario(
+        protocols.make("fmb"), DIVISIBLE, 0, steps=3, warmup=1, batch=10, cluster=job("ring", 1).cluster, test_size=4
+    )
+    np.testing.assert_allclose(
+        of_trace(event.run(job("ring", 1, test_size=4))).step_s, of_trace(event.run(alone)).step_s, rtol=0, atol=1e-12
+    )
+
+
+def test_workers_have_the_luck_that_they_have_under_a_master():
+    law = stragglers.read("niagara*0.1")
+    with_master = Scenario(protocols.make("fmb"), DIVISIBLE, 4, cluster=Cluster(hosts=[Host(count=5)]), stragglers=law)
+    without = job(stragglers=law)
+    for worker in range(4):
+        assert without.worker_number(worker) == with_master.worker_number(worker + 1) == worker + 1
+    slept = [event.run(s).rows.query("activity == 'sleep' and step == 0") for s in (without, with_master)]
+    of_worker = [
+        dict(zip(rows["rank"] + shift, rows["end_s"] - rows["start_s"], strict=True))
+        for rows, shift in zip(slept, (1, 0), strict=True)
+    ]
+    assert of_worker[0] == pytest.approx(of_worker[1])
+
+
+def test_a_straggler_holds_up_all():
+    slow = event.run(job("ring", 4, _hosts([1, 1, 1, 0.1]), costs=Costs(compute=Line(base_s=0.1))))
+    idle = of_trace(slow).idle_fraction[0]
+    assert (idle[:3] > 0.8).all()
+    assert idle[3] < 0.2
+
+
+def test_more_bandwidth_is_never_slower():
+    for algorithm in collectives.NAMES:
+        took_s = [
+            seconds(job(algorithm, 6, link=LINK.model_copy(update={"bandwidth_bytes_per_s": b}))).max()
+            for b in (1e7, 1e8, 1e9, 1e10)
+        ]
+        assert took_s == sorted(took_s, reverse=True)
+
+
+def test_the_vector_world_has_the_ring_alone():
+    ring = job("ring", 5, stragglers=stragglers.read("niagara*0.01"), steps=20)
+    np.testing.assert_allclose(vector.run(ring).step_s, of_trace(event.run(ring)).step_s, rtol=0, atol=1e-9)
+    with pytest.raises(WrongSetting, match="ring"):
+        vector.run(job("tree"))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: job("rings"), "halving-doubling"),
+        (lambda: job(workers=0, hosts=[Host()]), "--workers"),
+        (lambda: job(fused="perhaps"), "true or false"),
+    ],
+)
+def test_wrong_settings(make, said):
+    with pytest.raises(WrongSetting, match=said):
+        make()
+
+
+def test_a_profile_learns_from_it_that_every_rank_updates():
+    """Rank 0 is a worker; no worker takes up parameters."""
+    from calibration.profiles import Source, make
+
+    planted = Costs(compute=Line(slope_s=1e-4), reduce=Line(slope_s=1e-9), update=Line(slope_s=4e-9))
+    jobs = [job("ring", 3, workload=workload.read("mlp"), costs=planted, batch=b, steps=20) for b in (100, 200)]
+    profile = make([Source(str(s.batch), event.run(s)) for s in jobs], "planted")
+    learned, size_bytes = profile.costs["mlp"], workload.read("mlp").message_bytes
+    assert learned.update(size_bytes) == pytest.approx(planted.update(size_bytes), rel=0.01)
+    assert learned.compute(150) == pytest.approx(planted.compute(150), rel=0.01)
+    assert learned.take_up(size_bytes) == 0

@@ -1,0 +1,180 @@
+"""Horovod's background thread: without overlap it is allreduce; with it, back-propagation hides what it can."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from sim import protocols, stragglers, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.outcome import of_trace
+from sim.protocols.horovod import Horovod
+from sim.scenario import Scenario
+from sim.workload import Variable, Workload
+from sim.worlds import event
+from sim.worlds.background import REQUEST, layer_shares
+
+LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
+SIZES = [100_000 * (i + 1) for i in range(7)] + [799_999]  # with the number of samples, divisible by 8
+LAYERS = Workload(name="layers", variables=[Variable(name=f"w{i}", shape=(size,)) for i, size in enumerate(SIZES)])
+BYTES = 4 * (LAYERS.parameters + 1)
+REQUEST_BYTES = 4 * REQUEST.stop
+COSTS = Costs(compute=Line(base_s=0.3), pack=Line(slope_s=1e-10), reduce=Line(slope_s=1e-10), update=Line(base_s=1e-3))
+
+
+def job(
+    name: str = "horovod", *settings: str, workers: int = 4, speeds=None, cores=2, link=LINK, **options
+) -> Scenario:
+    """Two cores a host: one computes, one is left to the background thread."""
+    costs = options.pop("costs", COSTS)
+    hosts = [Host(name=f"h{i}", cores=cores, slots=1, speed=speed) for i, speed in enumerate(speeds or [1.0] * workers)]
+    cluster = Cluster(hosts=hosts, network=link, costs={"layers": costs})
+    options = {"steps": 4, "warmup": 1, "batch": 10, **options}
+    protocol = protocols.make(name, ["algorithm=ring", *settings])
+    return Scenario(protocol, LAYERS, workers, cluster=cluster, **options)
+
+
+def step_s(scenario: Scenario) -> float:
+    return float(of_trace(event.run(scenario)).step_s.mean())
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 8])
+def test_one_buffer_and_no_overlap_is_allreduce(workers):
+    """And a negotiation, up and down a tree, and a copy out of the buffer more."""
+    message_s = LINK.latency_s + 2 * LINK.overhead_s + LINK.occupancy_s(REQUEST_BYTES)
+    more_s = 2 * math.log2(workers) * message_s + COSTS.pack(BYTES)
+    plain = job("allreduce", workers=workers, costs=COSTS.model_copy(update={"pack": Line(base_s=COSTS.pack(BYTES))}))
+    alike = job("horovod", "order=end", "cycle_s=0", workers=workers)
+    assert step_s(alike) == pytest.approx(step_s(plain) + more_s, abs=1e-9)
+
+
+@pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
+@pytest.mark.parametrize("fusion_bytes", [0, 2**20, 2**27])
+def test_bytes_are_conserved_however_they_are_fused(order, fusion_bytes):
+    rows = event.run(job("horovod", f"order={order}", f"fusion_bytes={fusion_bytes}")).rows
+    sent = rows[(rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)].groupby("step")["bytes"].sum()
+    assert (sent == 2 * 3 * BYTES).all()
+
+
+@pytest.mark.parametrize("settings", [["order=end"], ["fusion_bytes=0", "cycle_s=0"]])
+def test_more_bandwidth_is_never_slower(settings):
+    """Of as many calls: with overlap and fusion a faster network may find fewer gradients ready at a time."""
+    links = [LINK.model_copy(update={"bandwidth_bytes_per_s": b}) for b in (1e7, 3e7, 1e8, 1e9, 1e10)]
+    took_s = [step_s(job("horovod", *settings, link=link)) for link in links]
+    assert took_s == sorted(took_s, reverse=True)
+
+
+def test_back_propagation_hides_communication_but_for_what_is_ready_last():
+    """Not slower than one after the other, not faster than the longer; a third of compute is before the first gradient."""
+    fast, slow = (
+        LINK.model_copy(update={"bandwidth_bytes_per_s": 1e8}),
+        LINK.model_copy(update={"bandwidth_bytes_per_s": 2e7}),
+    )
+    for link in (fast, slow):
+        apart_s, together_s = (
+            step_s(job("horovod", f"order={o}", "fusion_bytes=0", link=link)) for o in ("end", "uniform")
+        )
+        communication_s = apart_s - 0.3
+        assert max(0.3, communication_s + 0.1) < together_s < apart_s
+    hidden_s = step_s(job("horovod", "order=end", link=fast)) - step_s(job("horovod", "order=uniform", link=fast))
+    assert hidden_s > 0.05
+
+
+def test_one_core_has_nothing_to_hide_what_it_does_itself():
+    """Copies and sums take the core from the computing: in all they take what they take."""
+    busy = COSTS.model_copy(update={"reduce": Line(slope_s=1e-8)})
+    one, two = (step_s(job(cores=cores, costs=busy)) for cores in (1, 2))
+    assert one > two + 0.05
+
+
+def asks(trace, rank: int = 1):
+    """Negotiations of a rank, by when they begin."""
+    rows = trace.rows
+    return rows[(rows["activity"] == "send") & (rows["bytes"] == REQUEST_BYTES) & (rows["rank"] == rank)].sort_values(
+        "start_s"
+    )
+
+
+def test_the_last_variable_is_ready_first():
+    """After the forward pass, a third of the time, and its share of the rest."""
+    first_s = asks(event.run(job("horovod", "cycle_s=0", workers=2)))["start_s"].iloc[0]
+    assert first_s == pytest.approx(0.3 * (1 / 3 + 2 / 3 * SIZES[-1] / sum(SIZES)), abs=1e-9)
+
+
+def test_nothing_is_sent_before_it_is_ready():
+    """The slow rank's first variable is ready when all is computed: its bytes leave after that."""
+    trace = event.run(job("horovod", "order=uniform", "fusion_bytes=0", workers=2, speeds=[1, 0.25]))
+    rows = trace.rows[(trace.rows["rank"] == 1) & (trace.rows["step"] == 0)]
+    computed_s = rows[rows["activity"] == "compute"]["end_s"].max()
+    sent = rows[(rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)]
+    assert sent[sent["start_s"] >= computed_s]["bytes"].sum() == pytest.approx(4 * SIZES[0], abs=4)
+    assert sent[sent["start_s"] < computed_s]["bytes"].sum() == pytest.approx(BYTES - 4 * SIZES[0], abs=4)
+
+
+def test_cycles_start_in_their_rhythm():
+    """A negotiation begins at a multiple of the cycle after the one before, or at once when that took longer."""
+    begun = asks(event.run(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2)))
+    apart = np.diff(begun["start_s"].to_numpy()) / 0.01
+    late = np.abs(apart - np.round(apart))
+    assert (apart > 1 - 1e-9).all()
+    assert (late < 1e-6).mean() > 0.5
+
+
+def test_a_longer_cycle_fuses_more_in_fewer_calls():
+    def calls(cycle_s: float) -> int:
+        rows = event.run(job("horovod", f"cycle_s={cycle_s}", "order=uniform")).rows
+        return int(((rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)).sum())
+
+    assert calls(1e-3) > calls(0.06) > calls(0.5)
+
+
+def test_all_wait_for_the_slowest_and_only_when_they_have_computed():
+    trace = event.run(job(speeds=[1, 1, 1, 0.25], link=LINK.model_copy(update={"bandwidth_bytes_per_s": 1e12})))
+    assert of_trace(trace).step_s.mean() == pytest.approx(1.2, rel=0.05)
+    idle = of_trace(trace).idle_fraction[0]
+    np.testing.assert_allclose(idle, [0.75, 0.75, 0.75, 0], atol=0.03)
+
+
+@pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
+@pytest.mark.parametrize("workers", [1, 3, 6])
+def test_every_rank_updates_with_the_samples_of_all(order, workers):
+    trace = event.run(job("horovod", f"order={order}", workers=workers, stragglers=stragglers.read("niagara*0.1")))
+    updates = trace.rows[trace.rows["activity"] == "update"]
+    assert len(updates) == 5 * workers
+    assert (updates["samples"] == 10 * workers).all()
+
+
+def test_buffers_are_filled_in_order_and_never_beyond_the_brim():
+    pieces = [slice(a, b) for a, b in itertools.pairwise([0, 10, 30, 35, 200, 210])]
+    for fusion_bytes, sizes in ((0, [1] * 5), (120, [2, 1, 1, 1]), (140, [3, 1, 1]), (10**6, [5])):
+        assert [len(buffer) for buffer in Horovod(fusion_bytes=fusion_bytes).fuse(pieces)] == sizes
+
+
+def test_gradients_are_ready_in_proportion():
+    assert layer_shares([1, 3], "parameters") == pytest.approx([1 / 6, 1 / 2])
+    assert layer_shares([1, 3], "uniform") == pytest.approx([1 / 3, 1 / 3])
+    assert layer_shares([1, 3], "end") == [0, 0]
+
+
+def test_it_is_not_run_for_real():
+    from real.options import scenario
+    from real.run import parse
+
+    with pytest.raises(WrongSetting, match="simulated only"):
+        scenario(parse(["--protocol", "horovod"]))
+
+
+@pytest.mark.parametrize("setting", ["algorithm=best", "fusion_bytes=-1", "cycle_s=-1", "order=first"])
+def test_wrong_settings(setting):
+    with pytest.raises(WrongSetting, match=setting.split("=")[0]):
+        protocols.make("horovod", [setting])
+
+
+def test_large_models_have_their_layers():
+    vgg = workload.read("vgg16")
+    assert sum(layer_shares([v.size for v in vgg.variables], "parameters")) == pytest.approx(2 / 3)
