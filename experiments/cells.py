@@ -34,21 +34,29 @@ class Cell:
     seed: int = 0
     partitions: int = 16
     workload: str = "toy_fc"
+    servers: int = 1
+    runtime: str | None = None
+    data: str = "digits"
 
     @property
     def label(self) -> str:
         """In a table."""
         limit = "" if self.time_limit_s is None else f" {self.time_limit_s * 1e3:g} ms"
-        return f"{self.protocol}{limit}, {self.workers}w x {self.batch}, {self.stragglers}"
+        servers = f" {self.servers}s" if self.servers > 1 else ""
+        return f"{self.protocol}{limit}, {self.workers}w{servers} x {self.batch}, {self.stragglers}"
 
     def words(self) -> list[str]:
-        """As options of sim.run and real.run."""
+        """As options of sim.run, and of real.run."""
         settings = (
             [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
         )
-        names = ("protocol", "workers", "batch", "stragglers", "steps", "warmup", "seed", "workload")
+        names = ("protocol", "workers", "batch", "stragglers", "steps", "warmup", "seed", "workload", "servers")
         words = [word for name in names for word in (f"--{name}", str(getattr(self, name)))]
         return words + [word for setting in settings for word in ("--set", setting)]
+
+    def real_words(self) -> list[str]:
+        """As options of real.run: what the simulator need not know besides."""
+        return [*self.words(), "--data", self.data, *(["--runtime", self.runtime] if self.runtime else [])]
 
     def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
         """What the simulator is asked: this job on `cluster`, every replication with the real run's sleeps."""
@@ -75,7 +83,7 @@ def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024)) 
 def measure(runs: list[tuple[str, Cell]], folder: Path) -> dict[str, Trace]:
     """Run (name, cell) pairs for real, in order, in one launch, after a probe (folder/probe.json); traces by name."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [[*cell.words(), "--trace", str(folder / f"{name}.parquet")] for name, cell in runs]
+    lines = [[*cell.real_words(), "--trace", str(folder / f"{name}.parquet")] for name, cell in runs]
     (folder / "cells.json").write_text(json.dumps(lines, indent=0))
     campaign.main([str(folder / "cells.json"), "--probe", str(folder / "probe.json")])
     return {name: read(folder / f"{name}.parquet") for name, _ in runs}
@@ -83,5 +91,10 @@ def measure(runs: list[tuple[str, Cell]], folder: Path) -> dict[str, Trace]:
 
 def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
     """What the event world says of a cell; the replications differ in noise, not in sleeps."""
+    return join([of_trace(trace) for trace in simulate(cell, cluster, replications)])
+
+
+def simulate(cell: Cell, cluster: Cluster, replications: int) -> list[Trace]:
+    """The event world's runs of a cell."""
     scenario = cell.scenario(cluster)
-    return join([of_trace(event.run(scenario, replication)) for replication in range(replications)])
+    return [event.run(scenario, replication) for replication in range(replications)]

@@ -11,6 +11,7 @@ from sim import command
 
 QUESTIONS = {
     "validate": "How close are predictions to real runs on this machine?",
+    "servers": "How close are predictions to TensorFlow's own parameter servers on this machine?",
     "luck": "Do a simulated and a real run with one seed go through the same steps?",
     "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
     "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",

@@ -93,4 +93,4 @@ def report(rows: list[Comparison], out: Path) -> None:
     """The tables on stdout, the same as CSV, and a figure."""
     validate_report.write_csv(rows, out / "validate.csv")
     validate_report.figure(rows, out / "validate.png")
-    validate_report.show(rows, out)
+    validate_report.show(rows, out, "1 and 2 workers without stragglers")

@@ -38,14 +38,14 @@ def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
     return float(np.mean([abs(row.error(quantity)) for row in rows]))
 
 
-def show(rows: list[Comparison], out: Path) -> None:
-    """Every cell, then every regime."""
+def show(rows: list[Comparison], out: Path, fitted: str) -> None:
+    """Every cell, then every regime, and what was `fitted`."""
     from rich.console import Console
 
     console = Console(highlight=False, width=120)
     console.print(_cells(rows))
     console.print(_regimes(rows))
-    console.print(f"Fitted: 1 and 2 workers without stragglers, other runs than these. Tables, traces, figure: {out}")
+    console.print(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
 
 
 HEADINGS = ("step\nms", "90 %\nms", "real\nms", "\nerror", "\nfloor", "\nsamples", "\nreal")

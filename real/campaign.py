@@ -82,11 +82,11 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
     from real.probe import measure, write
     from real.waiting import barrier
 
+    runners = Runners(comm, cells)
     if probe:
-        measured = measure(comm)
+        measured = measure(comm) | runners.probe()
         if comm.rank == 0:
             write(measured, probe)
-    runners = Runners(comm, cells)
     for number, cell in enumerate(cells, 1):
         say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
         trace = runners.of(cell).run(scenario_of(cell), parts=parts_folder(cell.trace))
@@ -102,7 +102,7 @@ class Runners:
     """Who runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
 
     def __init__(self, comm, cells: list[argparse.Namespace]):
-        self._comm, self._made = comm, {}
+        self._comm, self._cells, self._made = comm, cells, {}
         self._foreign = [scenario_of(cell) for cell in cells if runtime_of(cell) == "tensorflow"]
 
     def of(self, cell: argparse.Namespace):
@@ -114,6 +114,15 @@ class Runners:
             make = self._servers if key[0] == "tensorflow" else Session
             self._made[key] = make(self._comm, key[1], progress=False)
         return self._made[key]
+
+    def probe(self) -> dict:
+        """What a further server of TensorFlow's costs, if the campaign has several. Collective."""
+        cell = next((cell for cell in self._cells if runtime_of(cell) == "tensorflow"), None)
+        if cell is None or _tasks(self._foreign)[0] < 2:
+            return {}
+        from real.foreign import rpc
+
+        return {"rpc": rpc.measure(self.of(cell), self._comm)}
 
     def _servers(self, comm, how, progress: bool):
         from real.foreign.start import tasks_of

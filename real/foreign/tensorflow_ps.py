@@ -20,7 +20,7 @@ from pathlib import Path
 
 from real.foreign import server as own
 from real.foreign.meeting import Meeting
-from real.foreign.replica import Replica
+from real.foreign.replica import Replica, ps
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
 from real.recorder import Recorder, begin
@@ -99,7 +99,7 @@ class Runtime:
         import tensorflow as tf
 
         tasks, training = self.tasks, self.workshop.training
-        peers = (*(f"/job:ps/task:{k}" for k in range(replica.servers)), f"/job:worker/task:{tasks.task}")
+        peers = (*(ps(k) for k in range(replica.servers)), f"/job:worker/task:{tasks.task}")
         return tf.compat.v1.train.MonitoredTrainingSession(
             master=self._server.target,
             is_chief=tasks.is_chief,
@@ -110,6 +110,14 @@ class Runtime:
             log_step_count_steps=None,
             config=own.config(training.threads, training.device, peers),
         )
+
+    def plain_session(self, graph, servers: int):
+        """A session on this process and the first `servers`; kept for ever."""
+        import tensorflow as tf
+
+        peers = (*(ps(k) for k in range(servers)), f"/job:worker/task:{self.tasks.task}")
+        self._kept.append(tf.compat.v1.Session(self._server.target, graph=graph, config=own.config(1, peers=peers)))
+        return self._kept[-1]
 
 
 def check(scenario: Scenario) -> None:

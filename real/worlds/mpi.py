@@ -110,11 +110,16 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         self._timed["sleep"] = self.now_s - start_s
 
     @verb
+    def fetch(self):
+        """A minibatch, before the parameters for it."""
+        self._minibatch = self._input()
+
+    @verb
     def compute(self):
         """The gradient of the whole minibatch."""
         self.oldest = self.version
-        x, y = self._input()
-        start_s = self.now_s
+        x, y = self._minibatch or self._input()
+        start_s, self._minibatch = self.now_s, None
         self._computed(start_s, self.trainee.gradients.fixed(self.parameters, x, y))
 
     @verb

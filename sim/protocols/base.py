@@ -15,6 +15,7 @@ class Protocol:
 
     - `me.steps()`: the rounds, warm-up included
     - `me.sleep()`: the induced straggler of this step
+    - `me.fetch()`: a minibatch, where its parameters come after it; computing fetches one else
     - `me.compute()`: the gradient of the whole minibatch
     - `me.compute_until(deadline_s, partitions)`: partitions of the minibatch while there is time, at least one
     - `me.send(peers)`, `me.receive(peers)`: a worker sends its gradient and receives parameters, the master the reverse;

@@ -34,6 +34,7 @@ class StaleSynchronousServers(Protocol):
         going_on = True
         while going_on:
             yield from me.sleep()
+            yield from me.fetch()
             yield from me.pull(me.servers)
             yield from me.compute()
             going_on = yield from me.push(me.servers)

@@ -41,6 +41,7 @@ class SynchronousServers(Protocol):
         going_on = True
         while going_on:
             yield from me.sleep()
+            yield from me.fetch()
             yield from me.pull(me.servers)
             yield from me.compute()
             going_on = yield from me.push(me.servers, version=None if self.barrier else me.let_go_at)

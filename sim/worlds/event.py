@@ -103,6 +103,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         number = scenario.worker_number(rank)
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.begin_asynchrony(scenario.delays(world.replication, number))
+        self._fetched = False
         self.inbox, self._posted = Inbox(world.env), None
         luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
@@ -129,11 +130,18 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             yield self.world.env.timeout(seconds + self.world.scenario.cluster.oversleep_s)
             self._record("sleep", start_s)
 
-    def compute(self):
-        """The gradient of the whole minibatch."""
-        batch, self.oldest = self.world.scenario.batch, self.version
+    def fetch(self):
+        """A minibatch, before the parameters for it."""
+        batch = self.world.scenario.batch
         self._behind(self.machine, self.world.costs.background(batch))
         yield from self._input(batch)
+        self._fetched = True
+
+    def compute(self):
+        """The gradient of the whole minibatch."""
+        if not self._fetched:
+            yield from self.fetch()
+        batch, self.oldest, self._fetched = self.world.scenario.batch, self.version, False
         yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
         self.samples = batch
         yield from self._pack()

@@ -1,0 +1,141 @@
+"""TensorFlow's own parameter servers, predicted and measured: a fit on 1 worker and 1 server predicts 1 to 4 and 1 to 2.
+
+Asynchronous and synchronous runs are fitted apart, for their updates differ. All runs share one launch in random order; every
+predicted cell runs several times, and no run that is predicted was fitted.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from experiments import validate_report
+from experiments.cells import Cell, measure, simulate
+from experiments.comparison import Comparison
+from experiments.validate import STRAGGLERS, Plan, order
+from sim import bottleneck
+from sim.cluster import Cluster
+from sim.files import write_whole
+from sim.outcome import join, of_trace
+from sim.traces import Trace
+
+WAYS = {"asynchronous": ("ps-async",), "synchronous": ("ps-sync", "ps-backup")}
+MOST_STALE = 8  # updates; staler gradients are counted with these
+REPLICATIONS = 20
+
+
+def plan(seed: int) -> Plan:
+    """Fitted: two models, two batches of the one that is predicted. Predicted: the batch between them."""
+    known = {"runtime": "tensorflow", "seed": seed}
+    fitted = [
+        Cell(protocol, 1, batch, workload=workload, steps=steps, **known)
+        for protocol in ("ps-async", "ps-sync")
+        for workload, batch, steps in (("mlp", 100, 200), ("toy_fc", 128, 100), ("toy_fc", 512, 100))
+    ]
+    predicted = [
+        Cell(protocol, workers, 256, stragglers=law, steps=50, servers=servers, **known)
+        for law in ("none", STRAGGLERS)
+        for servers in (1, 2)
+        for protocol in ("ps-async", "ps-sync", "ps-backup")
+        for workers in ((2, 3, 4) if protocol == "ps-backup" else (1, 2, 3, 4))
+    ]
+    return Plan(fitted, predicted, fits=3, repeats=2)
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Run everything; print the tables, write them and figures to `out`."""
+    chosen = plan(seed)
+    report(chosen, measure(order(chosen, seed), out / "traces"), out)
+
+
+def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
+    """Fit, predict and compare: from traces by name."""
+    clusters, rows, stale = profiles(chosen, traces, out), [], []
+    for index, cell in enumerate(chosen.predicted):
+        way = next(way for way, protocols in WAYS.items() if cell.protocol in protocols)
+        real = [traces[f"predict-{index}-{repeat}"] for repeat in range(chosen.repeats)]
+        simulated = simulate(cell, clusters[way], REPLICATIONS)
+        rows.append(Comparison(cell, join([of_trace(t) for t in simulated]), [of_trace(t) for t in real]))
+        if cell.protocol == "ps-async" and cell.workers > 1:
+            stale.append((cell, histogram(simulated), histogram(real)))
+        print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
+    validate_report.write_csv(rows, out / "servers.csv")
+    validate_report.figure(rows, out / "servers.png")
+    validate_report.show(rows, out, "1 worker with 1 server, without stragglers")
+    _show_order(rows)
+    _show_staleness(stale, out / "staleness.png")
+
+
+def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
+    """A profile for each way of updating, by calibration.fit."""
+    from calibration import fit
+    from sim import cluster
+
+    found = {}
+    for way, protocols in WAYS.items():
+        cells = [i for i, cell in enumerate(chosen.fitted) if cell.protocol in protocols]
+        paths = [str(out / "traces" / f"{name}.parquet") for name in traces if _is_fit(name, cells)]
+        file = str(out / f"{way}.toml")
+        fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {way}"])
+        found[way] = cluster.read(file)
+    return found
+
+
+def _is_fit(name: str, cells: list[int]) -> bool:
+    kind, index, _ = name.split("-")
+    return kind == "fit" and int(index) in cells
+
+
+def histogram(traces: list[Trace]) -> np.ndarray:
+    """Share of gradients by the updates that they had missed, shape (MOST_STALE + 1,)."""
+    missed = np.concatenate([bottleneck.staleness(trace) for trace in traces])
+    return np.bincount(missed.clip(0, MOST_STALE), minlength=MOST_STALE + 1) / len(missed)
+
+
+def pairs_in_order(rows: list[Comparison]) -> tuple[int, int]:
+    """How many pairs of cells the prediction ranks as the measurement does, of those that differ by more than the floor."""
+    floor = np.mean([row.floor for row in rows])
+    right = total = 0
+    for one, other in combinations(rows, 2):
+        real = [np.mean([o.throughput()[0] for o in row.measured]) for row in (one, other)]
+        if abs(real[0] / real[1] - 1) <= max(floor, one.floor, other.floor):
+            continue
+        total += 1
+        said = one.predicted.throughput().mean() > other.predicted.throughput().mean()
+        right += said == (real[0] > real[1])
+    return right, total
+
+
+def _show_order(rows: list[Comparison]) -> None:
+    right, total = pairs_in_order(rows)
+    print(
+        f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right ({right / total:.1%})"
+    )
+
+
+def _show_staleness(found: list[tuple[Cell, np.ndarray, np.ndarray]], path: Path) -> None:
+    """Predicted and measured, a line and a small figure a cell."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    print("Staleness of asynchronous gradients, updates missed: mean predicted, mean real, distance of the histograms")
+    drawing, axes = plt.subplots(2, (len(found) + 1) // 2, figsize=(14, 5), sharex=True, sharey=True)
+    updates = np.arange(MOST_STALE + 1)
+    for (cell, simulated, real), axis in zip(found, axes.flat, strict=False):
+        distance = np.abs(simulated - real).sum() / 2
+        print(f"  {cell.label:42} {simulated @ updates:5.2f} {real @ updates:5.2f} {distance:6.1%}")
+        axis.bar(updates - 0.2, simulated, 0.4, label="predicted")
+        axis.bar(updates + 0.2, real, 0.4, label="measured")
+        axis.set_title(replace(cell, protocol="").label.lstrip(", "), fontsize=8)
+    axes.flat[0].legend(frameon=False, fontsize=8)
+    drawing.supxlabel("updates that a gradient had missed")
+    drawing.supylabel("share of gradients")
+    drawing.tight_layout()
+    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
+    plt.close(drawing)
