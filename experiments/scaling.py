@@ -69,7 +69,7 @@ def job(
         sustained_bytes_per_s=platform.sustained_bytes_per_s,
     )
     host = Host(count=ceil(row.gpus / platform.gpus), cores=platform.cores, gpus=platform.gpus)
-    settings = {"barrier": not row.replicated, "local_aggregation": True}
+    settings = {"barrier": not row.replicated, "local_aggregation": row.replicated}
     protocol = LayerwiseServers(**{name: options.pop(name, value) for name, value in settings.items()})
     more = {"placement": "round-robin" if row.replicated else "greedy", "servers_on": "workers", **options}
     return Scenario(
