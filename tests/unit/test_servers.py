@@ -273,3 +273,16 @@ def test_the_vector_world_refuses_arrival_order():
 def test_wrong_settings(make, said):
     with pytest.raises(WrongSetting, match=said):
         make()
+
+
+def test_a_gradient_counts_as_of_its_token_not_of_what_was_pulled():
+    """TensorFlow's local_step: who sleeps on a token while others update pulls new parameters, and works in vain all the same."""
+    rows = event.run(job("ps-backup", stragglers=stragglers.read("niagara*0.1"), steps=200)).rows
+    keys = ["rank", "step"]
+    pulled = rows[rows["activity"] == "compute"].set_index(keys)["version"]
+    sent = rows[(rows["activity"] == "send") & (rows["rank"] > 0)].set_index(keys)["version"]
+    behind = (pulled.loc[sent.index] - sent).to_numpy()
+    assert behind.min() == 0
+    assert (behind > 0).mean() > 0.03
+    added = rows[(rows["rank"] == 0) & (rows["activity"] == "reduce")]
+    assert len(added) < (behind == 0).sum() + 3

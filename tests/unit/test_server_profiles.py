@@ -1,0 +1,170 @@
+"""Profiles of TensorFlow's own servers: planted chains are found again, and background work slows who needs the cores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibration import profiles, servers
+from calibration.profiles import Probe, Source
+from sim import protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.traces import Activity, Trace
+from sim.worlds import event
+
+PER_BYTE_S = {"receive": 0.5e-9, "send": 0.2e-9}
+RPC = {"serial_s": 1e-4, "processor_s": 5e-4}
+
+
+def planted(
+    name: str, batch: int, protocol: str = "ps-async", steps: int = 60, behind_s: float = 2e-3, **header
+) -> Trace:
+    """A run of one worker and one server whose phases are known to the nanosecond."""
+    model = workload.read(name)
+    size = model.message_bytes
+    phases = {
+        "input": 0.5e-3 + 1e-6 * batch,
+        "receive": 0.8e-3 + PER_BYTE_S["receive"] * size,
+        "compute": 1e-3 + 20e-6 * batch,
+        "send": 0.3e-3 + PER_BYTE_S["send"] * size,
+        "wait": 0.6e-3,
+    }
+    scenario = Scenario(
+        protocols.make(protocol), model, workers=header.pop("workers", 1), steps=steps, warmup=5, batch=batch
+    )
+    rows, now_s = [], 0.0
+    for step in range(scenario.rounds):
+        for activity, seconds in phases.items():
+            about = (batch if activity in ("input", "compute") else 0, size, 0, step)
+            rows.append(Activity(now_s, now_s + seconds, 1, step, activity, *about))
+            now_s += seconds
+        served_s = now_s - phases["wait"]
+        rows.append(Activity(served_s, served_s, 0, step, "reduce", batch, size, 1, step))
+        rows.append(Activity(served_s, served_s + 1e-4, 0, step, "update", batch, size, 1, step + 1))
+    chain_s = sum(phases.values())
+    used_s = (chain_s + behind_s) * scenario.rounds
+    details = {"cpu_s": {"0": 0.25 * used_s, "1": 0.75 * used_s}, "hosts": [["here", 2], ["here", 2]]}
+    return Trace.of(scenario.header("tensorflow", **details), rows)
+
+
+def profile(traces: list[Trace], contention: float = 0.0) -> Cluster:
+    probe = Probe(cores=2, local={"latency_s": 0}, contention=contention, rpc=RPC)
+    return profiles.make([Source(f"{i}", trace) for i, trace in enumerate(traces)], "here", probe)
+
+
+FITTED = [("mlp", 100), ("toy_fc", 100), ("toy_fc", 400)]
+
+
+@pytest.mark.parametrize("batch", [100, 250, 400])
+@pytest.mark.parametrize("contention", [0.0, 0.3])
+def test_the_profile_repeats_what_was_planted(batch, contention):
+    """At fitted batches and between them; contention is taken out of what is fitted and put back by the simulator."""
+    made = profile([planted(*cell) for cell in FITTED], contention)
+    scenario = Scenario(
+        protocols.make("ps-async"), workload.read("toy_fc"), workers=1, steps=40, warmup=5, batch=batch, cluster=made
+    )
+    simulated_s = of_trace(event.run(scenario)).step_s.mean()
+    real = planted("toy_fc", batch)
+    assert simulated_s == pytest.approx(of_trace(real).step_s.mean(), rel=0.02)
+
+
+def test_many_workers_are_bound_by_processor_time():
+    """Four workers on two cores: each gradient takes half of the processor seconds that one takes alone."""
+    made = profile([planted(*cell) for cell in FITTED])
+    scenario = Scenario(
+        protocols.make("ps-async"), workload.read("toy_fc"), workers=4, steps=40, warmup=5, batch=400, cluster=made
+    )
+    real = planted("toy_fc", 400)
+    processor_s = sum(real.header.details["cpu_s"].values()) / 65
+    assert of_trace(event.run(scenario)).step_s.mean() / 4 == pytest.approx(processor_s / 2, rel=0.03)
+
+
+def test_a_second_server_costs_what_was_probed():
+    made = profile([planted(*cell) for cell in FITTED])
+    step_s = [
+        of_trace(
+            event.run(
+                Scenario(
+                    protocols.make("ps-async"),
+                    workload.read("toy_fc"),
+                    workers=1,
+                    servers=s,
+                    steps=40,
+                    batch=400,
+                    cluster=made,
+                )
+            )
+        ).step_s.mean()
+        for s in (1, 2)
+    ]
+    assert made.local.overhead_s == pytest.approx(RPC["serial_s"] / 4)
+    assert made.local.background_s == pytest.approx((RPC["processor_s"] - RPC["serial_s"]) / 8)
+    assert -0.3e-3 < step_s[1] - step_s[0] < 0.3e-3  # halves travel beside one another
+
+
+@pytest.mark.parametrize(
+    ("traces", "complaint"),
+    [
+        ([planted("mlp", 100), planted("mlp", 100, workers=2)], "1 worker and 1 server"),
+        ([planted("mlp", 100), planted("mlp", 100, protocol="ps-sync")], "one of the two"),
+    ],
+)
+def test_what_cannot_be_fitted_together_is_refused(traces, complaint):
+    with pytest.raises(WrongSetting, match=complaint):
+        profile(traces)
+
+
+def alone(cores: int, background_s: float) -> float:
+    """Mean step of a process that computes 10 ms a step."""
+    costs = Costs(compute=Line(base_s=0.01), background=Line(base_s=background_s))
+    cluster = Cluster(hosts=(Host(cores=cores),), costs={"mlp": costs})
+    scenario = Scenario(protocols.make("fmb"), workload.read("mlp"), workers=0, steps=10, warmup=0, cluster=cluster)
+    return float(of_trace(event.run(scenario)).step_s.mean())
+
+
+@pytest.mark.parametrize(("cores", "expected_s"), [(1, 0.014), (2, 0.01)])
+def test_background_work_takes_a_core_from_who_needs_it(cores, expected_s):
+    assert alone(cores, 0.004) == pytest.approx(expected_s)
+
+
+def test_background_work_of_messages_takes_both_ends():
+    """One core for all: a step is as much longer as the four messages' eight ends are behind."""
+
+    def step_s(background_s: float) -> float:
+        local = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30, background_s=background_s)
+        costs = {"mlp": Costs(compute=Line(base_s=0.01))}
+        cluster = Cluster(hosts=(Host(cores=1, slots=2),), local=local, costs=costs)
+        scenario = Scenario(
+            protocols.make("ps-async"), workload.read("mlp"), workers=1, steps=20, warmup=2, cluster=cluster
+        )
+        return float(of_trace(event.run(scenario)).step_s.mean())
+
+    assert step_s(1e-4) - step_s(0.0) == pytest.approx(8e-4, rel=0.01)
+
+
+def test_a_late_gradient_is_told_from_one_whose_clock_was_read_late():
+    """Arrived after the update of its token's step had ended, not merely after its gradients were taken."""
+    from real.foreign.transcript import renumbered
+
+    update = [Activity(t, t + 0.01, 0, 0, "update", 200, 100) for t in (1.0, 2.0)]
+    on_time = Activity(1.005, 1.006, 0, 0, "reduce", 100, 100, 1, 0)
+    late = Activity(1.5, 1.51, 0, 0, "reduce", 100, 100, 2, 0)
+    fresh = Activity(1.6, 1.61, 0, 0, "reduce", 100, 100, 1, 1)
+    header = Scenario(protocols.make("ps-backup"), workload.read("mlp"), workers=2).header("tensorflow")
+    kept = renumbered(Trace.of(header, [*update, on_time, late, fresh])).rows
+    assert kept[kept["activity"] == "reduce"]["start_s"].tolist() == [1.005, 1.6]
+    assert kept[kept["activity"] == "update"]["step"].tolist() == [0, 1]
+
+
+def test_the_mean_chain_leaves_accidents_out():
+    rows = planted("mlp", 100, steps=200)
+    slow = rows.rows.copy()
+    stalled = (slow["step"] == 50) & (slow["activity"] == "compute")
+    slow.loc[stalled, "end_s"] += 5.0
+    chain = servers.chain_of(Trace(rows.header, slow))
+    assert chain.length_s == pytest.approx(servers.chain_of(rows).length_s, rel=1e-6)
+    assert np.isfinite(chain.behind_s)
