@@ -38,7 +38,6 @@ class Probe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
     cores: int = Field(ge=1)
     oversleep_s: Seconds = 0.0
-    contention: float = Field(default=0.0, ge=0)
     rpc: servers.Rpc = servers.Rpc()
     local: Measured | None = None
     network: Measured | None = None
@@ -106,16 +105,20 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
 
 
 def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile of one machine for TensorFlow's own servers."""
-    contention, rpc = (probe.contention, probe.rpc) if probe else (0.0, servers.Rpc())
-    fitted = servers.fit([s.trace for s in sources], [s.name for s in sources], place.cores[0], contention, rpc)
+    """The profile of one machine for TensorFlow's own servers; other runs tell how much busy cores slow each other."""
+    theirs = [s for s in sources if servers.is_of_servers(s.trace)]
+    ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
+    contention = contentions.fit(ours, of_traces(ours)) if ours else 0.0
+    rpc = probe.rpc if probe else servers.Rpc()
+    fitted = servers.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention, rpc)
+    said = f"contention {contention:.2f}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
     return Cluster(
         name=name,
         hosts=(Host(name="localhost", cores=place.cores[0], slots=SLOTS, contention=contention),),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs=fitted.costs,
         local=fitted.local,
-        provenance=_provenance(sources, fitted.notes, probe),
+        provenance=_provenance(sources, [*fitted.notes, said], probe),
     )
 
 

@@ -101,11 +101,9 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float, rp
 def _check(traces: list[Trace], names: list[str]) -> None:
     for trace, name in zip(traces, names, strict=True):
         header = trace.header
-        if not is_of_servers(trace) or (header.workers, header.servers) != (1, 1):
-            given = f"{header.workers} workers, {header.servers} servers, {header.world}"
-            raise WrongSetting(
-                name, given, "runs of 1 worker and 1 server with --runtime tensorflow, and no others beside them"
-            )
+        if (header.workers, header.servers) != (1, 1):
+            given = f"{header.workers} workers, {header.servers} servers"
+            raise WrongSetting(name, given, "runs of 1 worker and 1 server, of those with --runtime tensorflow")
     ways = sorted({"asynchronous" if trace.header.protocol == "ps-async" else "synchronous" for trace in traces})
     if len(ways) > 1:
         raise WrongSetting("TRACE", " and ".join(ways), "one of the two: a profile has one cost of an update")

@@ -1,6 +1,7 @@
 """TensorFlow's own parameter servers, predicted and measured: a fit on 1 worker and 1 server predicts 1 to 4 and 1 to 2.
 
-Asynchronous and synchronous runs are fitted apart, for their updates differ. All runs share one launch in random order; every
+Asynchronous and synchronous runs are fitted apart, for their updates differ. How much busy cores slow each other comes from runs of
+another protocol, by MPI. All runs share one launch in random order; every
 predicted cell runs several times, and no run that is predicted was fitted.
 """
 
@@ -36,6 +37,7 @@ def plan(seed: int) -> Plan:
         for protocol in ("ps-async", "ps-sync")
         for workload, batch, steps in (("mlp", 100, 200), ("toy_fc", 128, 100), ("toy_fc", 512, 100))
     ]
+    fitted += [Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2)]  # how busy cores slow each other
     predicted = [
         Cell(protocol, workers, 256, stragglers=law, steps=50, servers=servers, **known)
         for law in ("none", STRAGGLERS)
@@ -65,7 +67,7 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
         print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
     validate_report.write_csv(rows, out / "servers.csv")
     validate_report.figure(rows, out / "servers.png")
-    validate_report.show(rows, out, "1 worker with 1 server, without stragglers")
+    validate_report.show(rows, out, "1 worker with 1 server, without stragglers; 1 and 2 workers of fmb for contention")
     _show_order(rows)
     _show_staleness(stale, out / "staleness.png")
 
@@ -77,7 +79,7 @@ def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Clu
 
     found = {}
     for way, protocols in WAYS.items():
-        cells = [i for i, cell in enumerate(chosen.fitted) if cell.protocol in protocols]
+        cells = [i for i, cell in enumerate(chosen.fitted) if cell.protocol in (*protocols, "fmb")]
         paths = [str(out / "traces" / f"{name}.parquet") for name in traces if _is_fit(name, cells)]
         file = str(out / f"{way}.toml")
         fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {way}"])

@@ -31,8 +31,6 @@ SIZES_BYTES = (
 ROUNDS, WARM_UP = 10, 2
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
-NUMBERS = np.linspace(-1, 1, 100_000, dtype=np.float32)  # fits into a core's own cache
-CONTENTION_ROUNDS, CONTENTION_TURNS = 15, 400  # a round takes some hundredths of a second
 SLEEPS_S = (0.002, 0.01, 0.03)
 
 
@@ -71,8 +69,6 @@ def measure(comm) -> dict:
     link = link_between(comm) if comm.rank < 2 else None
     barrier(comm)
     found = {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep()}
-    if hosts[0] == hosts[1]:
-        found["contention"] = contention(comm)
     found["local" if hosts[0] == hosts[1] else "network"] = link
     return found
 
@@ -85,21 +81,6 @@ def oversleep() -> float:
         time.sleep(seconds)
         over_s.append(time.perf_counter() - start_s - seconds)
     return float(np.median(over_s))
-
-
-def contention(comm) -> float:
-    """How much longer the same work takes at rank 0 when rank 1 works too (sim.cluster.Host). Collective."""
-    alone_s, together_s = [], []
-    for number in range(2 * CONTENTION_ROUNDS):
-        barrier(comm)
-        both = number % 2
-        start_s = time.perf_counter()
-        if comm.rank <= both:
-            for _ in range(CONTENTION_TURNS):
-                np.tanh(NUMBERS, out=NUMBERS)
-        (together_s if both else alone_s).append(time.perf_counter() - start_s)
-    found = max(0.0, float(np.median(together_s) / np.median(alone_s) - 1)) if comm.rank == 0 else None
-    return comm.bcast(found)
 
 
 def link_between(comm) -> dict:

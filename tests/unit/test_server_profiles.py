@@ -52,8 +52,12 @@ def planted(
 
 
 def profile(traces: list[Trace], contention: float = 0.0) -> Cluster:
-    probe = Probe(cores=2, local={"latency_s": 0}, contention=contention, rpc=RPC)
-    return profiles.make([Source(f"{i}", trace) for i, trace in enumerate(traces)], "here", probe)
+    probe = Probe(cores=2, local={"latency_s": 0}, rpc=RPC)
+    if not contention:
+        return profiles.make([Source(f"{i}", trace) for i, trace in enumerate(traces)], "here", probe)
+    found = servers.fit(traces, [""] * len(traces), 2, contention, probe.rpc)
+    host = Host(cores=2, slots=9, contention=contention)
+    return Cluster(hosts=(host,), local=found.local, costs=found.costs)
 
 
 FITTED = [("mlp", 100), ("toy_fc", 100), ("toy_fc", 400)]
