@@ -149,10 +149,19 @@ def variants(row: Row, constants: Constants) -> dict[str, float]:
 
 
 def horovod_job(model: str, constants: Constants) -> Scenario:
-    """16 GPUs on 4 hosts, a server on each; a port carries no more than `constants` say."""
+    """16 GPUs on 4 hosts and 4 servers, between which no GPU's copy is spared the way through a server's port.
+
+    What bounds a server is its gRPC, through which copies for GPUs of its own host go too: so servers have hosts of their own
+    here. Workers do not meet at a barrier: it would make the wait for parameters and that for gradients follow one another.
+    """
+    from sim.cluster import Host
+
     single, images_per_s = HOROVOD[model]
     platform = Platform("4 x 4 Pascal", single, 4, 16, 25 * GBIT, None, "RoCE")
-    return job(Row(platform.name, 16, 4, False, images_per_s), platform, constants, model, steps=3)
+    row = Row(platform.name, 16, 4, False, images_per_s)
+    made = job(row, platform, constants, model, steps=3, barrier=False)
+    hosts = (Host(name="server", count=4), Host(name="worker", count=4, cores=platform.cores, gpus=platform.gpus))
+    return replace(made, cluster=made.cluster.model_copy(update={"hosts": hosts}), servers_on="own")
 
 
 def horovod_fitted(models: list[str], constants: Constants) -> Constants:
