@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from real import launch
+from real import launch, testbed
 from real.clock import common_clock
 from real.parcels import TAG
 from real.waiting import arrived, barrier, poll
@@ -41,13 +41,15 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = command.Parser(prog="real.probe", description="Measure links and sleeps, for calibration.fit --probe.")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the JSON goes")
+    testbed.add_option(parser)
     given = parser.parse_args(argv)
     if launch.joined():
         from real import ranks
 
         return ranks.join(lambda comm: work(comm, given.output))
     launch.check_installed("mpi4py")
-    launch.launch(launch.command(2, "real.probe", argv))
+    with testbed.asked(given.testbed, 2) as hosts:
+        launch.launch(launch.command(2, "real.probe", argv, hosts=hosts))
     return 0
 
 
