@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SMALL_BYTES = 16_384  # sent eagerly, and less than shapers let pass at once
+SMALL_BYTES = 1_024  # takes no time but the link's latency and overhead
 LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
 LEAST_BURST_BYTES = 8_192  # less is the noise of the times
 
