@@ -72,21 +72,29 @@ def run(out: Path, seed: int = 0) -> None:
     rows: dict[Where, Comparison] = {}
     for rate in RATES:
         folder = out / rate.split("/")[0].replace(" ", "-")
-        rows |= at(rate, folder, seed, servers)
+        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), servers)
     report(rows, out)
 
 
-def at(rate: str, folder: Path, seed: int, servers: dict[str, Cluster]) -> dict[Where, Comparison]:
-    """What is predicted and measured with links of one rate."""
-    cells = {f"fit-{model}-{protocol}": cell for model in MODELS for protocol, cell in fitted_cells(model).items()}
-    named = {f"predict-{index}": where for index, where in enumerate(places(rate))}
-    runs = list(cells.items())
+def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
+    """All runs of one rate by name: the fitted ones, and then each that is predicted, its repeats apart."""
+    cells = [(f"fit-{model}-{name}", cell) for model in MODELS for name, cell in fitted_cells(model).items()]
+    predicted = [(f"predict-{index}", where.cell) for index, where in enumerate(places(rate))]
     for repeat in range(REPEATS):
-        order = np.random.default_rng(seed + repeat).permutation(len(named))
-        runs += [(f"{name}-{repeat}", named[name].cell) for name in (list(named)[i] for i in order)]
-    traces = measure(runs, folder, testbed=rate)
-    profile = fit([folder / f"{name}.parquet" for name in cells], folder / "probe.json", folder / "profile.toml")
-    return {where: compare(where, traces, name, profile, servers) for name, where in named.items()}
+        order = np.random.default_rng(seed + repeat).permutation(len(predicted))
+        cells += [(f"{name}-{repeat}", cell) for name, cell in (predicted[i] for i in order)]
+    return cells
+
+
+def compared(rate: str, folder: Path, traces: dict[str, Trace], servers: dict[str, Cluster]) -> dict[Where, Comparison]:
+    """What is predicted and what was measured with links of one rate."""
+    fitted = [folder / f"{name}.parquet" for name in traces if name.startswith("fit")]
+    profile = fit(fitted, folder / "probe.json", folder / "profile.toml")
+    named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
+    return {
+        where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profile, servers)
+        for where, name in named.items()
+    }
 
 
 def fitted_cells(model: str) -> dict[str, Cell]:
@@ -114,9 +122,8 @@ def fit(paths: list[Path], probe: Path, profile: Path) -> Cluster:
     return cluster.read(str(profile))
 
 
-def compare(where: Where, traces: dict[str, Trace], name: str, profile: Cluster, servers: dict[str, Cluster]):
+def compare(where: Where, real: list[Trace], profile: Cluster, servers: dict[str, Cluster]) -> Comparison:
     """One place, predicted and measured."""
-    real = [of_trace(traces[f"{name}-{repeat}"]) for repeat in range(REPEATS)]
     cell = where.cell
     costed = servers[cell.protocol] if cell.runtime == "tensorflow" else profile
     network = profile.network
@@ -124,7 +131,7 @@ def compare(where: Where, traces: dict[str, Trace], name: str, profile: Cluster,
         about = {"overhead_s": costed.local.overhead_s, "background_s": costed.local.background_s}
         network = network.model_copy(update=about)
     cluster = Cluster(hosts=(Host(count=where.hosts),), network=network, costs=costed.costs)
-    return Comparison(cell, predict(cell, cluster, REPLICATIONS), real)
+    return Comparison(cell, predict(cell, cluster, REPLICATIONS), [of_trace(trace) for trace in real])
 
 
 def winners(rows: dict[Where, Comparison]) -> list[tuple[Where, Where, bool]]:

@@ -24,6 +24,9 @@ MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "install the extra `real`: pip install -e .[real]"
+MPIRUN_S = re.compile(
+    "mpirun|prterun|plm:ssh: Warning: setpgid"
+)  # lines of its own; the last, a race that does no harm
 DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?")
 
 
@@ -218,6 +221,6 @@ def _pass_on(stream, words: list[str]) -> None:
             boxed = not boxed
             continue
         words.append(text)
-        if boxed or text.startswith(REASON) or "mpirun" in text or "prterun" in text or not text.strip():
+        if boxed or text.startswith(REASON) or MPIRUN_S.search(text) or not text.strip():
             continue
         print(text, file=sys.stderr, flush=True)
