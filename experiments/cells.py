@@ -22,6 +22,7 @@ class Cell:
     Args:
         time_limit_s: of amb; None for fmb.
         steps: measured, after `warmup`.
+        settings: of the protocol, name=value, besides those above.
     """
 
     protocol: str
@@ -37,6 +38,8 @@ class Cell:
     servers: int = 1
     runtime: str | None = None
     data: str = "digits"
+    optimiser: str = "rms"
+    settings: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -52,11 +55,12 @@ class Cell:
         )
         names = ("protocol", "workers", "batch", "stragglers", "steps", "warmup", "seed", "workload", "servers")
         words = [word for name in names for word in (f"--{name}", str(getattr(self, name)))]
-        return words + [word for setting in settings for word in ("--set", setting)]
+        return words + [word for setting in [*settings, *self.settings] for word in ("--set", setting)]
 
     def real_words(self) -> list[str]:
         """As options of real.run: what the simulator need not know besides."""
-        return [*self.words(), "--data", self.data, *(["--runtime", self.runtime] if self.runtime else [])]
+        training = ["--data", self.data, "--optimiser", self.optimiser]
+        return [*self.words(), *training, *(["--runtime", self.runtime] if self.runtime else [])]
 
     def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
         """What the simulator is asked: this job on `cluster`, every replication with the real run's sleeps."""
@@ -80,12 +84,17 @@ def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024)) 
     ]
 
 
-def measure(runs: list[tuple[str, Cell]], folder: Path) -> dict[str, Trace]:
-    """Run (name, cell) pairs for real, in order, in one launch, after a probe (folder/probe.json); traces by name."""
+def measure(runs: list[tuple[str, Cell]], folder: Path, testbed: str | None = None) -> dict[str, Trace]:
+    """Run (name, cell) pairs for real, in order, in one launch, after a probe (folder/probe.json); traces by name.
+
+    Args:
+        testbed: the rate of the links, if each rank is to have a host of its own (real.testbed).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lines = [[*cell.real_words(), "--trace", str(folder / f"{name}.parquet")] for name, cell in runs]
     (folder / "cells.json").write_text(json.dumps(lines, indent=0))
-    campaign.main([str(folder / "cells.json"), "--probe", str(folder / "probe.json")])
+    where = [] if testbed is None else ["--testbed", testbed]
+    campaign.main([str(folder / "cells.json"), "--probe", str(folder / "probe.json"), *where])
     return {name: read(folder / f"{name}.parquet") for name, _ in runs}
 
 

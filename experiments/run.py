@@ -12,6 +12,7 @@ from sim import command
 QUESTIONS = {
     "validate": "How close are predictions to real runs on this machine?",
     "servers": "How close are predictions to TensorFlow's own parameter servers on this machine?",
+    "testbed": "Do a probe of two hosts and runs of one worker predict 3 and 4 hosts, and what wins, at 100 Mbit/s to 1 Gbit/s?",
     "luck": "Do a simulated and a real run with one seed go through the same steps?",
     "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
     "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from real import launch
+from real import launch, testbed
 from real.foreign.start import runtime_of
 from real.options import scenario as scenario_of
 from real.options import training
@@ -47,6 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--probe", metavar="FILE", help="probe the link between ranks 0 and 1 too, before the cells; .json"
     )
+    testbed.add_option(parser)
     given = parser.parse_args(argv)
     cells = read_cells(given.cells)
     if launch.joined():
@@ -58,7 +59,8 @@ def main(argv: list[str] | None = None) -> int:
     ranks_needed = max([s.ranks for s in scenarios] + [sum(_tasks(foreign))])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
-    launch.launch(launch.command(ranks_needed, "real.campaign", argv))
+    with testbed.asked(given.testbed, ranks_needed) as hosts:
+        launch.launch(launch.command(ranks_needed, "real.campaign", argv, hosts=hosts))
     return 0
 
 

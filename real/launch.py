@@ -13,6 +13,7 @@ import threading
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
@@ -23,7 +24,26 @@ MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "install the extra `real`: pip install -e .[real]"
+MPIRUN_S = re.compile(
+    "mpirun|prterun|plm:ssh: Warning: setpgid"
+)  # lines of its own; the last, a race that does no harm
 DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?")
+
+
+class Hosts(NamedTuple):
+    """Where the ranks of a launch go, one a host, if not by mpirun's own means.
+
+    Args:
+        names: of the hosts.
+        agent: the command that runs a command on a host, as ssh would.
+        inside: the command before mpirun's that runs it where it reaches them.
+        interface: through which they reach one another.
+    """
+
+    names: tuple[str, ...]
+    agent: str
+    inside: tuple[str, ...]
+    interface: str = "eth0"
 
 
 def joined() -> bool:
@@ -81,15 +101,19 @@ def remote(cluster: Cluster | None) -> bool:
     return cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines())
 
 
-def command(ranks: int, module: str, arguments: list[str], cluster: Cluster | None = None) -> list[str]:
+def command(
+    ranks: int, module: str, arguments: list[str], cluster: Cluster | None = None, hosts: Hosts | None = None
+) -> list[str]:
     """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
 
     On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens); with a
-    cluster file, or in a Slurm allocation, ranks go to its hosts. Ranks are not bound: TensorFlow would inherit one core for all
-    its threads.
+    cluster file, or in a Slurm allocation, ranks go to its hosts; with `hosts`, to these. Ranks are not bound: TensorFlow would
+    inherit one core for all its threads.
     """
     line = [mpirun(), "-n", str(ranks), "--bind-to", "none", "--allow-run-as-root"]
-    if remote(cluster):
+    if hosts:
+        line = [*hosts.inside, *line, *_between(hosts)]
+    elif remote(cluster):
         line += ["--host", ",".join(f"{host.name}:{host.ranks}" for host in cluster.machines())]
     elif "SLURM_JOB_ID" not in os.environ:
         line += [
@@ -101,6 +125,14 @@ def command(ranks: int, module: str, arguments: list[str], cluster: Cluster | No
             "self,sm",
         ]
     return [*line, sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+
+
+def _between(hosts: Hosts) -> list[str]:
+    """One rank a host, over TCP; ranks that wait in MPI yield the core, for these hosts may share theirs."""
+    line = ["--host", ",".join(f"{name}:1" for name in hosts.names)]
+    line += ["--prtemca", "plm_ssh_agent", hosts.agent, "--prtemca", "plm_ssh_no_tree_spawn", "1"]
+    settings = {"pml": "ob1", "btl": "self,tcp", "btl_tcp_if_include": hosts.interface, "mpi_yield_when_idle": "1"}
+    return line + [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
 def launch(line: list[str]) -> None:
@@ -189,6 +221,6 @@ def _pass_on(stream, words: list[str]) -> None:
             boxed = not boxed
             continue
         words.append(text)
-        if boxed or text.startswith(REASON) or "mpirun" in text or "prterun" in text or not text.strip():
+        if boxed or text.startswith(REASON) or MPIRUN_S.search(text) or not text.strip():
             continue
         print(text, file=sys.stderr, flush=True)

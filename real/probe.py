@@ -14,14 +14,14 @@ import time
 
 import numpy as np
 
-from real import launch
+from real import launch, testbed, wire
 from real.clock import common_clock
 from real.parcels import TAG
 from real.waiting import arrived, barrier, poll
 from sim import command
 from sim.files import write_whole
 
-SIZES_BYTES = (
+SIZES_BYTES = (  # within a host
     65_536,
     262_144,
     1_048_576,
@@ -39,13 +39,15 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = command.Parser(prog="real.probe", description="Measure links and sleeps, for calibration.fit --probe.")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the JSON goes")
+    testbed.add_option(parser)
     given = parser.parse_args(argv)
     if launch.joined():
         from real import ranks
 
         return ranks.join(lambda comm: work(comm, given.output))
     launch.check_installed("mpi4py")
-    launch.launch(launch.command(2, "real.probe", argv))
+    with testbed.asked(given.testbed, 2) as hosts:
+        launch.launch(launch.command(2, "real.probe", argv, hosts=hosts))
     return 0
 
 
@@ -66,7 +68,9 @@ def write(measured: dict, path: str) -> None:
 def measure(comm) -> dict:
     """Cores, oversleep and the link between ranks 0 and 1: `local` if they share a host, else `network`. Collective."""
     hosts = comm.allgather(socket.gethostname())
-    link = link_between(comm) if comm.rank < 2 else None
+    link = None
+    if comm.rank < 2:
+        link = (link_within if hosts[0] == hosts[1] else link_between)(comm.Create_group(comm.group.Incl([0, 1])))
     barrier(comm)
     found = {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep()}
     found["local" if hosts[0] == hosts[1] else "network"] = link
@@ -83,16 +87,28 @@ def oversleep() -> float:
     return float(np.median(over_s))
 
 
-def link_between(comm) -> dict:
-    """LogGP of the link between ranks 0 and 1, from messages whose receiver has waited a while, as in training.
+def link_between(pair) -> dict:
+    """LogGP and burst of the network between two hosts; see real.wire."""
+    clock = common_clock(pair)
+    small_s, overhead_s = _whole(_one_way(pair, clock, wire.SMALL_BYTES))
+    seconds = [_whole(_one_way(pair, clock, size))[0] for size in wire.LARGE_BYTES]
+    return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds)
+
+
+def _whole(times: np.ndarray) -> tuple[float, float]:
+    """Median seconds of a message from the send on, and of the receive call."""
+    return tuple(float(np.mean(np.median(part, axis=1))) for part in (times.sum(axis=2), times[:, :, 1]))
+
+
+def link_within(pair) -> dict:
+    """LogGP of the link between two ranks of a host, from messages whose receiver has waited a while, as in training.
 
     The receive calls give o and G, a straight line over the sizes; what passes between the send and the receive call is L.
     """
     from scipy.optimize import nnls
 
-    pair = comm.Create_group(comm.group.Incl([0, 1]))
     clock = common_clock(pair)
-    times = [_one_way(pair, clock, size) for size in SIZES_BYTES]
+    times = [np.mean(np.median(_one_way(pair, clock, size), axis=1), axis=0) for size in SIZES_BYTES]
     sizes, latency_s, receive_s = np.array(SIZES_BYTES, float), *np.array(times).T
     weight = 1 / receive_s  # every size weighs the same, or only the largest would count
     (slope, base_s), _ = nnls(np.stack([sizes * weight, weight], axis=1), receive_s * weight)
@@ -104,8 +120,8 @@ def link_between(comm) -> dict:
     }
 
 
-def _one_way(pair, clock, size: int) -> tuple[float, float]:
-    """Median seconds from a send to the receive call, and in the receive call, over both directions; at both ranks."""
+def _one_way(pair, clock, size: int) -> np.ndarray:
+    """Seconds from a send to the receive call, and in the receive call, shape (directions, rounds, 2); at both ranks."""
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(2 * (WARM_UP + ROUNDS)):
         np.add(CACHE, 1, out=CACHE)
@@ -122,9 +138,7 @@ def _one_way(pair, clock, size: int) -> tuple[float, float]:
             pair.Recv(into, 1 - pair.rank, TAG)
             end_s = clock()
             times.append((begin_s - pair.recv(None, 1 - pair.rank, TAG + 1), end_s - begin_s))
-    both = pair.allgather(np.median(times[WARM_UP:], axis=0))
-    latency_s, receive_s = np.mean(both, axis=0)
-    return float(latency_s), float(receive_s)
+    return np.array(pair.allgather(times[WARM_UP:]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from real import launch
+from real import launch, testbed
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
 from sim import command, options
@@ -34,6 +34,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     hand.add_argument("--task", type=int, default=0, metavar="N", help="its number in its list, from 0")
     hand.add_argument("--ps-hosts", metavar="HOST:PORT,...", help="all servers, the same on every process")
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
+    testbed.add_option(parser)
     add_training_options(parser)
     return parser.parse_args(argv)
 
@@ -61,9 +62,9 @@ def main(argv: list[str] | None = None) -> int:
         launch.check_memory(scenario.ranks)
     if given.trace:
         shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
-    line = launch.command(scenario.ranks, "real.run", argv, placed)
     try:
-        launch.launch(line)
+        with testbed.asked(given.testbed, scenario.ranks) as hosts:
+            launch.launch(launch.command(scenario.ranks, "real.run", argv, placed, hosts))
     except (Exception, KeyboardInterrupt):
         keep_parts(given.trace)
         raise
@@ -77,6 +78,8 @@ def check(given: argparse.Namespace):
         WrongSetting: naming the option.
     """
     options.check_outputs(given)
+    if given.testbed and (given.cluster or given.job):
+        raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
     scenario = scenario_of(given)
     options.replications(given, REPLICATIONS)
     launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")

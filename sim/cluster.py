@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sim.costs import Costs
 from sim.errors import WrongSetting
@@ -54,6 +54,8 @@ class Link(BaseModel):
             has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
         background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
             (gRPC's, in TensorFlow's servers). They slow whoever needs the cores.
+        fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
+        burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,6 +65,16 @@ class Link(BaseModel):
     bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
     sustained_bytes_per_s: BytesPerSecond | None = None
     background_s: Seconds = 0.0
+    fair: bool = False
+    burst_bytes: float = Field(default=0.0, ge=0)
+
+    @model_validator(mode="after")
+    def _shapes_alike(self):
+        if self.fair and self.sustained_bytes_per_s:
+            raise ValueError("sustained_bytes_per_s without fair")
+        if self.burst_bytes and not self.fair:
+            raise ValueError("burst_bytes with fair = true")
+        return self
 
     def occupancy_s(self, size_bytes: float) -> float:
         """Seconds that one message takes a port."""

@@ -9,7 +9,7 @@ import time
 import traceback
 from pathlib import Path
 
-from real import launch
+from real import launch, testbed
 from real.foreign import local
 from real.foreign.tasks import LOOPBACK, Tasks, by_hand, free_port
 from real.foreign.tensorflow_ps import PROTOCOLS, Runtime, check, leave
@@ -56,7 +56,11 @@ def main(given: argparse.Namespace, argv: list[str], answer) -> int:
     if given.trace:
         begin(parts_folder(given.trace), scenario.header("tensorflow"))
     try:
-        local.run(scenario, argv)
+        with testbed.asked(given.testbed, scenario.ranks) as hosts:
+            if hosts:
+                launch.launch(launch.command(scenario.ranks, "real.run", argv, hosts=hosts))
+            else:
+                local.run(scenario, argv)
     except (Exception, KeyboardInterrupt):
         keep_parts(given.trace)
         raise

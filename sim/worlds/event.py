@@ -8,10 +8,11 @@ from functools import partial
 
 import simpy
 
-from sim.cluster import Host
+from sim.cluster import Host, Link
 from sim.collectives import Exchange
 from sim.cpu import Cores
 from sim.errors import RunFailed
+from sim.flows import Bucket, Flows
 from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
 from sim.scenario import Scenario
@@ -50,10 +51,12 @@ def garbage_left_lying():
 class Machine:
     """A host at work: its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
 
-    def __init__(self, env: simpy.Environment, index: int, host: Host):
+    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link):
         self.index, self.gpus, self.speed = index, host.gpus, host.speed
         self.cores = Cores(env, host.cores, host.speed, host.contention)
         self.egress, self.ingress, self.memory = Port(), Port(), Port()
+        if link.fair:
+            self.egress, self.ingress = (Bucket(link.bandwidth_bytes_per_s, link.burst_bytes) for _ in range(2))
 
 
 class EventWorld:
@@ -63,7 +66,9 @@ class EventWorld:
         self.scenario, self.replication = scenario, replication
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
-        machines = [Machine(self.env, i, host) for i, host in enumerate(scenario.cluster.machines())]
+        link = scenario.cluster.network
+        machines = [Machine(self.env, i, host, link) for i, host in enumerate(scenario.cluster.machines())]
+        self.flows = Flows(self.env)
         self.readiness = Readiness(self.env, scenario.ranks)
         self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in enumerate(scenario.hosts)]
         for rank in self.ranks:
@@ -306,10 +311,22 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
             return message.copied
         link, size_bytes = scenario.cluster.network, message.size_bytes
+        if link.fair:
+            return self._flow(message, to)
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         begin_s, leave_s = self.machine.egress.take(self.now_s, occupancy_s, credit_s)
         self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
         return self.world.env.timeout(leave_s - self.now_s)
+
+    def _flow(self, message: Message, to: Rank) -> simpy.Event:
+        """Let one message flow to another host; the event of its departure."""
+        link, message.whole = self.world.scenario.cluster.network, self.world.env.event()
+        message.begin_s = self.now_s + link.latency_s
+        size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
+        departure = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes)
+        departure.callbacks.append(lambda _: self._after(link.latency_s, message.whole.succeed))
+        self._after(link.latency_s, lambda: to.inbox.put(message))
+        return departure
 
     def reached(self, message: Message) -> None:
         """The first byte of a message from another host is at this machine's port."""
@@ -332,8 +349,10 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             return None
         moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
         about = {"bytes": message.size_bytes, "peer": message.sender}
-        if message.end_s is not None:
-            if message.end_s > self.now_s:
+        if message.copied is None:
+            if message.whole is not None and not message.whole.processed:
+                yield message.whole
+            elif message.end_s is not None and message.end_s > self.now_s:
                 yield self.world.env.timeout(message.end_s - self.now_s)
             yield from self._spend(self.world.scenario.cluster.network.overhead_s)
         else:

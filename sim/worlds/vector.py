@@ -29,6 +29,8 @@ def refusal(scenario: Scenario) -> str | None:
         return "ranks on one host share its cores and its port"
     if scenario.cluster.network.sustained_bytes_per_s:
         return "what a port may send depends on what it has sent before"
+    if scenario.cluster.network.fair:
+        return "messages that share a port slow one another"
     return None
 
 

@@ -1,0 +1,223 @@
+"""Networks of a cluster in a box (real.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
+
+Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
+worker with a master, and by two workers in a ring, for what ranks compute; and, for TensorFlow's servers, runs of one worker with
+one server on this machine without shaped links. Master and servers have a host of their own.
+
+Not modelled: that these hosts share the cores of one machine, so minibatches are small; and that a short message waits in the
+queue of a shaper behind the bytes of a long one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.cells import Cell, measure, predict
+from experiments.comparison import Comparison
+from sim.cluster import Cluster, Host
+from sim.files import write_whole
+from sim.outcome import of_trace
+from sim.traces import Trace
+
+RATES = ("100 Mbit/s", "400 Mbit/s", "1 Gbit/s")
+HOSTS = (3, 4)
+MODELS = ("mlp", "toy_fc")  # 0.3 MB and 4 MB
+WAYS = {  # protocol, its settings, who runs it
+    "ring": ("allreduce", ("algorithm=ring",), "mpi"),
+    "MPI's allreduce": ("allreduce", ("algorithm=auto",), "mpi"),
+    "fmb": ("fmb", (), "mpi"),
+    "ps-sync, MPI": ("ps-sync", ("barrier=true",), "mpi"),
+    "ps-async, TensorFlow": ("ps-async", (), "tensorflow"),
+    "ps-sync, TensorFlow": ("ps-sync", (), "tensorflow"),
+}
+KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
+FITTED_STEPS, STEPS, REPEATS, REPLICATIONS = 12, 8, 2, 3
+TARGET = 0.05
+
+
+class Where(NamedTuple):
+    """One place in the tables."""
+
+    rate: str
+    hosts: int
+    model: str
+    way: str
+
+    @property
+    def cell(self) -> Cell:
+        """The job: allreduce works on every host, the others leave one to the master or server."""
+        protocol, settings, runtime = WAYS[self.way]
+        workers = self.hosts if protocol == "allreduce" else self.hosts - 1
+        named = {"workload": self.model, "runtime": runtime, "settings": settings, "steps": STEPS}
+        return Cell(protocol, workers, **named, **KNOWN)
+
+
+def places(rate: str) -> list[Where]:
+    """All that is predicted for one rate."""
+    return [Where(rate, *rest) for rest in product(HOSTS, MODELS, WAYS)]
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Run everything; print the tables, write them and a figure to `out`."""
+    from real import testbed
+
+    testbed.check()
+    servers = served(out / "one machine", seed)
+    rows: dict[Where, Comparison] = {}
+    for rate in RATES:
+        folder = out / rate.split("/")[0].replace(" ", "-")
+        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), servers)
+    report(rows, out)
+
+
+def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
+    """All runs of one rate by name: the fitted ones, and then each that is predicted, its repeats apart."""
+    cells = [(f"fit-{model}-{name}", cell) for model in MODELS for name, cell in fitted_cells(model).items()]
+    predicted = [(f"predict-{index}", where.cell) for index, where in enumerate(places(rate))]
+    for repeat in range(REPEATS):
+        order = np.random.default_rng(seed + repeat).permutation(len(predicted))
+        cells += [(f"{name}-{repeat}", cell) for name, cell in (predicted[i] for i in order)]
+    return cells
+
+
+def compared(rate: str, folder: Path, traces: dict[str, Trace], servers: dict[str, Cluster]) -> dict[Where, Comparison]:
+    """What is predicted and what was measured with links of one rate."""
+    fitted = [folder / f"{name}.parquet" for name in traces if name.startswith("fit")]
+    profile = fit(fitted, folder / "probe.json", folder / "profile.toml")
+    named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
+    return {
+        where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profile, servers)
+        for where, name in named.items()
+    }
+
+
+def fitted_cells(model: str) -> dict[str, Cell]:
+    """One worker with a master, and two in a ring."""
+    job = {"workload": model, "runtime": "mpi", "steps": FITTED_STEPS, **KNOWN}
+    return {"fmb": Cell("fmb", 1, **job), "ring": Cell("allreduce", 2, settings=("algorithm=ring",), **job)}
+
+
+def served(folder: Path, seed: int) -> dict[str, Cluster]:
+    """Profiles of TensorFlow's servers, by protocol, from one worker and one server without shaped links."""
+    ways = [protocol for protocol, _, runtime in WAYS.values() if runtime == "tensorflow"]
+    job = {"runtime": "tensorflow", "steps": 100, "seed": seed, **KNOWN}
+    cells = {f"{way}-{model}": Cell(way, 1, workload=model, **job) for way in ways for model in MODELS}
+    measure(list(cells.items()), folder)
+    paths = {way: [folder / f"{way}-{model}.parquet" for model in MODELS] for way in ways}
+    return {way: fit(found, folder / "probe.json", folder / f"{way}.toml") for way, found in paths.items()}
+
+
+def fit(paths: list[Path], probe: Path, profile: Path) -> Cluster:
+    """The profile that calibration.fit makes."""
+    from calibration import fit as calibration
+    from sim import cluster
+
+    calibration.main([*map(str, paths), "-o", str(profile), "--probe", str(probe)])
+    return cluster.read(str(profile))
+
+
+def compare(where: Where, real: list[Trace], profile: Cluster, servers: dict[str, Cluster]) -> Comparison:
+    """One place, predicted and measured."""
+    cell = where.cell
+    costed = servers[cell.protocol] if cell.runtime == "tensorflow" else profile
+    network = profile.network
+    if cell.runtime == "tensorflow":  # the wire is the probe's; what gRPC does at its ends is what it did without
+        about = {"overhead_s": costed.local.overhead_s, "background_s": costed.local.background_s}
+        network = network.model_copy(update=about)
+    cluster = Cluster(hosts=(Host(count=where.hosts),), network=network, costs=costed.costs)
+    return Comparison(cell, predict(cell, cluster, REPLICATIONS), [of_trace(trace) for trace in real])
+
+
+def winners(rows: dict[Where, Comparison]) -> list[tuple[Where, Where, bool]]:
+    """Pairs of an allreduce and a server in one place that differ by more than their repeats do; whether ranked right."""
+    found = []
+    for one, other in product(rows, rows):
+        if one[:3] != other[:3] or rows[one].cell.protocol != "allreduce" or rows[other].cell.protocol == "allreduce":
+            continue
+        real, said = (_ratio(rows[one], rows[other], predicted) for predicted in (False, True))
+        if abs(real - 1) > max(rows[one].floor, rows[other].floor):
+            found.append((one, other, (real > 1) == (said > 1)))
+    return found
+
+
+def _ratio(one: Comparison, other: Comparison, predicted: bool) -> float:
+    """Samples a second of one over the other's."""
+
+    def speed(row: Comparison) -> float:
+        return float(np.mean([o.throughput().mean() for o in ([row.predicted] if predicted else row.measured)]))
+
+    return speed(one) / speed(other)
+
+
+def report(rows: dict[Where, Comparison], out: Path) -> None:
+    """The tables on stdout, the same as CSV, and a figure."""
+    from rich.console import Console
+
+    console = Console(highlight=False, width=130)
+    for rate in RATES:
+        console.print(_table(rate, {where: row for where, row in rows.items() if where.rate == rate}))
+    for rate in RATES:
+        here = [row for where, row in rows.items() if where.rate == rate]
+        errors = np.abs([row.error() for row in here])
+        held = f"{np.mean(errors <= TARGET):.0%} within {TARGET:.0%}"
+        console.print(f"{rate}: mean error {errors.mean():.1%}, {held}, floor {np.mean([r.floor for r in here]):.1%}")
+    pairs = winners(rows)
+    console.print(
+        f"Allreduce or server: {sum(right for *_, right in pairs)} of {len(pairs)} pairs that differ, ranked right"
+    )
+    for one, other, right in pairs:
+        if not right:
+            console.print(f"  wrong: {one.rate}, {one.hosts} hosts, {one.model}: {one.way} or {other.way}")
+    _write(rows, out / "testbed.csv")
+    figure(rows, out / "testbed.png")
+    console.print(f"Tables, traces, figure: {out}")
+
+
+def _table(rate: str, rows: dict[Where, Comparison]):
+    from rich.table import Table
+
+    table = Table(title=f"Links of {rate}: mean step, ms", box=None, header_style="bold")
+    for heading in ("model", "hosts", "way", "predicted", "measured", "error", "floor", "samples/s", "measured"):
+        table.add_column(heading, justify="left" if heading in ("model", "way") else "right")
+    for where, row in sorted(rows.items(), key=lambda item: (item[0].model, item[0].hosts)):
+        real_s = np.mean([o.step_s.mean() for o in row.measured])
+        speed = np.mean([o.throughput().mean() for o in row.measured])
+        numbers = (f"{row.predicted.step_s.mean() * 1e3:.1f}", f"{real_s * 1e3:.1f}", f"{row.error():+.1%}")
+        speeds = (f"{row.predicted.throughput().mean():.0f}", f"{speed:.0f}")
+        table.add_row(where.model, str(where.hosts), where.way, *numbers, f"{row.floor:.1%}", *speeds)
+    return table
+
+
+def _write(rows: dict[Where, Comparison], path: Path) -> None:
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow([*Where._fields, "predicted_step_s", *(f"measured_step_s_{i}" for i in range(REPEATS))])
+    for where, row in rows.items():
+        lines.writerow([*where, row.predicted.step_s.mean(), *(o.step_s.mean() for o in row.measured)])
+    write_whole(path, lambda file: file.write_text(text.getvalue()))
+
+
+def figure(rows: dict[Where, Comparison], path: Path) -> None:
+    """Step times of every way, a panel for each rate and model."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(11, 6), layout="constrained")
+    axes = drawing.subplots(len(MODELS), len(RATES), sharex=True)
+    for (line, model), (column, rate) in product(enumerate(MODELS), enumerate(RATES)):
+        axis = axes[line][column]
+        for index, hosts in enumerate(HOSTS):
+            at = np.arange(len(WAYS)) + (index - 0.5) * 0.3
+            here = [rows[Where(rate, hosts, model, way)] for way in WAYS]
+            real_ms = [[o.step_s.mean() * 1e3 for o in row.measured] for row in here]
+            axis.plot(at, real_ms, f"C{index}o", mfc="none")
+            axis.plot(at, [row.predicted.step_s.mean() * 1e3 for row in here], f"C{index}_", ms=14, mew=2)
+        axis.set(title=f"{model}, {rate}", ylim=(0, None))
+        axis.set_xticks(range(len(WAYS)), list(WAYS), rotation=35, ha="right", fontsize=8)
+    drawing.supylabel("step, ms: circles measured, bars predicted; blue 3 hosts, orange 4")
+    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))

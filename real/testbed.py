@@ -1,0 +1,207 @@
+"""A cluster in a box: hosts that are network namespaces of this machine, with shaped links between them. Linux, root only.
+
+`real.run --testbed "100 Mbit/s" ...` runs each rank on a host of its own, over TCP; so do real.campaign and real.probe. A host
+is a process that holds a network, a host name and an /etc/hosts of its own; a veth pair leads from it to a bridge, which is in
+a namespace too, so that the machine's own network is left alone. Both ends of each pair are shaped (tc tbf: a token bucket), and
+carry about 0.957 of the rate as payload, for TCP's and Ethernet's headers count.
+
+The kernel takes a namespace down with the last process in it, and the holders end with this process, however it ends.
+
+Not there: delay (this needs the kernel's netem), and cores of their own: hosts share the machine's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from real.launch import Hosts, end_with_parent, interrupt
+from sim.errors import RunFailed, WrongSetting
+from sim.units import quantity
+
+TOOLS = ("ip", "tc", "unshare", "nsenter")
+SWITCH = "switch"  # where the bridge is, and mpirun
+SUBNET = "10.213.7"
+MOST_HOSTS = 64
+BURST_BYTES = 65_536
+QUEUE_S = 0.05
+PATIENCE_S, POLL_S = 10.0, 0.01
+AGENT = """#!/bin/sh
+# What mpirun starts a daemon with, as it would with ssh: agent HOST COMMAND...
+host=$1
+shift
+exec nsenter --target "$(cat "$(dirname "$0")/$host.pid")" --net --uts --mount --wd sh -c "$*"
+"""
+
+
+def check() -> None:
+    """Refuse where namespaces cannot be made.
+
+    Raises:
+        WrongSetting: not Linux, not root, or a tool is missing.
+    """
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    reasons = {
+        "another system": not sys.platform.startswith("linux"),
+        "another user": os.geteuid() != 0,
+        f"no {', '.join(missing)}": bool(missing),
+    }
+    given = next((reason for reason, holds in reasons.items() if holds), None)
+    if given is None and subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        given = "a root that may not make namespaces"
+    if given:
+        raise WrongSetting(
+            "--testbed", given, "Linux, root, and iproute2 and util-linux installed: it makes namespaces"
+        )
+
+
+def rate(text: str) -> float:
+    """Bytes per second of a link, from what a user wrote.
+
+    Raises:
+        WrongSetting: it is none.
+    """
+    try:
+        found = quantity(text, "byte/second", "100 Mbit/s")
+    except WrongSetting as error:
+        raise WrongSetting("--testbed", text, 'the rate of every link, as "100 Mbit/s"') from error
+    if not 1e4 <= found <= 1e11:
+        raise WrongSetting("--testbed", text, "a rate from 10 kB/s to 100 GB/s")
+    return found
+
+
+@contextmanager
+def testbed(hosts: int, rate_bytes_per_s: float) -> Iterator[Hosts]:
+    """`hosts` hosts, host0 and so on, each behind a link of `rate_bytes_per_s` each way; taken down at the end.
+
+    Raises:
+        WrongSetting: see `check`; or too many hosts.
+        RunFailed: the kernel does not do what is asked.
+    """
+    check()
+    if not 1 <= hosts <= MOST_HOSTS:
+        raise WrongSetting("--testbed", f"{hosts} hosts", f"1 to {MOST_HOSTS}")
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    folder = Path(tempfile.mkdtemp(prefix="trainsim-testbed-"))
+    holders: dict[str, subprocess.Popen] = {}
+    try:
+        yield _up(hosts, rate_bytes_per_s, folder, holders)
+    finally:
+        _down(holders)
+        shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def asked(text: str | None, hosts: int) -> Iterator[Hosts | None]:
+    """What the option --testbed says: nothing, or the rate of the links of a testbed.
+
+    Raises:
+        WrongSetting: see `rate` and `testbed`.
+    """
+    if text is None:
+        yield None
+        return
+    with testbed(hosts, rate(text)) as made:
+        yield made
+
+
+def add_option(parser: ArgumentParser) -> None:
+    """--testbed."""
+    parser.add_argument(
+        "--testbed", metavar="RATE", help='each rank on a host of its own in this machine, links of "100 Mbit/s" (root)'
+    )
+
+
+def _up(hosts: int, rate_bytes_per_s: float, folder: Path, holders: dict[str, subprocess.Popen]) -> Hosts:
+    names = [f"host{number}" for number in range(hosts)]
+    addresses = {name: f"{SUBNET}.{number + 1}" for number, name in enumerate([*names, SWITCH])}
+    lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items())]
+    (folder / "hosts").write_text("\n".join(lines) + "\n")
+    for name in addresses:
+        holders[name] = _hold(name, folder)
+    for name, holder in holders.items():
+        _wait(holder, folder / f"{name}.pid")
+    inside = {name: enter(holder.pid) for name, holder in holders.items()}
+    _call(inside[SWITCH], "ip link add bridge0 type bridge")
+    _call(inside[SWITCH], f"ip address add {addresses[SWITCH]}/24 dev bridge0")
+    _call(inside[SWITCH], "ip link set bridge0 up")
+    shape = f"tbf rate {rate_bytes_per_s * 8:.0f}bit burst {BURST_BYTES} latency {QUEUE_S * 1e3:g}ms"
+    for name in names:
+        _call(inside[SWITCH], f"ip link add {name} type veth peer name eth0 netns {holders[name].pid}")
+        _call(inside[SWITCH], f"ip link set {name} master bridge0 up")
+        _call(inside[name], f"ip address add {addresses[name]}/24 dev eth0")
+        _call(inside[name], "ip link set eth0 up")
+        _call(inside[SWITCH], f"tc qdisc add dev {name} root {shape}")
+        _call(inside[name], f"tc qdisc add dev eth0 root {shape}")
+    agent = folder / "agent"
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+    return Hosts(tuple(names), str(agent), tuple(inside[SWITCH]))
+
+
+def enter(pid: int) -> list[str]:
+    """The command before a command that is to run on the host that process `pid` holds."""
+    return ["nsenter", "--target", str(pid), "--net", "--uts", "--mount", "--wd"]
+
+
+def _hold(name: str, folder: Path) -> subprocess.Popen:
+    """A process that holds a host and ends with this one."""
+    script = f"hostname {name} && mount --bind {folder}/hosts /etc/hosts && ip link set lo up && echo $$ > {folder}/{name}.new"
+    script += f" && mv {folder}/{name}.new {folder}/{name}.pid && exec sleep infinity"
+    return subprocess.Popen(
+        ["unshare", "--net", "--uts", "--mount", "sh", "-c", script],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for this process to act on
+        preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
+    )
+
+
+def _wait(holder: subprocess.Popen, ready: Path) -> None:
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not ready.exists():
+        if holder.poll() is not None or time.monotonic() > give_up_s:
+            words = holder.stderr.read().strip() if holder.poll() is not None else "it takes too long"
+            raise RunFailed(f"no namespace could be made: {words}")
+        time.sleep(POLL_S)
+
+
+def _call(inside: list[str], line: str) -> None:
+    done = subprocess.run([*inside, *line.split()], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunFailed(f"{line}: {' '.join(done.stderr.split()) or 'failed'}")
+
+
+def _down(holders: dict[str, subprocess.Popen]) -> None:
+    """End the processes on these hosts, and then those that hold them."""
+    ours = {network for holder in holders.values() if holder.poll() is None and (network := network_of(holder.pid))}
+    mine = network_of(os.getpid())
+    pids = {holder.pid for holder in holders.values()}
+    for pid in [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]:
+        if pid not in pids and (network := network_of(pid)) in ours and network != mine:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    for holder in holders.values():
+        holder.kill()
+    for holder in holders.values():
+        holder.wait()
+        holder.stderr.close()
+
+
+def network_of(pid: int) -> str | None:
+    """The network namespace of a process; None if it has ended."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/net")
+    return None

@@ -1,0 +1,37 @@
+"""What a link between two hosts does to messages: from how long messages of several sizes take, first byte to last."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SMALL_BYTES = 1_024  # takes no time but the link's latency and overhead
+LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
+LEAST_BURST_BYTES = 8_192  # less is the noise of the times
+
+
+def link(small_s: float, overhead_s: float, sizes, seconds) -> dict:
+    """A sim.cluster.Link of a network.
+
+    The slope over the large messages is G, whatever a port passes at once; what they take less at size 0 than a small message
+    does is what it passes. Bytes share ports: so do TCP's flows, and the queues of adapters that take turns.
+
+    Args:
+        small_s: of a small message, from the send to the end of the receive call.
+        overhead_s: of the receive call of a small message that has arrived: o.
+        sizes, seconds: of the large messages, likewise.
+    """
+    sizes, seconds = np.asarray(sizes, float), np.asarray(seconds, float)
+    design = np.column_stack([sizes, np.ones(len(sizes))])
+    (slope, base_s), *_ = np.linalg.lstsq(design / seconds[:, None], np.ones(len(sizes)), rcond=None)  # relative errors
+    slope = max(slope, 1e-14)
+    burst_bytes = (small_s - base_s) / slope
+    bursts = burst_bytes >= LEAST_BURST_BYTES
+    whole_s = small_s if bursts else max(base_s, 0.0)
+    return {
+        "latency_s": max(0.0, whole_s - 2 * overhead_s),
+        "overhead_s": float(overhead_s),
+        "bandwidth_bytes_per_s": float(1 / slope),
+        "fair": True,
+        "burst_bytes": float(burst_bytes) if bursts else 0.0,
+        "message_s": {str(int(size)): float(time_s) for size, time_s in zip(sizes, seconds, strict=True)},
+    }

@@ -1,0 +1,122 @@
+"""Messages that pass ports at once and share them, as TCP's flows do: a fluid, max-min fair, through token buckets.
+
+Rates are max-min fair (Bertsekas and Gallager, Data Networks, section 6.5.2), as in SimGrid's model of TCP. A port is a token
+bucket (tc tbf, the shapers of clouds): it passes what comes while it has tokens, and as fast as tokens come after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import simpy
+
+LEAST_BYTES = 1e-3  # of a flow or a bucket: less is rounding
+
+
+@dataclass(eq=False)
+class Bucket:
+    """One direction of a port.
+
+    Args:
+        rate: tokens that come, bytes a second.
+        depth: the most that it keeps, bytes.
+    """
+
+    rate: float
+    depth: float = 0.0
+    through: float = 0.0  # bytes a second
+    level: float = field(init=False)
+    _updated_s: float = 0.0
+
+    def __post_init__(self):
+        self.level = self.depth
+
+    def advance(self, now_s: float) -> None:
+        """Tokens have come, and gone, at the rates of late."""
+        level = self.level + (self.rate - self.through) * (now_s - self._updated_s)
+        self.level = 0.0 if level < LEAST_BYTES else min(self.depth, level)
+        self._updated_s = now_s
+
+    def take(self, tokens: float) -> None:
+        """Tokens that bytes pass on at once."""
+        self.level = 0.0 if self.level - tokens < LEAST_BYTES else self.level - tokens
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds until it is empty."""
+        drain = self.through - self.rate
+        return self.level / drain if self.level > 0 and drain > 0 else float("inf")
+
+
+@dataclass(eq=False)
+class Flow:
+    """What of one message is still to pass its two ports, bytes, and how much does, bytes a second."""
+
+    ports: tuple[Bucket, Bucket]
+    left: float
+    done: simpy.Event
+    rate: float = 0.0
+
+
+class Flows:
+    """All messages on their way."""
+
+    def __init__(self, env: simpy.Environment):
+        self._env, self._flows, self._updated_s, self._timer = env, [], 0.0, 0
+
+    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float) -> simpy.Event:
+        """Let a message pass both ports from now on; an event that fires when its last byte has."""
+        flow = Flow((egress, ingress), size_bytes, self._env.event())
+        self._advance()
+        self._flows.append(flow)
+        self._go_on()
+        return flow.done
+
+    def _advance(self) -> None:
+        """To now."""
+        seconds, self._updated_s = self._env.now - self._updated_s, self._env.now
+        for flow in self._flows:
+            flow.left -= flow.rate * seconds
+
+    def _go_on(self) -> None:
+        """Pass on what has tokens, share the rest, and look again when that changes."""
+        ports = {port for flow in self._flows for port in flow.ports}
+        for port in ports:
+            port.advance(self._env.now)
+            port.through = 0.0
+        for flow in self._flows:
+            at_once = min(flow.left, *(port.level for port in flow.ports))
+            flow.left -= at_once
+            for port in flow.ports:
+                port.take(at_once)
+        for flow in [flow for flow in self._flows if flow.left < LEAST_BYTES]:
+            self._flows.remove(flow)
+            flow.done.succeed()
+        share(self._flows)
+        for flow in self._flows:
+            for port in flow.ports:
+                port.through += flow.rate
+        self._timer += 1
+        times_s = [flow.left / flow.rate for flow in self._flows] + [port.lasts_s for port in ports]
+        if self._flows:
+            self._env.timeout(min(times_s), self._timer).callbacks.append(self._look)
+
+    def _look(self, timer: simpy.Event) -> None:
+        if timer.value == self._timer:
+            self._advance()
+            self._go_on()
+
+
+def share(flows: list[Flow]) -> None:
+    """Set the rates: max-min fair through the ports that have no tokens left."""
+    free = {port: port.rate for flow in flows for port in flow.ports if port.level == 0}
+    waiting = {port: [flow for flow in flows if port in flow.ports] for port in free}
+    while any(waiting.values()):
+        tightest = min((port for port in free if waiting[port]), key=lambda port: free[port] / len(waiting[port]))
+        rate = max(0.0, free[tightest] / len(waiting[tightest]))
+        for flow in list(waiting[tightest]):
+            flow.rate = rate
+            for port in flow.ports:
+                if port in free:
+                    free[port] -= rate
+                    waiting[port].remove(flow)

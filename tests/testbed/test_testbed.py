@@ -1,0 +1,170 @@
+"""A cluster in a box: what it carries, that ranks train in it, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from real import testbed
+from real.testbed import network_of
+from sim import traces, workload
+from sim.errors import WrongSetting
+from sim.outcome import of_trace
+
+ROOT = Path(__file__).parents[2]
+RATE, PAYLOAD = 12.5e6, 0.957  # 100 Mbit/s; what Ethernet's, IP's and TCP's headers leave of it
+JOB = ["--workload", "toy_fc", "--batch", "16", "--stragglers", "none", "--optimiser", "sgd", "--quiet"]
+SERVE = """
+import socket
+listener = socket.create_server(("", 5000))
+print("ready", flush=True)
+peer, _ = listener.accept()
+while peer.recv(1 << 20):
+    pass
+peer.send(b"x")
+"""
+SEND = """
+import socket, time
+peer = socket.create_connection(("host1", 5000))
+start_s = time.perf_counter()
+peer.sendall(bytes({size}))
+peer.shutdown(socket.SHUT_WR)
+peer.recv(1)
+print(time.perf_counter() - start_s)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _can_be_made():
+    try:
+        testbed.check()
+    except WrongSetting as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def left(monkeypatch):
+    """What a test has left: processes in other networks than ours, by a mark in their environment; and our own interfaces."""
+    mark, mine = f"TESTBED_TEST={uuid.uuid4()}", network_of(os.getpid())
+    monkeypatch.setenv(*mark.split("="))
+
+    def is_ours(pid: int) -> bool:
+        with suppress(OSError):
+            return mark.encode() in Path(f"/proc/{pid}/environ").read_bytes() and network_of(pid) not in (None, mine)
+        return False
+
+    def look() -> tuple[set[int], set[str]]:
+        return {pid for pid in psutil.pids() if is_ours(pid)}, set(os.listdir("/sys/class/net"))
+
+    return look
+
+
+def until(happens, longest_s: float = 60) -> None:
+    give_up_s = time.monotonic() + longest_s
+    while not happens():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.05)
+
+
+def test_hosts_have_names_addresses_and_nothing_stays(left):
+    before = left()
+    with testbed.testbed(2, RATE) as hosts:
+        said = subprocess.run(
+            [hosts.agent, "host1", "hostname; getent hosts host0; pwd"], capture_output=True, text=True, check=True
+        )
+        assert said.stdout.split() == ["host1", "10.213.7.1", "host0", os.getcwd()]
+        folder = Path(hosts.agent).parent
+        assert left() != before
+    assert left() == before
+    assert not folder.exists()
+
+
+def test_after_an_exception_nothing_stays_and_it_can_be_made_again(left):
+    before = left()
+    for _ in range(2):
+        started = []
+        with pytest.raises(ZeroDivisionError):
+            _fail_inside(started)
+        assert left() == before
+        assert started[0].wait(2) == -signal.SIGKILL
+        started[0].stdout.close()
+
+
+def _fail_inside(started: list):
+    with testbed.testbed(2, RATE) as hosts:
+        started.append(subprocess.Popen([hosts.agent, "host0", "echo; exec sleep 1000"], stdout=subprocess.PIPE))
+        started[0].stdout.readline()
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_the_command_ends_nothing_stays(number, left):
+    before = left()
+    line = [sys.executable, "-m", "real.run", "--protocol", "allreduce", "--workers", "2", "--steps", "10000", *JOB]
+    with subprocess.Popen([*line, "--testbed", "100 Mbit/s"], stderr=subprocess.PIPE, text=True, cwd=ROOT) as started:
+        until(lambda: len(left()[0]) >= 2 + 1 + 2 * 2)  # who holds hosts and switch; on each host a daemon and a rank
+        started.send_signal(number)
+        _, err = started.communicate(timeout=30)
+    assert started.returncode == (-number if number == signal.SIGKILL else 130)
+    assert "Traceback" not in err
+    until(lambda: left() == before, 15)
+
+
+@pytest.mark.parametrize(("rate", "size"), [(RATE, 2_500_000), (4 * RATE, 10_000_000)])
+def test_a_link_carries_its_rate(rate, size):
+    with testbed.testbed(2, rate) as hosts:
+        serve = [hosts.agent, "host1", f"exec {sys.executable} -c '{SERVE}'"]
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout.readline() == "ready\n"
+            send = [hosts.agent, "host0", f"{sys.executable} -c '{SEND.format(size=size)}'"]
+            seconds = float(subprocess.run(send, capture_output=True, text=True, check=True).stdout)
+    assert (size - testbed.BURST_BYTES) / seconds == pytest.approx(PAYLOAD * rate, rel=0.04)
+
+
+def test_a_ring_of_three_hosts_takes_what_its_bytes_take(tmp_path):
+    """2 (n - 1) / n of the bytes through each port, and some milliseconds to compute."""
+    file = tmp_path / "ring.parquet"
+    job = [
+        "--protocol",
+        "allreduce",
+        "--set",
+        "algorithm=ring",
+        "--workers",
+        "3",
+        "--steps",
+        "6",
+        "--warmup",
+        "2",
+        *JOB,
+    ]
+    done = _run(*job, "--trace", str(file))
+    assert done.returncode == 0, done.stderr
+    trace = traces.read(file)
+    assert [name for name, _ in trace.header.details["hosts"]] == ["host0", "host1", "host2"]
+    closed_s = 2 * (2 / 3) * workload.read("toy_fc").message_bytes / (PAYLOAD * RATE)
+    assert of_trace(trace).step_s.mean() == pytest.approx(closed_s, rel=0.15)
+
+
+def test_tensorflow_s_servers_find_one_another_by_name(tmp_path):
+    file = tmp_path / "async.parquet"
+    done = _run("--protocol", "ps-async", "--workers", "2", "--steps", "5", "--warmup", "2", *JOB, "--trace", str(file))
+    assert done.returncode == 0, done.stderr
+    trace = traces.read(file)
+    assert trace.header.world == "tensorflow"
+    assert [name for name, _ in trace.header.details["hosts"]] == ["host0", "host1", "host2"]
+    assert trace.header.details["complete"]
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def _run(*words: str) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", "real.run", *words, "--testbed", "100 Mbit/s"]
+    return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)

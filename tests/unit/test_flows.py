@@ -1,0 +1,112 @@
+"""Messages that share ports: closed forms, max-min fairness, token buckets."""
+
+from __future__ import annotations
+
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim import protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.flows import Bucket, Flow, Flows, share
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.worlds import event, vector
+
+MLP = workload.read("mlp")
+RATE, SIZE = 1e6, MLP.message_bytes
+WHOLE_S = SIZE / RATE
+COMPUTE_S = 0.5  # long enough for buckets to fill
+
+
+def step_s(protocol: str, *settings: str, workers: int = 3, burst=0.0, fair=True, compute_s=COMPUTE_S) -> float:
+    link = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=RATE, fair=fair, burst_bytes=burst)
+    costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
+    cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, costs=costs)
+    scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=4, warmup=1, cluster=cluster)
+    return float(of_trace(event.run(scenario)).step_s.mean())
+
+
+@pytest.mark.parametrize(("protocol", "settings"), [("fmb", []), ("ps-sync", ["barrier=true"])])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_all_parameters_come_at_once_and_late(protocol, settings, workers):
+    """Through the master's port n messages down, which end together, and n up; one after another it is n + 1 in all."""
+    fair_s, queued_s = (step_s(protocol, *settings, workers=workers, fair=fair) for fair in (True, False))
+    assert fair_s - COMPUTE_S == pytest.approx(2 * workers * WHOLE_S, rel=1e-3)
+    assert queued_s - COMPUTE_S == pytest.approx((workers + 1) * WHOLE_S, rel=1e-3)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_a_ring_shares_no_port(workers):
+    """2 (n - 1) / n of the bytes through each port (Patarasuk and Yuan, 2009)."""
+    found_s = step_s("allreduce", "algorithm=ring", workers=workers)
+    assert found_s - COMPUTE_S == pytest.approx(2 * (workers - 1) / workers * WHOLE_S, rel=1e-3)
+
+
+def test_an_idle_port_s_burst_is_for_nothing():
+    """Of each message to and from one worker the bucket's depth passes at once."""
+    burst = SIZE / 4
+    assert step_s("fmb", workers=1, burst=burst) - COMPUTE_S == pytest.approx(2 * (WHOLE_S - burst / RATE), rel=1e-3)
+
+
+def test_a_bucket_fills_at_its_rate():
+    """A message that comes when half of the depth has come again has half of it for nothing."""
+    env = simpy.Environment()
+    flows, one, other, ended_s = Flows(env), Bucket(RATE, RATE), Bucket(RATE, RATE), []
+
+    def send():
+        for wait_s in (0.0, 0.5):
+            yield env.timeout(wait_s)
+            yield flows.start(one, other, 3 * RATE)
+            ended_s.append(env.now)
+
+    env.process(send())
+    env.run()
+    assert ended_s == pytest.approx([2.0, 2.0 + 0.5 + 2.5])
+
+
+def test_the_deeper_bucket_s_tokens_outlast_an_incast():
+    """Two senders without tokens into a port with some: at twice its rate until these are gone, at its rate after."""
+    env = simpy.Environment()
+    flows, into = Flows(env), Bucket(RATE, RATE)
+    done = [flows.start(Bucket(RATE), into, 3 * RATE) for _ in range(2)]
+    env.run(simpy.AllOf(env, done))
+    assert env.now == pytest.approx(1.0 + (6 - 2) * 1.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12), st.data())
+def test_rates_are_max_min_fair(pairs, data):
+    """No port passes more than its rate, and every flow has a port that is full where no other flow is faster."""
+    out, into = ([Bucket(data.draw(st.floats(1, 100))) for _ in range(5)] for _ in range(2))
+    env = simpy.Environment()
+    flows = [Flow((out[a], into[b]), 1.0, env.event()) for a, b in pairs]
+    share(flows)
+    through = {port: sum(f.rate for f in flows if port in f.ports) for flow in flows for port in flow.ports}
+    fastest = {port: max(f.rate for f in flows if port in f.ports) for port in through}
+    assert all(used <= port.rate * (1 + 1e-9) for port, used in through.items())
+    for flow in flows:
+        full = [port for port in flow.ports if through[port] >= port.rate * (1 - 1e-9)]
+        assert any(flow.rate >= fastest[port] * (1 - 1e-9) for port in full)
+
+
+def test_the_vector_world_refuses_shared_ports():
+    link = Link(fair=True)
+    scenario = Scenario(protocols.make("fmb"), MLP, 2, cluster=Cluster(hosts=[Host(count=3)], network=link))
+    with pytest.raises(WrongSetting, match="slow one another"):
+        vector.run(scenario)
+
+
+@pytest.mark.parametrize("wrong", [{"burst_bytes": 1e4}, {"fair": True, "sustained_bytes_per_s": 1e6}])
+def test_what_does_not_go_together_is_refused(wrong):
+    with pytest.raises(ValueError, match="fair"):
+        Link(**wrong)
+
+
+def test_variables_that_travel_one_by_one_share_ports_too():
+    """Two servers' worth of traffic through one port takes as long, whatever the discipline, if all of it must come."""
+    times_s = [step_s("ps-layers", "barrier=true", workers=2, fair=fair, compute_s=1e-3) for fair in (True, False)]
+    assert times_s[0] > 2 * WHOLE_S
+    assert times_s[0] == pytest.approx(times_s[1], rel=0.5)

@@ -1,0 +1,79 @@
+"""What --testbed refuses, where mpirun's ranks go, and what a probe of a shaped link makes of its times."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from real import launch, run, testbed, wire
+from sim.cluster import Link
+from sim.errors import WrongSetting
+
+
+@pytest.mark.parametrize(("text", "rate"), [("100 Mbit/s", 12.5e6), ("1Gbit/s", 1.25e8), ("5 MB/s", 5e6)])
+def test_rates_are_read(text, rate):
+    assert testbed.rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "fast", "100 Mbit", "-1 Mbit/s", "0", "nan", "inf", "1 bit/s", "4x100Mbit/s"])
+def test_what_is_no_rate_is_refused(text):
+    with pytest.raises(WrongSetting, match="--testbed"):
+        testbed.rate(text)
+
+
+def test_only_root_makes_one(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(WrongSetting, match=r"--testbed.*root"), testbed.asked("100 Mbit/s", 3):
+        pass
+
+
+def test_a_missing_tool_is_named(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda tool: None if tool == "tc" else f"/sbin/{tool}")
+    with pytest.raises(WrongSetting, match="no tc"), testbed.testbed(2, 1e6):
+        pass
+
+
+@pytest.mark.parametrize("hosts", [0, 65])
+def test_so_many_hosts_are_refused(monkeypatch, hosts):
+    monkeypatch.setattr(testbed, "check", lambda: None)
+    with pytest.raises(WrongSetting, match="1 to 64"), testbed.testbed(hosts, 1e6):
+        pass
+
+
+def test_without_the_option_there_is_none():
+    with testbed.asked(None, 3) as hosts:
+        assert hosts is None
+
+
+def test_it_does_not_go_with_other_hosts():
+    with pytest.raises(WrongSetting, match=r"--testbed.*--cluster"):
+        run.check(run.parse(["--testbed", "1 Gbit/s", "--cluster", "profile.toml"]))
+
+
+def test_ranks_go_one_to_each_host(monkeypatch):
+    monkeypatch.setattr(launch, "mpirun", lambda: "mpirun")
+    line = launch.command(2, "real.run", ["--quiet"], hosts=launch.Hosts(("a", "b"), "/tmp/agent", ("enter", "it")))
+    assert line[:5] == ["enter", "it", "mpirun", "-n", "2"]
+    assert line[line.index("--host") + 1] == "a:1,b:1"
+    assert line[line.index("plm_ssh_agent") + 1] == "/tmp/agent"
+    assert "self,sm" not in line
+    assert line[-3:] == ["-m", "real.run", "--quiet"]
+
+
+@pytest.mark.parametrize("burst_bytes", [0, 65_536])
+@pytest.mark.parametrize("bandwidth", [1.2e7, 1.2e8])
+def test_a_probe_finds_rate_and_burst(bandwidth, burst_bytes):
+    """Planted: 0.3 ms and what the rate makes of all bytes but the burst."""
+    sizes = np.array(wire.LARGE_BYTES)
+    seconds = 3e-4 + (sizes - burst_bytes) / bandwidth
+    found = wire.link(3e-4 + (0 if burst_bytes else wire.SMALL_BYTES / bandwidth), 2e-5, sizes, seconds)
+    found.pop("message_s")
+    link = Link(**found)
+    assert link.bandwidth_bytes_per_s == pytest.approx(bandwidth, rel=1e-6)
+    assert link.latency_s == pytest.approx(3e-4 - 4e-5, abs=1e-6)
+    assert link.burst_bytes == pytest.approx(burst_bytes, rel=1e-3)
+    assert link.fair
