@@ -64,7 +64,7 @@ def draws_of(different: float, rows: int, zipf: float) -> float:
     upper = 2 * different
     while distinct(upper, rows, zipf) < different:
         upper *= 2
-    return brentq(lambda draws: distinct(draws, rows, zipf) - different, different, upper, xtol=1e-6 * different)
+    return brentq(lambda draws: distinct(draws, rows, zipf) - different, 0, upper, xtol=1e-6 * different)
 
 
 @cache

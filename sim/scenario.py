@@ -164,9 +164,7 @@ class Scenario:
     @cached_property
     def server_slices(self) -> list[list[slice]]:
         """What each server holds of the flat vector of served variables, shape (servers, pieces)."""
-        return (
-            server_slices(self.served, self.servers, self.placement, self.variable_partitions) if self.served else []
-        )
+        return server_slices(self.served, self.servers, self.placement, self.variable_partitions) if self.served else []
 
     @cached_property
     def loads(self) -> Callable[..., list[Load]]:

@@ -11,57 +11,59 @@ Text = Iterator[object]  # a generator; what it yields is the world's business
 class Protocol:
     """Texts that each world runs with its own `me`. A subclass is a frozen dataclass of the protocol's settings.
 
-    The verbs, all but `steps` used with `yield from`:
+        The verbs, all but `steps` used with `yield from`:
 
-    - `me.steps()`: the rounds, warm-up included
-    - `me.sleep()`: the induced straggler of this step
-    - `me.compute()`: the gradient of the whole minibatch
-    - `me.compute_until(deadline_s, partitions)`: partitions of the minibatch while there is time, at least one
-    - `me.send(peers)`, `me.receive(peers)`: a worker sends its gradient and receives parameters, the master the reverse;
-      receive is false when a server says that training is over
-    - `me.gather(peers)`: receive from each of `peers` in order of arrival and add up
-    - `me.take(peers)`: the sender of the next gradient that comes, of `me.staleness` updates; None when training is over
-    - `me.answer(workers)`: a server hands them parameters and goes on at once
-    - `me.take(peers, until_s)`: the same, and None at that time too
-    - `me.post(peer)`: a worker sends its gradient and goes on at once, but for a gradient that has not left yet
-    - `me.newest(peer)`: take up the last parameters that have come, if any have; false when training is over
-    - `me.compute_renewing(deadline_s, partitions, peer)`: as compute_until, on the newest parameters in each partition
-    - `me.pull(servers)`: ask servers for the parameters that they hold at that moment, and take them up
-    - `me.push(servers, version)`: send the gradient, and wait until each has let this worker go; false when training is over
-    - `me.let_go(workers, version)`: a server acknowledges their gradients; `me.let_go_at` is the version that it says
-    - `me.tell(server)`, `me.hear(servers)`: a note between servers, and the wait for one from each
-    - `me.add()`: add the gradient that was taken to the sum
-    - `me.allreduce(algorithm, fused)`: the sum of all workers' gradients, at each of them (sim/collectives)
-    - `me.allgather()`: the rows of sparse variables that any worker touched, at each of them
-    - `me.update()`: divide the sum by its samples and apply the optimiser
-    - `me.evaluate()`: loss and accuracy, where it is due, at rank 0
+        - `me.steps()`: the rounds, warm-up included
+        - `me.sleep()`: the induced straggler of this step
+        - `me.compute()`: the gradient of the whole minibatch
+        - `me.compute_until(deadline_s, partitions)`: partitions of the minibatch while there is time, at least one
+        - `me.send(peers)`, `me.receive(peers)`: a worker sends its gradient and receives parameters, the master the reverse;
+          receive is false when a server says that training is over
+        - `me.gather(peers)`: receive from each of `peers` in order of arrival and add up
+        - `me.take(peers)`: the sender of the next gradient that comes, of `me.staleness` updates; None when training is over
+        - `me.answer(workers)`: a server hands them parameters and goes on at once
+        - `me.take(peers, until_s)`: the same, and None at that time too
+        - `me.post(peer)`: a worker sends its gradient and goes on at once, but for a gradient that has not left yet
+        - `me.newest(peer)`: take up the last parameters that have come, if any have; false when training is over
+        - `me.compute_renewing(deadline_s, partitions, peer)`: as compute_until, on the newest parameters in each partition
+        - `me.pull(servers)`: ask servers for the parameters that they hold at that moment, and take them up
+        - `me.push(servers, version)`: send the gradient, and wait until each has let this worker go; false when training is over
+        - `me.let_go(workers, version)`: a server acknowledges their gradients; `me.let_go_at` is the version that it says
+        - `me.tell(server)`, `me.hear(servers)`: a note between servers, and the wait for one from each
+        - `me.add()`: add the gradient that was taken to the sum
+        - `me.allreduce(algorithm, fused)`: the sum of all workers' gradients, at each of them (sim/collectives)
+        - `me.allgather()`: the rows of sparse variables that any worker touched, at each of them
+        - `me.update()`: divide the sum by its samples and apply the optimiser
+        - `me.evaluate()`: loss and accuracy, where it is due, at rank 0
 
-    where the first worker of a host sends for all its workers (`local_aggregation`; else each for itself):
+        where the first worker of a host sends for all its workers (`local_aggregation`; else each for itself):
 
-    - `me.neighbours`: for whom this rank sends besides itself; `me.aggregators`: the servers, or who sends for this rank
-    - `me.senders`: workers that send to servers
+        - `me.neighbours`: for whom this rank sends besides itself; `me.aggregators`: the servers, or who sends for this rank
+        - `me.senders`: workers that send to servers; `me.hand_in()`: send the gradient, with those of the neighbours, where it goes
 
-where variables travel one by one to servers, while ranks compute (`overlaps`; send_off and hand_out return at once):
+    where variables travel one by one to servers, while ranks compute (`overlaps`; send_off and hand_out return at once):
 
-    - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
-    - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
-    - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
-    - `me.meet()`: wait for the other servers
-    - `me.variables`, `me.held`: of the model, of a server
+        - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
+        - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
+        - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
+        - `me.meet()`: wait for the other servers
+        - `me.variables`, `me.held`: of the model, of a server
 
-    where they are summed by all workers while these compute (`overlaps`; sim/worlds/background.py):
+        where they are summed by all workers while these compute (`overlaps`; sim/worlds/background.py):
 
-    - `me.beside(computing, communicating)`: both texts at once; `me.compute_by_layer(order)`: the gradient, variable by variable
-    - `me.next_cycle(cycle_s)`, `me.negotiate()`: wait until gradients are ready everywhere, and agree on which
-    - `me.copy(piece)`: into the fusion buffer or out of it; `me.reduce_all(algorithm, piece)`: one call of an allreduce
+        - `me.beside(computing, communicating)`: both texts at once; `me.compute_by_layer(order)`: the gradient, variable by variable
+        - `me.next_cycle(cycle_s)`, `me.negotiate()`: wait until gradients are ready everywhere, and agree on which
+        - `me.copy(piece)`: into the fusion buffer or out of it; `me.reduce_all(algorithm, piece)`: one call of an allreduce
 
-    and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
+        and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
     """
 
     name: ClassVar[str]
     arrival_order_matters: ClassVar[bool] = False  # if not, the vector world may run it
     uses_servers: ClassVar[bool] = False  # ranks 0, 1, ... are parameter servers, not one master
-    local_aggregation: ClassVar[bool] = False  # the first worker of a host sends to servers what its workers' gradients add up to
+    local_aggregation: ClassVar[bool] = (
+        False  # the first worker of a host sends to servers what its workers' gradients add up to
+    )
     layerwise: ClassVar[bool] = False  # variables travel one by one between workers and servers
     overlaps: ClassVar[bool] = False  # variables travel while ranks compute: the event world only
     applies_each_gradient: ClassVar[bool] = False  # a step then is as many updates as there are workers

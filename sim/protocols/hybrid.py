@@ -50,10 +50,7 @@ class Hybrid(Protocol):
             yield from me.sleep()
             yield from me.pull(me.servers)
             yield from me.compute()
-            for _ in me.neighbours:
-                yield from me.take(me.neighbours)
-                yield from me.add()
-            yield from me.send(me.aggregators)
+            yield from me.hand_in()
             if me.scenario.summed:
                 yield from me.allreduce(self.algorithm)
                 yield from me.update()
@@ -63,8 +60,9 @@ class Hybrid(Protocol):
 
     def server(self, me):
         for _ in me.steps():
+            added = []
             for _ in me.senders:
-                yield from me.take(me.senders)
+                added.append((yield from me.take(me.workers)))
                 yield from me.add()
             yield from me.update()
-            yield from me.let_go(me.senders)
+            yield from me.let_go(added)

@@ -145,7 +145,10 @@ class Layers:
     def end_step(self):
         """All that a server holds has been updated."""
         yield from self._work(
-            "update", self.world.costs.update.base_s, samples=self.samples, bytes=sum(self.scenario.updated_bytes(self.rank))
+            "update",
+            self.world.costs.update.base_s,
+            samples=self.samples,
+            bytes=sum(self.scenario.updated_bytes(self.rank)),
         )
         self.version, self.samples = self.version + 1, 0
 
