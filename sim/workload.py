@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -57,6 +58,7 @@ class Workload(BaseModel):
         name: what `--workload` calls it.
         variables: in creation order; their sizes decide what the network carries.
         sample_shape: shape of one input.
+        inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
@@ -67,6 +69,7 @@ class Workload(BaseModel):
     name: str
     variables: tuple[Variable, ...] = Field(min_length=1)
     sample_shape: tuple[int, ...] = (1,)
+    inputs: Literal["pictures", "words"] = "pictures"
     classes: int = Field(default=10, ge=2)
     batch: int = Field(default=256, ge=1)
     flops_per_sample: float | None = Field(default=None, ge=0)
