@@ -120,7 +120,7 @@ class Gradients:
         with self._tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             loss = self._loss(self._forward(variables, x), y)
-        return tape.gradient(loss, variables), loss
+        return [self._tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)], loss  # an embedding's are rows
 
     def _fixed_graph(self, flat, x, y):
         gradients, loss = self._gradients(self._variables(flat), x, y)

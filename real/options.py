@@ -19,7 +19,9 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     """How the model is trained, and how much is said of it."""
     group = parser.add_argument_group("the training")
     group.add_argument(
-        "--data", default="digits", metavar="NAME|PATH", help="digits (real, 8x8, resized), synthetic, or files"
+        "--data",
+        metavar="NAME|PATH",
+        help="digits (real, 8x8, resized; the default), synthetic, words (the default of models that read them), or files",
     )
     group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="of the update")
     group.add_argument("--learning-rate", type=float, metavar="X", help="of the first step (default: the optimiser's)")
@@ -49,6 +51,10 @@ def scenario(options: argparse.Namespace) -> Scenario:
     described = shared.scenario(options, here)
     if described.protocol.overlaps:
         allowed = "another: what communicates while it computes is simulated only (sim.run)"
+        raise WrongSetting("--protocol", described.protocol.name, allowed)
+    rows = [load for server in range(described.servers) for load in described.loads(server) if load.rows]
+    if described.protocol.name == "hybrid" or rows or described.gathered_loads:
+        allowed = f"another for {described.workload.name}: rows of sparse variables travel alone in simulation only (sim.run)"
         raise WrongSetting("--protocol", described.protocol.name, allowed)
     return described
 

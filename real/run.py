@@ -161,12 +161,12 @@ def check_training(given: argparse.Namespace) -> None:
     Raises:
         WrongSetting: a data set or a model that there is not.
     """
-    from real.data import load
+    from real.data import data_for
     from real.models import forward_of
 
     scenario = scenario_of(given)
     forward_of(scenario.workload)
-    load(given.data, scenario.workload.sample_shape, scenario.workload.classes, scenario.seed)
+    data_for(scenario.workload, given.data, scenario.seed)
 
 
 def parts_folder(trace: str) -> Path:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from real.data import Batches, load
+from real.data import Batches, data_for
 from real.gradients import Gradients
 from real.models import initial
 from real.optimiser import LEARNING_RATES, Optimiser
@@ -18,7 +18,7 @@ class Training:
     """How a model is trained; what the simulator need not know.
 
     Args:
-        data: digits, synthetic, or a path.
+        data: digits, synthetic, words, or a path; what fits the workload if None.
         optimiser: sgd, mom, rms or adm.
         learning_rate: of the first step; the optimiser's own default if None.
         decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
@@ -26,7 +26,7 @@ class Training:
         threads: of TensorFlow, for each rank.
     """
 
-    data: str = "digits"
+    data: str | None = None
     optimiser: str = "rms"
     learning_rate: float | None = None
     decay_steps: int = 0
@@ -73,7 +73,7 @@ class Workshop:
     def _loaded(self, scenario: Scenario):
         workload = scenario.workload
         if workload.name not in self._data:
-            self._data[workload.name] = load(self.training.data, workload.sample_shape, workload.classes, scenario.seed)
+            self._data[workload.name] = data_for(workload, self.training.data, scenario.seed)
         return self._data[workload.name]
 
     def _optimiser(self, parameters: int) -> Optimiser:

@@ -5,11 +5,13 @@ Shapes and sizes only, no weights; variables in creation order, which decides wh
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
 from sim import command
 from sim.files import write_whole
+from sim.workload import NAMED
 
 FOLDER = Path(__file__).parents[1] / "sim" / "zoo"
 KERAS = {
@@ -30,6 +32,17 @@ ALEXNET = [
     ("conv5", 3, 1, "same", 256),
     ("pool5", 3, 2),
 ]
+# What reads the picture's 2,048 features and a caption in im2txt (Vinyals et al., "Show and Tell", 2015; seed 001); captions of
+# COCO have 12 words, with the start.
+WORDS, UNITS, CAPTION = 12_000, 512, 12
+CAPTIONER = [
+    {"name": "image_embedding/kernel", "shape": [2048, UNITS]},
+    {"name": "seq_embedding", "shape": [WORDS, UNITS], "rows": {"per_sample": CAPTION}},
+    {"name": "lstm/kernel", "shape": [2 * UNITS, 4 * UNITS]},
+    {"name": "lstm/bias", "shape": [4 * UNITS]},
+    {"name": "logits/kernel", "shape": [UNITS, WORDS]},
+    {"name": "logits/bias", "shape": [WORDS]},
+]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,6 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     for name, (builder, shape, batch) in KERAS.items():
         _write(name, _keras(builder, shape), batch)
     _write("alexnet", _alexnet(), 512)
+    _write_captioning()
     return 0
 
 
@@ -69,8 +83,6 @@ def _alexnet():
 
 
 def _write(name: str, model, batch: int) -> None:
-    import tomli_w
-
     table = {
         "name": name,
         "sample_shape": list(model.input_shape[1:]),
@@ -79,9 +91,30 @@ def _write(name: str, model, batch: int) -> None:
         "flops_per_sample": float(sum(map(_flops, model.layers))),
         "variables": [{"name": v.path, "shape": list(v.shape)} for v in model.trainable_variables],
     }
-    path = FOLDER / f"{name}.toml"
+    _write_table(table)
+
+
+def _write_captioning() -> None:
+    """Inception V3 without its classifier, whose features an LSTM reads."""
+    inception = NAMED["inception_v3"]
+    dense = sum(math.prod(v["shape"]) for v in CAPTIONER if v["name"] in ("lstm/kernel", "logits/kernel"))
+    table = {
+        "name": "captioning",
+        "sample_shape": list(inception.sample_shape),
+        "classes": WORDS,
+        "batch": 32,
+        "flops_per_sample": inception.flops_per_sample + 2.0 * CAPTION * dense,
+        "variables": [{"name": v.name, "shape": list(v.shape)} for v in inception.variables[:-2]] + CAPTIONER,
+    }
+    _write_table(table)
+
+
+def _write_table(table: dict) -> None:
+    import tomli_w
+
+    path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in table["variables"])
     write_whole(path, lambda file: file.write_text(tomli_w.dumps(table)))
-    print(f"real.zoo_from_keras: {path.name}, {model.count_params():,} numbers", file=sys.stderr)
+    print(f"real.zoo_from_keras: {path.name}, {numbers:,} numbers", file=sys.stderr)
 
 
 def _flops(layer) -> float:

@@ -35,6 +35,8 @@ class Message:
         last: it says that training is over.
         variable: which one it carries, where they travel one by one.
         ready: how many gradients the sender says are ready, where ranks negotiate.
+        minibatches: how many a gradient sums.
+        parts: bytes of the messages that this one stands for, which travel together; itself alone if none are given.
     """
 
     sender: int
@@ -49,6 +51,11 @@ class Message:
     last: bool = False
     variable: int = 0
     ready: int = 0
+    minibatches: int = 1
+    parts: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        self.parts = self.parts or (self.size_bytes,)
 
 
 class Inbox:

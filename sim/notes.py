@@ -13,7 +13,7 @@ REAL = ("mpi", "tensorflow")  # worlds whose times were measured
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
     """What to add to an answer, a line each; none if there is nothing to say."""
     by_arrival = scenario.protocol.arrival_order_matters
-    found = _of_arrivals(scenario, trace) if by_arrival and trace is not None else []
+    found = _of_arrivals(scenario, trace) if by_arrival and scenario.served and trace is not None else []
     if outcome.ran_out:
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"

@@ -24,8 +24,8 @@ def job_options() -> Parser:
         "--protocol",
         default="amb",
         metavar="NAME",
-        help="amb, fmb, kbatch-async, amb-dg, allreduce, horovod, ps-async, ps-sync, ps-backup, ps-ssp, ps-layers, "
-        "or your own as module:Class",
+        help="amb, fmb, kbatch-async, amb-dg, allreduce, horovod, hybrid, ps-async, ps-sync, ps-backup, ps-ssp, "
+        "ps-layers, or your own as module:Class",
     )
     job.add_argument(
         "--workers", type=int, metavar="N", help="ranks besides master or servers; 0: one process alone (default: 3)"

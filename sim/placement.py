@@ -35,10 +35,7 @@ def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
     for variable in variables:
         rows, count = variable.shape[0], min(parts, variable.shape[0])
         sizes = [rows // count + (part < rows % count) for part in range(count)]
-        cut += [
-            Variable(name=f"{variable.name}/part_{i}", shape=(size, *variable.shape[1:]))
-            for i, size in enumerate(sizes)
-        ]
+        cut += [variable.part(i, size) for i, size in enumerate(sizes)]
     return cut
 
 

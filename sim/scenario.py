@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from sim.cluster import Cluster, one_rank_a_host
 from sim.costs import Costs
@@ -12,6 +13,7 @@ from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
+from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.traces import Header
 from sim.workload import Variable, Workload
 
@@ -63,8 +65,10 @@ class Scenario:
     def __post_init__(self):
         if self.batch is None:
             object.__setattr__(self, "batch", self.workload.batch)
-        if not self.protocol.uses_servers:
-            object.__setattr__(self, "servers", 0 if self.protocol.masterless else 1)
+        if not self.served:
+            object.__setattr__(self, "servers", 0)
+        elif not self.protocol.uses_servers:
+            object.__setattr__(self, "servers", 1)
         for name, least in (
             ("workers", 0),
             ("steps", 1),
@@ -73,7 +77,7 @@ class Scenario:
             ("seed", 0),
             ("test_size", 0),
             ("evaluate_every", 1),
-            ("servers", 0 if self.protocol.masterless else 1),
+            ("servers", 1 if self.served else 0),
             ("variable_partitions", 1),
         ):
             value = getattr(self, name)
@@ -89,7 +93,7 @@ class Scenario:
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
         self.protocol.check(self)
         if self.servers:
-            server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+            server_bytes(self.served, self.servers, self.placement, self.variable_partitions)
         if self.cluster is None:
             beside = self.servers_on == "workers" and self.workers
             object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
@@ -124,23 +128,74 @@ class Scenario:
         return [used[server % len(used)] for server in range(self.servers)] + workers
 
     @cached_property
+    def served(self) -> tuple[Variable, ...]:
+        """The variables that the master or the servers hold."""
+        return self.protocol.served(self.workload)
+
+    @cached_property
+    def summed(self) -> tuple[Variable, ...]:
+        """The variables that workers sum among themselves."""
+        return self.protocol.summed(self.workload)
+
+    @cached_property
+    def summed_items(self) -> int:
+        """Numbers in them."""
+        return sum(variable.size for variable in self.summed)
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it."""
+        together = {}
+        for worker in range(self.servers, self.ranks):
+            shared = self.protocol.local_aggregation and self.served
+            together.setdefault(self.hosts[worker] if shared else worker, []).append(worker)
+        return list(together.values())
+
+    @cached_property
     def placed(self) -> list[tuple[Variable, int]]:
-        """Every variable, or its parts, with the server that holds it, in creation order."""
-        return placed(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+        """Every variable that servers hold, or its parts, with its server, in creation order."""
+        return placed(self.served, self.servers, self.placement, self.variable_partitions)
 
     @cached_property
     def server_bytes(self) -> list[int]:
-        """Bytes of a message from or to each server, shape (servers,)."""
-        return server_bytes(self.workload.variables, self.servers, self.placement, self.variable_partitions)
+        """Bytes of a message with all that a server holds, shape (servers,)."""
+        return server_bytes(self.served, self.servers, self.placement, self.variable_partitions)
 
     @cached_property
     def server_slices(self) -> list[list[slice]]:
-        """What each server holds of the flat parameter vector, shape (servers, pieces)."""
-        return (
-            []
-            if self.protocol.masterless
-            else server_slices(self.workload.variables, self.servers, self.placement, self.variable_partitions)
-        )
+        """What each server holds of the flat vector of served variables, shape (servers, pieces)."""
+        return server_slices(self.served, self.servers, self.placement, self.variable_partitions) if self.served else []
+
+    @cached_property
+    def loads(self) -> Callable[..., list[Load]]:
+        """loads(server, minibatches=1): what these need of a server, each a message of its own: the rows of each sparse part,
+        and all that is dense together."""
+        return cache(self._loads)
+
+    def _loads(self, server: int, minibatches: int = 1) -> list[Load]:
+        held = [variable for variable, holder in self.placed if holder == server]
+        whole = [variable.size for variable in held if not (self.protocol.uses_servers and variable.rows)]
+        sparse = [variable for variable in held if self.protocol.uses_servers and variable.rows]
+        return [Load(0, sum(whole))] * bool(whole) + [variable.load(self.batch, minibatches) for variable in sparse]
+
+    @cached_property
+    def gathered_loads(self) -> list[Load]:
+        """The rows that workers hand to one another, of each variable."""
+        return [variable.load(self.batch) for variable in self.protocol.gathered(self.workload)]
+
+    @cached_property
+    def packed_bytes(self) -> int:
+        """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
+        loads = [load for server in range(self.servers) for load in self.loads(server)] + self.gathered_loads
+        return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.summed_items)
+
+    def updated_bytes(self, rank: int) -> list[int]:
+        """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
+        minibatches = 1 if self.protocol.applies_each_gradient else max(1, self.workers)
+        if rank < self.servers:
+            return [load.answer_bytes for load in self.loads(rank, minibatches)]
+        gathered = [v.load(self.batch, minibatches).answer_bytes for v in self.protocol.gathered(self.workload)]
+        return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + gathered
 
     def held_bytes(self, rank: int) -> int:
         """Bytes of a message that carries what a rank updates: what a server holds, or all parameters."""
@@ -148,9 +203,9 @@ class Scenario:
 
     def updated_by(self, rank: int) -> int:
         """How many parameters a rank applies the optimiser to."""
-        if self.protocol.masterless:
-            return self.workload.parameters
-        return sum(piece.stop - piece.start for piece in self.server_slices[rank]) if rank < self.servers else 0
+        if rank < self.servers:
+            return sum(variable.size for variable, server in self.placed if server == rank)
+        return 0 if self.served else self.workload.parameters
 
     def worker_number(self, rank: int) -> int:
         """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""

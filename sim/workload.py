@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,23 +14,41 @@ from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
 from sim.laws import LogNormal
+from sim.rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
 
 FOLDER = Path(__file__).parent / "zoo"
-ITEM_BYTES = 4  # float32 throughout
-HEADER_BYTES = 32  # every message starts with step, version, samples and one spare: four 64-bit integers
 
 
 class Variable(BaseModel):
-    """One trainable tensor."""
+    """One trainable tensor; a sparse one says which of its rows (along the first axis) a minibatch touches."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     shape: tuple[int, ...] = Field(min_length=1)
+    rows: Rows | None = None
+
+    @model_validator(mode="after")
+    def _more_rows_than_candidates(self):
+        if self.rows and self.rows.per_minibatch >= self.shape[0]:
+            raise ValueError(f"{self.name}: rows.per_minibatch must be below the number of rows, {self.shape[0]}")
+        return self
 
     @property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
+
+    def part(self, index: int, rows: int) -> Variable:
+        """A part of so many rows."""
+        law = self.rows and self.rows.model_copy(update={"of": self.rows.of or self.shape[0]})
+        return Variable(name=f"{self.name}/part_{index}", shape=(rows, *self.shape[1:]), rows=law)
+
+    def load(self, samples: int, minibatches: int = 1) -> Load:
+        """What travels of it: all, or the rows that so many minibatches of so many samples touch between them."""
+        if self.rows is None:
+            return Load(0, self.size)
+        touched = max(1, round(self.shape[0] * self.rows.share(self.shape[0], samples, minibatches)))
+        return Load(touched, touched * (self.size // self.shape[0]))
 
 
 class Workload(BaseModel):
@@ -39,6 +58,7 @@ class Workload(BaseModel):
         name: what `--workload` calls it.
         variables: in creation order; their sizes decide what the network carries.
         sample_shape: shape of one input.
+        inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
@@ -49,6 +69,7 @@ class Workload(BaseModel):
     name: str
     variables: tuple[Variable, ...] = Field(min_length=1)
     sample_shape: tuple[int, ...] = (1,)
+    inputs: Literal["pictures", "words"] = "pictures"
     classes: int = Field(default=10, ge=2)
     batch: int = Field(default=256, ge=1)
     flops_per_sample: float | None = Field(default=None, ge=0)
@@ -67,7 +88,7 @@ class Workload(BaseModel):
 
     @property
     def message_bytes(self) -> int:
-        """Bytes of a message that carries the parameters, or a gradient: header and float32 payload."""
+        """Bytes of a message that carries all parameters, or their gradient: header and float32 payload."""
         return HEADER_BYTES + ITEM_BYTES * self.parameters
 
 

@@ -1,4 +1,4 @@
-"""Labelled pictures to train on: real digits that scikit-learn carries, synthetic ones, or the user's files."""
+"""What to train on: labelled pictures (digits that scikit-learn carries, synthetic ones, the user's files), or sentences."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from real.data import cifar, digits, idx, npz, pictures, synthetic
+from real.data import cifar, digits, idx, npz, pictures, synthetic, words
 from real.data.batches import Batches
 from real.data.pictures import Raw
 from sim.errors import WrongSetting
+from sim.workload import Workload
 
-__all__ = ["FORMATS", "Batches", "Data", "load"]
+__all__ = ["FORMATS", "Batches", "Data", "data_for", "load"]
 
 FORMATS = (npz, cifar, idx)  # each says whether it `recognises` a path, and can `read` it
 ALLOWED = (
     "digits, synthetic, an .npz with x_train y_train x_test y_test, or a folder of MNIST idx or CIFAR-10 python files"
 )
+WORD_KINDS = (np.float32, np.int32, np.float32, np.int32)  # what graphs are fed with, whatever they read
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Data:
     Args:
         name: the source, and what was done to fit it to the workload.
         synthetic: no real pictures.
-        train_x, test_x: float32 in [0, 1], shape (samples, *sample_shape).
+        train_x, test_x: float32 in [0, 1], or numbers of words, shape (samples, *sample_shape).
         train_y, test_y: int32 labels from 0 to classes - 1, shape (samples,).
     """
 
@@ -39,8 +41,20 @@ class Data:
     test_y: np.ndarray
 
 
+def data_for(workload: Workload, name_or_path: str | None, seed: int) -> Data:
+    """Data that a workload can be trained on; its default if none is named: digits, or words if it reads words.
+
+    Raises:
+        WrongSetting: see `load`; or pictures for a workload that reads words, or words for one that reads pictures.
+    """
+    default = "words" if workload.inputs == "words" else "digits"
+    if (name_or_path == "words") != (default == "words") and name_or_path is not None:
+        raise WrongSetting("--data", name_or_path, f"{default}, for {workload.name} reads {workload.inputs}")
+    return load(name_or_path or default, workload.sample_shape, workload.classes, seed)
+
+
 def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: int) -> Data:
-    """Data of a workload's shape: `digits`, `synthetic`, or files at a path.
+    """Data of a workload's shape: `digits`, `synthetic`, `words`, or files at a path.
 
     Pictures of another size are resized, and the name says so. The seed draws synthetic pictures, and which digits are
     held out.
@@ -51,6 +65,9 @@ def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: i
     if name_or_path == "synthetic":
         raw = synthetic.draw(sample_shape, classes, seed)
         return _data(f"synthetic {pictures.spelled(sample_shape)}", raw, sample_shape, synthetic=True)
+    if name_or_path == "words":
+        raw = words.draw(*sample_shape, classes, seed)
+        return Data("words", True, *(part.astype(kind) for part, kind in zip(raw, WORD_KINDS, strict=True)))
     name, raw = (
         ("digits", digits.read(seed)) if name_or_path == "digits" else (_stem(name_or_path), _read(name_or_path))
     )

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from real.models import convolutional, dense
+from real.models import convolutional, dense, recurrent
 from sim.errors import WrongSetting
 from sim.randomness import generator
-from sim.workload import Workload
+from sim.workload import Variable, Workload
 
 Forward = Callable  # (variables, x) -> logits, shapes (samples, *sample_shape) and (samples, classes)
 
@@ -20,6 +20,8 @@ FORWARD: dict[str, Forward] = {
     "mnist": convolutional.pool_each,
     "cifar10": convolutional.pool_each,
     "mlp": dense.sigmoid_layers,
+    "lstm_classifier": recurrent.row_by_row,
+    "lstm_lm": recurrent.next_word,
 }
 
 
@@ -35,13 +37,17 @@ def forward_of(workload: Workload) -> Forward:
 
 
 def initial(workload: Workload, seed: int) -> np.ndarray:
-    """The parameters at step 0, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero."""
+    """The parameters at step 0, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero.
+
+    Of a sparse variable one row is read at a time, as if it had one input.
+    """
     rng = generator(seed, 0, 0, "model")
-    return np.concatenate([_start(variable.shape, rng) for variable in workload.variables])
+    return np.concatenate([_start(variable, rng) for variable in workload.variables])
 
 
-def _start(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _start(variable: Variable, rng: np.random.Generator) -> np.ndarray:
+    shape = variable.shape
     if len(shape) == 1:
         return np.zeros(shape, np.float32)
-    inputs = math.prod(shape[:-1])
+    inputs = 1 if variable.rows else math.prod(shape[:-1])
     return rng.normal(0.0, math.sqrt(2 / inputs), math.prod(shape)).astype(np.float32)

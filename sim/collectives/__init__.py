@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+from sim.collectives.allgather import allgather
 from sim.collectives.base import Algorithm, Exchange, Exchanges
 from sim.collectives.halving_doubling import halving_doubling
 from sim.collectives.hierarchical import hierarchical
@@ -12,9 +13,9 @@ from sim.collectives.recursive_doubling import recursive_doubling
 from sim.collectives.ring import ring
 from sim.collectives.tree import tree
 from sim.collectives.tuned import tuned
-from sim.workload import ITEM_BYTES, Workload
+from sim.workload import ITEM_BYTES, Variable
 
-__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allreduce", "pieces"]
+__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "pieces"]
 
 FLAT: dict[str, Algorithm] = {
     "ring": ring,
@@ -40,8 +41,8 @@ def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> 
     return FLAT[algorithm](rank, range(len(hosts)), whole)
 
 
-def pieces(workload: Workload, fused: bool) -> list[slice]:
+def pieces(variables: Sequence[Variable], fused: bool) -> list[slice]:
     """What calls sum: the items of all variables, or of each; the last one's end with the number of samples."""
-    bounds = [0, *accumulate(variable.size for variable in workload.variables)]
+    bounds = [0, *accumulate(variable.size for variable in variables)]
     bounds[-1] += 1
     return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused else bounds)]

@@ -27,6 +27,11 @@ class Exchange(NamedTuple):
     taken: slice = NOTHING
     adds: bool = False
 
+    def among(self, first: int) -> Exchange:
+        """The same between ranks that are numbered from `first`."""
+        to, source = (None if rank is None else rank + first for rank in (self.to, self.source))
+        return self._replace(to=to, source=source)
+
     @property
     def sent_bytes(self) -> int:
         """Bytes handed over."""

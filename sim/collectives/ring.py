@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sim.collectives.allgather import allgather
 from sim.collectives.base import Exchange, Exchanges, cut
 
 
@@ -17,5 +18,4 @@ def ring(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
     parts, left, right = cut(whole, n), group[index - 1], group[(index + 1) % n]
     for turn in range(n - 1):
         yield Exchange(right, parts[(index - turn) % n], left, parts[(index - turn - 1) % n], adds=True)
-    for turn in range(n - 1):
-        yield Exchange(right, parts[(index - turn + 1) % n], left, parts[(index - turn) % n])
+    yield from allgather(rank, group, [*parts[1:], parts[0]])

@@ -11,6 +11,7 @@ from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.horovod import Horovod
+from sim.protocols.hybrid import Hybrid
 from sim.protocols.kbatch_async import KBatchAsynchronous
 from sim.protocols.ps_async import AsynchronousServers
 from sim.protocols.ps_layers import LayerwiseServers
@@ -32,6 +33,7 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         LayerwiseServers,
         Allreduce,
         Horovod,
+        Hybrid,
     )
 }
 

@@ -20,10 +20,13 @@ class Allreduce(Protocol):
     Args:
         algorithm: auto (what Open MPI takes), ring, halving-doubling, tree, recursive-doubling or hierarchical.
         fused: all variables in one call; else a call for each.
+        sparse_as_dense: sparse variables' gradients are summed as if every row had one; else their rows are gathered from all
+            workers, by an allgather for each variable, as Horovod does unless told so.
     """
 
     algorithm: str = "auto"
     fused: bool = True
+    sparse_as_dense: bool = True
 
     name = "allreduce"
     masterless = True
@@ -32,10 +35,17 @@ class Allreduce(Protocol):
         if self.algorithm not in collectives.NAMES:
             raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
 
+    def summed(self, workload):
+        return tuple(variable for variable in workload.variables if self.sparse_as_dense or not variable.rows)
+
+    def gathered(self, workload):
+        return tuple(variable for variable in workload.variables if variable not in self.summed(workload))
+
     def worker(self, me):
         for _ in me.steps():
             yield from me.sleep()
             yield from me.compute()
+            yield from me.allgather()
             yield from me.allreduce(self.algorithm, self.fused)
             yield from me.update()
             yield from me.evaluate()

@@ -33,34 +33,56 @@ class Protocol:
     - `me.tell(server)`, `me.hear(servers)`: a note between servers, and the wait for one from each
     - `me.add()`: add the gradient that was taken to the sum
     - `me.allreduce(algorithm, fused)`: the sum of all workers' gradients, at each of them (sim/collectives)
+    - `me.allgather()`: the rows of sparse variables that any worker touched, at each of them
     - `me.update()`: divide the sum by its samples and apply the optimiser
     - `me.evaluate()`: loss and accuracy, where it is due, at rank 0
 
+    where the first worker of a host sends for all its workers (`local_aggregation`; else each for itself):
+
+    - `me.neighbours`: for whom this rank sends besides itself; `me.aggregators`: the servers, or who sends for this rank
+    - `me.senders`: workers that send to servers; `me.hand_in()`: send the gradient, with those of the neighbours, where it goes
+
     where variables travel one by one to servers, while ranks compute (`overlaps`; send_off and hand_out return at once):
 
-    - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
-    - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
-    - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
-    - `me.meet()`: wait for the other servers
-    - `me.variables`, `me.held`: of the model, of a server; `me.senders`: workers that send to servers
+        - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
+        - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
+        - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
+        - `me.meet()`: wait for the other servers
+        - `me.variables`, `me.held`: of the model, of a server
 
-    where they are summed by all workers while these compute (`overlaps`; sim/worlds/background.py):
+        where they are summed by all workers while these compute (`overlaps`; sim/worlds/background.py):
 
-    - `me.beside(computing, communicating)`: both texts at once; `me.compute_by_layer(order)`: the gradient, variable by variable
-    - `me.next_cycle(cycle_s)`, `me.negotiate()`: wait until gradients are ready everywhere, and agree on which
-    - `me.copy(piece)`: into the fusion buffer or out of it; `me.reduce_all(algorithm, piece)`: one call of an allreduce
+        - `me.beside(computing, communicating)`: both texts at once; `me.compute_by_layer(order)`: the gradient, variable by variable
+        - `me.next_cycle(cycle_s)`, `me.negotiate()`: wait until gradients are ready everywhere, and agree on which
+        - `me.copy(piece)`: into the fusion buffer or out of it; `me.reduce_all(algorithm, piece)`: one call of an allreduce
 
-    and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
+        and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
     """
 
     name: ClassVar[str]
     arrival_order_matters: ClassVar[bool] = False  # if not, the vector world may run it
     uses_servers: ClassVar[bool] = False  # ranks 0, 1, ... are parameter servers, not one master
+    local_aggregation: ClassVar[bool] = (
+        False  # the first worker of a host sends to servers what its workers' gradients add up to
+    )
+    layerwise: ClassVar[bool] = False  # variables travel one by one between workers and servers
     overlaps: ClassVar[bool] = False  # variables travel while ranks compute: the event world only
     applies_each_gradient: ClassVar[bool] = False  # a step then is as many updates as there are workers
     renews: ClassVar[bool] = False  # partitions are computed one by one, for new parameters may come between them
     delay_std_s: ClassVar[float] = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
     masterless: ClassVar[bool] = False  # every rank, from 0, is a worker that updates its own parameters
+
+    def served(self, workload) -> tuple:
+        """The variables that the master or the servers hold; of sparse ones on servers, rows alone travel."""
+        return () if self.masterless else workload.variables
+
+    def summed(self, workload) -> tuple:
+        """The variables that workers allreduce, and update by themselves."""
+        return workload.variables if self.masterless else ()
+
+    def gathered(self, workload) -> tuple:
+        """The sparse variables whose rows all workers hand to one another, and which they update by themselves."""
+        return ()
 
     def check(self, scenario) -> None:
         """Refuse a scenario that the settings do not fit.

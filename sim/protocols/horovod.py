@@ -56,7 +56,7 @@ class Horovod(Protocol):
 
     def reduce(self, me):
         """The background thread, for one step."""
-        pieces = collectives.pieces(me.scenario.workload, fused=False)
+        pieces = collectives.pieces(me.scenario.summed, fused=False)
         left = len(pieces)
         while left:
             yield from me.next_cycle(self.cycle_s)

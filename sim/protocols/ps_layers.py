@@ -30,6 +30,7 @@ class LayerwiseServers(Protocol):
     arrival_order_matters = True
     uses_servers = True
     overlaps = True
+    layerwise = True
 
     def worker(self, me):
         for _ in me.steps():

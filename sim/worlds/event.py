@@ -104,7 +104,11 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self.idle_from_s = 0.0  # while a rank computes beside its messages it does not wait
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
-        self.step, self.version, self.samples = 0, 0, 0
+        self.step, self.version, self.samples, self.minibatches = 0, 0, 0, 0
+        group = next((group for group in scenario.groups if rank in group), [rank])
+        self.leader, self.senders = group[0], [group[0] for group in scenario.groups]
+        self.neighbours = group[1:] if rank == self.leader else []
+        self.aggregators = self.servers if rank == self.leader else [self.leader]
         number = scenario.worker_number(rank)
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.begin_asynchrony(scenario.delays(world.replication, number))
@@ -148,7 +152,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             yield from self.fetch()
         batch, self.oldest, self._fetched = self.world.scenario.batch, self.version, False
         yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
-        self.samples = batch
+        self.samples, self.minibatches = batch, 1
         yield from self._pack()
 
     def compute_until(self, deadline_s, partitions):
@@ -188,11 +192,12 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         start_s = self.now_s
         departures = []
         for peer in peers:
-            departures.append((yield from self._post(peer, self._message(peer))))
-        for peer, departure in zip(peers, departures, strict=True):
+            message = self._message(peer)
+            departures.append((message, (yield from self._post(peer, message))))
+        for peer, (message, departure) in zip(peers, departures, strict=True):
             if not departure.processed:
                 yield departure
-            self._record("send", start_s, bytes=self._size_bytes(peer), peer=peer)
+            self._record("send", start_s, bytes=message.size_bytes, peer=peer)
             start_s = self.now_s
 
     def answer(self, workers, version: int | None = None):
@@ -217,7 +222,15 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self.world.activities.append(Activity(start_s, self.now_s, *about))
 
     def _message(self, peer: int, version: int | None = None) -> Message:
-        return Message(self.rank, self.version if version is None else version, self.samples, self._size_bytes(peer))
+        """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
+        label = self.version if version is None else version
+        if self.rank in self.servers:
+            parts = tuple(load.answer_bytes for load in self.scenario.loads(self.rank))
+        else:
+            holders = [peer] if peer in self.servers else self.servers
+            loads = [load for server in holders for load in self.scenario.loads(server, self.minibatches)]
+            parts = tuple(load.gradient_bytes for load in loads)
+        return Message(self.rank, label, self.samples, sum(parts), minibatches=self.minibatches, parts=parts)
 
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
@@ -258,19 +271,25 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             "peer": message.sender,
             "version": message.version,
         }
-        yield from self._work("reduce", self.world.costs.reduce(message.size_bytes), **about)
+        yield from self._work_on(message.parts, "reduce", self.world.costs.reduce, **about)
         self.samples += message.samples
+        self.minibatches += message.minibatches
+
+    def add_rows(self, size_bytes: int):
+        """Add rows that came to those at hand."""
+        yield from self._work("reduce", self.world.costs.reduce(size_bytes), bytes=size_bytes)
 
     def update(self):
         """Make new parameters of the sum."""
-        size_bytes = self.world.scenario.held_bytes(self.rank)
+        parts = self.world.scenario.updated_bytes(self.rank)
         if self.world.scenario.protocol.arrival_order_matters:
             self.step = self.version
         self.version += 1
         self.updated()
-        seconds = self._update_noise[self.step] * self.world.costs.update(size_bytes)
-        yield from self._work("update", seconds, samples=self.samples, bytes=size_bytes)
-        self.samples = 0
+        noise = self._update_noise[self.step]
+        about = {"samples": self.samples, "bytes": sum(parts)}
+        yield from self._work_on(parts, "update", lambda size: noise * self.world.costs.update(size), **about)
+        self.samples = self.minibatches = 0
 
     def evaluate(self):
         """Loss and accuracy, where they are due."""
@@ -285,18 +304,16 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         yield from self._work("update", self.world.costs.take_up(message.size_bytes), bytes=message.size_bytes)
 
     def post_note(self, peer: int, version: int | None = None, last: bool = False):
-        """Send a header alone, and go on; the last says that training is over."""
-        label = self.version if version is None else version
-        yield from self._post(peer, Message(self.rank, label, 0, HEADER_BYTES, note=True, last=last))
-
-    def _size_bytes(self, peer: int) -> int:
-        """Of a message to `peer`: the parameters that the server of the two holds."""
-        return self.world.scenario.held_bytes(min(self.rank, peer))
+        """Send a header alone, and go on; the last says that training is over, a worker's others which rows it asks for."""
+        label, parts = self.version if version is None else version, (HEADER_BYTES,)
+        if peer in self.servers and self.rank in self.workers and not last:
+            parts = tuple(load.request_bytes for load in self.scenario.loads(peer))
+        yield from self._post(peer, Message(self.rank, label, 0, sum(parts), note=True, last=last, parts=parts))
 
     def _post(self, peer: int, message: Message):
         """Give one message to the link, at a core's expense; the event of its departure."""
         if self.world.ranks[peer].machine is not self.machine:
-            yield from self._spend(self.world.scenario.cluster.network.overhead_s)
+            yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
         return self._depart(peer, message)
 
     def _depart(self, peer: int, message: Message):
@@ -354,10 +371,10 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
                 yield message.whole
             elif message.end_s is not None and message.end_s > self.now_s:
                 yield self.world.env.timeout(message.end_s - self.now_s)
-            yield from self._spend(self.world.scenario.cluster.network.overhead_s)
+            yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
         else:
             local = self.world.scenario.cluster.local
-            yield from self._spend(local.overhead_s + local.occupancy_s(message.size_bytes))
+            yield from self._spend(len(message.parts) * local.overhead_s + local.occupancy_s(message.size_bytes))
             message.copied.succeed()
         self._record("wait", min(moving_s, max(start_s, self.idle_from_s)), moving_s, peer=message.sender)
         self._record("receive", moving_s, **about)
@@ -367,7 +384,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         yield from self._work("input", self.world.costs.input(samples), samples=samples)
 
     def _pack(self):
-        size_bytes = self.world.scenario.workload.message_bytes
+        size_bytes = self.world.scenario.packed_bytes
         yield from self._work("pack", self.world.costs.pack(size_bytes), bytes=size_bytes)
 
     def _factor(self) -> float:
@@ -376,6 +393,13 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
     def _work(self, activity: str, seconds: float, **about):
         start_s = self.now_s
         yield from self._spend(seconds, computing=activity == "compute")
+        self._record(activity, start_s, **about)
+
+    def _work_on(self, parts, activity: str, cost, **about):
+        """Parts of so many bytes at once, each by a core as long as there are."""
+        start_s = self.now_s
+        work_s = [seconds for seconds in map(cost, parts) if seconds > ROUND_OFF_S]
+        yield simpy.AllOf(self.world.env, [self.machine.cores.work(seconds) for seconds in work_s])
         self._record(activity, start_s, **about)
 
     def _spend(self, seconds: float, computing: bool = False):

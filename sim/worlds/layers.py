@@ -6,7 +6,6 @@ from functools import partial
 
 from sim.network import Message
 from sim.traces import Activity
-from sim.workload import HEADER_BYTES, ITEM_BYTES
 
 FORWARD_SHARE = 1 / 3  # of a gradient's computation; backward takes the rest (as nominal costs have it)
 
@@ -59,21 +58,15 @@ class Layers:
     def begin_layers(self) -> None:
         """Who holds what, and for whom this rank speaks; when all ranks are on their machines."""
         scenario = self.world.scenario
-        if not (scenario.protocol.overlaps and scenario.protocol.uses_servers):
+        if not scenario.protocol.layerwise:
             return
         placed = scenario.placed
         self.variables = range(len(placed))
         self._server_of = [server for _, server in placed]
-        self._variable_bytes = [HEADER_BYTES + ITEM_BYTES * variable.size for variable, _ in placed]
+        self._variable_bytes = [variable.load(scenario.batch).gradient_bytes for variable, _ in placed]
         self.held = [v for v in self.variables if self._server_of[v] == self.rank]
         self._updates = dict.fromkeys(self.held, 0)
-        leaders = {}
-        for worker in self.workers:
-            key = scenario.hosts[worker] if scenario.protocol.local_aggregation else worker
-            leaders.setdefault(key, []).append(worker)
-        self.senders = [group[0] for group in leaders.values()]
-        group = next((group for group in leaders.values() if self.rank in group), [self.rank])
-        self._leader, self._neighbours, self._summed = group[0], group[1:], {}
+        self._summed = {}
         if self.rank in self.workers:
             self.inbox = Shelf(self)
 
@@ -113,22 +106,22 @@ class Layers:
     def send_off(self, variable: int) -> None:
         """Let a gradient leave, and go on: to its server, or to the host's first worker, which adds up those of its host."""
         gradient = (self.step, variable)
-        if self.rank == self._leader:
+        if self.leader == self.rank:
             self._add_here(gradient)
         else:
-            self._through_memory(variable, partial(self.world.ranks[self._leader]._add_here, gradient))
+            self._through_memory(variable, partial(self.world.ranks[self.leader]._add_here, gradient))
 
     def _add_here(self, gradient: tuple[int, int]) -> None:
         self._summed[gradient] = self._summed.get(gradient, 0) + 1
-        if self._summed[gradient] == 1 + len(self._neighbours):
+        if self._summed[gradient] == 1 + len(self.neighbours):
             del self._summed[gradient]
             step, variable = gradient
-            samples = self.world.scenario.batch * (1 + len(self._neighbours))
+            samples = self.world.scenario.batch * (1 + len(self.neighbours))
             self._ship(self._server_of[variable], step, variable, samples)
 
     def pass_on(self, message: Message) -> None:
         """Hand parameters that came for the whole host to its other workers."""
-        for neighbour in self._neighbours:
+        for neighbour in self.neighbours:
             shelf = self.world.ranks[neighbour].inbox
             self._through_memory(message.variable, partial(shelf.add, (message.version, message.variable)))
 
@@ -155,7 +148,10 @@ class Layers:
     def end_step(self):
         """All that a server holds has been updated."""
         yield from self._work(
-            "update", self.world.costs.update.base_s, samples=self.samples, bytes=self._size_bytes(self.rank)
+            "update",
+            self.world.costs.update.base_s,
+            samples=self.samples,
+            bytes=sum(self.scenario.updated_bytes(self.rank)),
         )
         self.version, self.samples = self.version + 1, 0
 

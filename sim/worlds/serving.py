@@ -90,6 +90,16 @@ class Serving:
         self.step += 1
         return not self.over
 
+    def hand_in(self):
+        """Send the gradient, added to those of the neighbours, to the servers, or to the one who sends for this rank; then the
+        gradient at hand is this rank's own again."""
+        own = self.samples, self.minibatches
+        for _ in self.neighbours:
+            yield from self.take(self.neighbours)
+            yield from self.add()
+        yield from self.send(self.aggregators)
+        self.samples, self.minibatches = own
+
     def tell(self, peer: int):
         """Give a server a note, which carries nothing."""
         yield from self.post_note(peer)

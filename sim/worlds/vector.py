@@ -23,7 +23,9 @@ def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario; None if it can."""
     if scenario.protocol.arrival_order_matters:
         return f"{scenario.protocol.name} looks at the order in which messages arrive"
-    if scenario.protocol.masterless and not _goes_round_a_ring(scenario.protocol):
+    if scenario.gathered_loads or (scenario.served and scenario.summed):
+        return "of sparse variables only the event world knows which rows travel"
+    if not scenario.served and not _goes_round_a_ring(scenario.protocol):
         return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
     if len(set(scenario.hosts)) < scenario.ranks:
         return "ranks on one host share its cores and its port"
@@ -68,7 +70,7 @@ class VectorWorld:
 
     def run(self) -> Outcome:
         protocol = self.scenario.protocol
-        if protocol.masterless:
+        if not self.scenario.served:
             texts = deque([protocol.worker(self.workers)])
         elif self.scenario.workers:
             texts = deque([protocol.master(self.master), protocol.worker(self.workers)])

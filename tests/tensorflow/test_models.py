@@ -13,7 +13,10 @@ LAYERS = {
     "mnist": "convolve pool convolve pool relu linear",
     "cifar10": "convolve pool convolve pool relu relu linear",
     "mlp": "sigmoid linear",
+    "lstm_classifier": "lstm linear",
+    "lstm_lm": "embed lstm linear",
 }
+VARIABLES = {"pool": 0, "embed": 1}  # of a layer, where not two
 
 
 def convolve(x, kernel, bias):
@@ -41,11 +44,27 @@ def sigmoid(x, weights, bias):
     return 1 / (1 + np.exp(-linear(x, weights, bias)))
 
 
+def embed(x, table):
+    return table[x.astype(int)]
+
+
+def lstm(x, kernel, bias):
+    """Hochreiter and Schmidhuber's equations, gate by gate; the last output."""
+    enter, new, keep, leave = np.split(kernel, 4, axis=1)
+    b_enter, b_new, b_keep, b_leave = np.split(bias, 4)
+    h = c = np.zeros((len(x), len(bias) // 4))
+    for step in range(x.shape[1]):
+        z = np.concatenate([x[:, step], h], axis=1)
+        c = c / (1 + np.exp(-(z @ keep + b_keep + 1))) + np.tanh(z @ new + b_new) / (1 + np.exp(-(z @ enter + b_enter)))
+        h = np.tanh(c) / (1 + np.exp(-(z @ leave + b_leave)))
+    return h
+
+
 def logits(workload, parameters, x):
     """What the workload's model answers, shape (samples, classes)."""
     left = split(workload, parameters)
     for layer in LAYERS[workload.name].split():
-        variables = [] if layer == "pool" else [left.pop(0), left.pop(0)]
+        variables = [left.pop(0) for _ in range(VARIABLES.get(layer, 2))]
         x = globals()[layer](x, *variables)
     assert not left
     return x
@@ -68,7 +87,9 @@ def sample(workload, samples, seed=0):
     """Parameters, away from zero biases, and inputs and labels that mean nothing."""
     rng = np.random.default_rng(seed)
     parameters = models.initial(workload, seed) + rng.normal(0, 0.01, workload.parameters).astype(np.float32)
-    x = rng.random((samples, *workload.sample_shape), np.float32)
+    shape = (samples, *workload.sample_shape)
+    words = workload.inputs == "words"
+    x = rng.integers(workload.classes, size=shape).astype(np.float32) if words else rng.random(shape, np.float32)
     return parameters, x, rng.integers(workload.classes, size=samples).astype(np.int32)
 
 
@@ -93,8 +114,8 @@ def test_forward_pass_is_its_layers(workload):
 def test_start_keeps_the_size_of_signals(workload):
     parameters = models.initial(workload, 0)
     assert (parameters.shape, parameters.dtype) == ((workload.parameters,), np.float32)
-    for variable in split(workload, parameters):
-        inputs = variable.size // variable.shape[-1]
+    for variable, sparse in zip(split(workload, parameters), [v.rows for v in workload.variables], strict=True):
+        inputs = 1 if sparse else variable.size // variable.shape[-1]
         if variable.ndim == 1:
             assert not variable.any()
         else:  # He's variance 2 / inputs, within 5 standard errors

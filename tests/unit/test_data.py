@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from real import data
-from real.data import Batches, load
+from real.data import Batches, data_for, load
 from real.models import FORWARD
 from sim.errors import WrongSetting
 from sim.randomness import generator
@@ -59,7 +59,10 @@ def check_mnist(loaded, name):
     assert (loaded.train_x.dtype, loaded.train_y.dtype) == (np.float32, np.int32)
 
 
-@pytest.mark.parametrize("workload", [NAMED[name] for name in FORWARD], ids=list(FORWARD))
+SEEING = [name for name in FORWARD if NAMED[name].inputs == "pictures"]
+
+
+@pytest.mark.parametrize("workload", [NAMED[name] for name in SEEING], ids=SEEING)
 @pytest.mark.parametrize("source", ["digits", "synthetic"])
 def test_every_workload_can_be_fed(source, workload):
     loaded = load(source, workload.sample_shape, workload.classes, seed=0)
@@ -70,6 +73,29 @@ def test_every_workload_can_be_fed(source, workload):
         assert 0.95 < x.max() <= 1
         assert set(y) == set(range(10))
     assert loaded.synthetic == (source == "synthetic")
+
+
+def test_words_have_a_habit():
+    """Numbers of words, some far more frequent than others; after a word mostly the same one."""
+    made = data_for(NAMED["lstm_lm"], None, seed=0)
+    assert (made.name, made.synthetic, made.train_x.dtype, made.train_y.dtype) == ("words", True, np.float32, np.int32)
+    assert made.train_x.shape == (len(made.train_y), 20)
+    x, y = made.train_x.astype(int), made.train_y
+    assert x.min() >= 0
+    assert x.max() < 10_000
+    counts = np.bincount(x.reshape(-1))
+    assert counts.max() > 50 * counts.mean()
+    last = np.bincount(x[:, -1]).argmax()
+    followers = np.bincount(y[x[:, -1] == last])
+    assert followers.max() > 0.85 * followers.sum()
+    np.testing.assert_array_equal(made.train_x, load("words", (20,), 10_000, 0).train_x)
+    assert not np.array_equal(made.train_x, load("words", (20,), 10_000, 1).train_x)
+
+
+@pytest.mark.parametrize(("name", "source"), [("lstm_lm", "digits"), ("lstm_lm", "synthetic"), ("mlp", "words")])
+def test_words_are_for_models_that_read_them(name, source):
+    with pytest.raises(WrongSetting, match=f"--data: given '{source}'; allowed: .* {name} reads"):
+        data_for(NAMED[name], source, 0)
 
 
 @pytest.mark.parametrize(

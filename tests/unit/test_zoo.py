@@ -6,7 +6,8 @@ import pytest
 
 from sim import placement, workload
 
-# Trainable numbers: Keras's documentation, less the moving averages of batch normalisation; AlexNet as in tf_cnn_benchmarks.
+# Trainable numbers: Keras's documentation, less the moving averages of batch normalisation; AlexNet as in tf_cnn_benchmarks;
+# captioning: Inception V3 without its classifier, and im2txt's LSTM.
 KNOWN = {
     "toy_fc": 1_057_010,
     "mnist": 3_274_634,
@@ -18,6 +19,9 @@ KNOWN = {
     "resnet152": 60_268_520,
     "vgg16": 138_357_544,
     "alexnet": 61_838_248,
+    "captioning": 23_817_352 - 2049 * 1000 + 2048 * 512 + 12_000 * 512 + 1024 * 2048 + 2048 + 512 * 12_000 + 12_000,
+    "lstm_classifier": 156 * 512 + 512 + 128 * 10 + 10,
+    "lm1b": 2 * 793_470 * 512 + 793_470 + 1024 * 8192 + 8192 + 2048 * 512,
 }
 # Multiply-adds of a forward pass, from the models' papers and Keras's documentation.
 MULTIPLY_ADDS = {"inception_v3": 5.7e9, "resnet50": 3.9e9, "resnet101": 7.6e9, "resnet152": 11.3e9, "vgg16": 15.5e9}
