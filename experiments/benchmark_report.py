@@ -107,7 +107,12 @@ def figure(rows: list[Row], path: Path) -> None:
     _draw_scaling(left, best(rows))
     for workers in sorted({row.workers for row in rows}):
         mine = [row for row in rows if row.workers == workers]
-        _draw(right, [row.servers for row in mine], [row.synthetic for row in mine], label=f"{workers} workers")
+        _draw(
+            right,
+            [row.servers for row in mine],
+            [row.synthetic for row in mine],
+            label=f"{workers} worker{'s' * (workers > 1)}",
+        )
     right.set(xlabel="servers", ylabel="samples/s, synthetic data", title="Number of servers", ylim=(0, None))
     for axes in (left, right):
         axes.xaxis.get_major_locator().set_params(integer=True)
