@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from real import campaign
 from sim import options
@@ -23,6 +25,8 @@ class Cell:
         time_limit_s: of amb; None for fmb.
         steps: measured, after `warmup`.
         settings: of the protocol, name=value, besides those above.
+        runtime: mpi or tensorflow; the protocol's own if None.
+        data: digits, synthetic, or files.
     """
 
     protocol: str
@@ -64,10 +68,7 @@ class Cell:
 
     def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
         """What the simulator is asked: this job on `cluster`, every replication with the real run's sleeps."""
-        from dataclasses import replace
-
-        parser = options.job_options()
-        described = options.scenario(parser.parse_args(self.words()))
+        described = options.scenario(options.job_options().parse_args(self.words()))
         return replace(described, cluster=cluster, sleeps_of=sleeps_of)
 
 
@@ -84,7 +85,18 @@ def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024)) 
     ]
 
 
-def measure(runs: list[tuple[str, Cell]], folder: Path, testbed: str | None = None) -> dict[str, Trace]:
+def interleaved(cells: list[tuple[str, Cell, int]], seed: int) -> list[tuple[str, Cell]]:
+    """Each (name, cell, times) as often as it says, (name-repeat, cell): once all in random order, then all again."""
+    rng, runs = np.random.default_rng(seed), []
+    for repeat in range(max(times for *_, times in cells)):
+        batch = [(f"{name}-{repeat}", cell) for name, cell, times in cells if repeat < times]
+        runs += [batch[i] for i in rng.permutation(len(batch))]
+    return runs
+
+
+def measure(
+    runs: list[tuple[str, Cell]], folder: Path, probe: bool = True, testbed: str | None = None
+) -> dict[str, Trace]:
     """Run (name, cell) pairs for real, in order, in one launch, after a probe (folder/probe.json); traces by name.
 
     Args:
@@ -93,8 +105,9 @@ def measure(runs: list[tuple[str, Cell]], folder: Path, testbed: str | None = No
     folder.mkdir(parents=True, exist_ok=True)
     lines = [[*cell.real_words(), "--trace", str(folder / f"{name}.parquet")] for name, cell in runs]
     (folder / "cells.json").write_text(json.dumps(lines, indent=0))
+    probing = ["--probe", str(folder / "probe.json")] if probe else []
     where = [] if testbed is None else ["--testbed", testbed]
-    campaign.main([str(folder / "cells.json"), "--probe", str(folder / "probe.json"), *where])
+    campaign.main([str(folder / "cells.json"), *probing, *where])
     return {name: read(folder / f"{name}.parquet") for name, _ in runs}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 from sim import command
+from sim.errors import WrongSetting
 
 QUESTIONS = {
     "validate": "How close are predictions to real runs on this machine?",
@@ -17,7 +18,9 @@ QUESTIONS = {
     "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
     "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
     "allreduce": "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
+    "benchmark": "How do TensorFlow's own servers scale on this machine, and with how many servers best?",
 }
+FURTHER = ("demo", "workers", "protocol", "workload", "data", "cluster")  # options that not all experiments have
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -33,7 +36,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--out", default="results", metavar="FOLDER", help="where tables, figures and traces go (results)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs (0)")
-    parser.add_argument("--demo", action="store_true", help="validate: fewer and shorter runs, some minutes")
+    some = parser.add_argument_group("of some experiments, the others refuse them")
+    some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, some minutes")
+    some.add_argument("--workers", type=int, metavar="N", help="the most")
+    some.add_argument("--protocol", metavar="NAME", help="what is run")
+    some.add_argument("--workload", metavar="NAME|FILE", help="what is trained")
+    some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
+    some.add_argument("--cluster", metavar="FILE", help="a profile: the simulator's answer beside the measured one")
     return parser.parse_args(argv)
 
 
@@ -44,11 +53,13 @@ def main(argv: list[str] | None = None) -> int:
         for name, question in QUESTIONS.items():
             print(f"{name:10} {question}")
         return 0
+    experiment = import_module(f"experiments.{given.name}").run
+    further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
+    for name in sorted(further.keys() - signature(experiment).parameters.keys()):
+        raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
     out = Path(given.out) / given.name
     out.mkdir(parents=True, exist_ok=True)
-    print(QUESTIONS[given.name], file=sys.stderr)
-    extra = {"demo": given.demo} if given.name == "validate" else {}
-    import_module(f"experiments.{given.name}").run(out, given.seed, **extra)
+    experiment(out, given.seed, **further)
     return 0
 
 

@@ -10,10 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from experiments import validate_report
-from experiments.cells import Cell, fitted_cells, measure, predict
+from experiments.cells import Cell, fitted_cells, interleaved, measure, predict
 from experiments.comparison import Comparison
 from sim.cluster import Cluster
 from sim.outcome import of_trace
@@ -68,13 +66,8 @@ def run(out: Path, seed: int = 0, demo: bool = False) -> None:
 
 def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
     """All runs by name, fitted among predicted, repeats apart."""
-    rng, runs = np.random.default_rng(seed), []
-    for repeat in range(max(chosen.fits, chosen.repeats)):
-        fits, repeats = chosen.fitted * (repeat < chosen.fits), chosen.predicted * (repeat < chosen.repeats)
-        batch = [(f"fit-{i}-{repeat}", cell) for i, cell in enumerate(fits)]
-        batch += [(f"predict-{i}-{repeat}", cell) for i, cell in enumerate(repeats)]
-        runs += [batch[i] for i in rng.permutation(len(batch))]
-    return runs
+    fits = [(f"fit-{i}", cell, chosen.fits) for i, cell in enumerate(chosen.fitted)]
+    return interleaved(fits + [(f"predict-{i}", cell, chosen.repeats) for i, cell in enumerate(chosen.predicted)], seed)
 
 
 def fit(paths: list[Path], out: Path) -> Cluster:

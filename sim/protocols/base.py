@@ -44,19 +44,19 @@ class Protocol:
 
     where variables travel one by one to servers, while ranks compute (`overlaps`; send_off and hand_out return at once):
 
-        - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
-        - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
-        - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
-        - `me.meet()`: wait for the other servers
-        - `me.variables`, `me.held`: of the model, of a server
+    - `me.begin()`: fetch a minibatch; `me.parameters(v)`: wait for a variable's; `me.forward(v)`, `me.backward(v)`: compute
+    - `me.send_off(v)`: let its gradient leave; `me.take_gradient()`: the variable whose gradient comes next, added to its sum
+    - `me.apply(v)`: new parameters of the sum; `me.hand_out(vs)`: let them leave; `me.end_step()`: all have been updated
+    - `me.meet()`: wait for the other servers
+    - `me.variables`, `me.held`: of the model, of a server
 
-        where they are summed by all workers while these compute (`overlaps`; sim/worlds/background.py):
+    where they are summed by all workers while these compute (`overlaps`; sim/worlds/background.py):
 
-        - `me.beside(computing, communicating)`: both texts at once; `me.compute_by_layer(order)`: the gradient, variable by variable
-        - `me.next_cycle(cycle_s)`, `me.negotiate()`: wait until gradients are ready everywhere, and agree on which
-        - `me.copy(piece)`: into the fusion buffer or out of it; `me.reduce_all(algorithm, piece)`: one call of an allreduce
+    - `me.beside(computing, communicating)`: both texts at once; `me.compute_by_layer(order)`: the gradient, variable by variable
+    - `me.next_cycle(cycle_s)`, `me.negotiate()`: wait until gradients are ready everywhere, and agree on which
+    - `me.copy(piece)`: into the fusion buffer or out of it; `me.reduce_all(algorithm, piece)`: one call of an allreduce
 
-        and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
+    and `me.now_s`, the rank's clock; `me.rank`, `me.master`, `me.servers`, `me.workers`.
     """
 
     name: ClassVar[str]

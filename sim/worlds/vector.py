@@ -29,10 +29,9 @@ def refusal(scenario: Scenario) -> str | None:
         return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
     if len(set(scenario.hosts)) < scenario.ranks:
         return "ranks on one host share its cores and its port"
-    if scenario.cluster.network.sustained_bytes_per_s:
-        return "what a port may send depends on what it has sent before"
-    if scenario.cluster.network.fair:
-        return "messages that share a port slow one another"
+    network = scenario.cluster.network
+    if network.sustained_bytes_per_s or network.fair:
+        return "what a port carries depends on what it has sent before, and on what it sends at the same time"
     return None
 
 

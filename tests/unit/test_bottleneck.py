@@ -7,6 +7,7 @@ import pytest
 from sim import bottleneck, protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
+from sim.laws import LogNormal
 from sim.scenario import Scenario
 from sim.worlds import event
 
@@ -34,11 +35,15 @@ def test_each_part_can_be_the_bottleneck():
     assert busiest(bandwidth=1e8, workers=1, compute=Line(base_s=port_s / 10)) in ("worker port", "server port")
 
 
-def test_shares_are_the_closed_forms():
-    """Four workers of 10 ms and updates of 1 ms: a gradient each 2.75 ms or so, so the server is busy 4 / 11 of the time."""
-    found = shares(update=Line(base_s=0.001))
-    assert found["server apply"] == pytest.approx(4 / 11, rel=0.05)
-    assert found["compute"] == pytest.approx(10 / 11, rel=0.05)
+@pytest.mark.parametrize("workers", [1, 4])
+def test_shares_are_the_closed_forms(workers):
+    """10 ms of computation and updates of 1 ms: equal workers push together, and what they then ask for waits behind all updates.
+
+    So a step of each takes 10 ms and as many ms as there are workers.
+    """
+    found, step_ms = shares(workers, update=Line(base_s=0.001)), 10 + workers
+    assert found["server apply"] == pytest.approx(workers / step_ms, rel=1e-3)
+    assert found["compute"] == pytest.approx(10 / step_ms, rel=1e-3)
 
 
 def test_the_warning_names_the_part():
@@ -46,8 +51,24 @@ def test_the_warning_names_the_part():
     assert bottleneck.warning({"compute": 0.6, "server port": 0.2}).startswith("compute is the busiest part")
 
 
-def test_staleness_of_a_barrier_is_0_and_of_async_one_less_than_the_workers():
-    cluster = Cluster(hosts=[Host(count=5)], costs={"mlp": Costs(compute=Line(base_s=0.01))})
-    for name, settings, expected in (("ps-sync", ["barrier=true"], 0), ("ps-async", [], 3)):
-        scenario = Scenario(protocols.make(name, settings), MLP, workers=4, cluster=cluster, steps=60)
-        assert bottleneck.staleness(event.run(scenario)).mean() == pytest.approx(expected, abs=0.1)
+def staleness(name: str, *settings: str, workers: int = 4, noise: float = 0.0) -> float:
+    costs = Costs(compute=Line(base_s=0.01), noise=LogNormal(cv=noise))
+    cluster = Cluster(hosts=[Host(count=workers + 1)], costs={"mlp": costs})
+    scenario = Scenario(protocols.make(name, settings), MLP, workers=workers, cluster=cluster, steps=60)
+    return bottleneck.staleness(event.run(scenario)).mean()
+
+
+def test_behind_a_barrier_no_gradient_is_stale():
+    assert staleness("ps-sync", "barrier=true") == 0
+
+
+def test_asynchronous_workers_that_come_one_by_one_miss_an_update_of_each_other_one():
+    """But for updates made between a worker's own and the answer to its request, a hundredth of a step and more when it has to queue."""
+    assert staleness("ps-async", noise=0.5) == pytest.approx(3, rel=0.05)
+    assert staleness("ps-async", workers=1) == 0
+
+
+def test_asynchronous_workers_that_come_together_are_answered_after_the_next_one_s_gradient():
+    """Its bytes take the port longer than an acknowledgement and a request: all but the last miss one update less."""
+    assert staleness("ps-async") == pytest.approx((3 * 2 + 1 * 3) / 4)
+    assert staleness("ps-async", workers=3) == pytest.approx((2 * 1 + 1 * 2) / 3)

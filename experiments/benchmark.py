@@ -1,0 +1,179 @@
+"""The benchmark of E. Bugliarello, "Distributed TensorFlow: A performance evaluation" (CSCS, 2017), on this machine.
+
+TensorFlow's own servers, their number swept from 1 to the number of workers, on synthetic data and on real data; 10 steps of
+warm-up, 100 measured, five runs of each. He reports the best number of servers on synthetic data and runs real data with it;
+here real data runs with all of them, so that all runs share one launch and a random order. He gives means, this medians.
+
+On one machine "scaling" is that of processes on its cores. Both kinds of data lie in memory, as the seeds' loaders keep them:
+what real data costs beyond synthetic is not a disk's time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments import benchmark_report
+from experiments.cells import Cell, interleaved, measure, predict
+from sim import cluster as clusters
+from sim import workload as workloads
+from sim.cluster import Cluster
+from sim.errors import WrongSetting
+from sim.outcome import Outcome, of_trace
+from sim.traces import Trace
+
+SYNTHETIC = "synthetic"
+WARMUP, STEPS, REPEATS, WORKERS = 10, 100, 5, 4
+DEMO_STEPS, DEMO_REPEATS, DEMO_WORKERS = 40, 2, 2
+REPLICATIONS = 10  # of the simulator
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The repeats of one cell.
+
+    Args:
+        samples_per_s: of each repeat, shape (repeats,).
+        input_s: mean seconds in which a worker's step fetches and feeds its minibatch, shape (repeats,).
+    """
+
+    samples_per_s: np.ndarray
+    input_s: np.ndarray
+
+    @classmethod
+    def of(cls, traces: list[Trace]) -> Runs:
+        """What was measured after warm-up."""
+        throughput = [of_trace(trace).throughput()[0] for trace in traces]
+        return cls(np.array(throughput), np.array([input_s(trace) for trace in traces]))
+
+    @property
+    def median(self) -> float:
+        """Samples/s."""
+        return float(np.median(self.samples_per_s))
+
+    @property
+    def spread(self) -> float:
+        """How far the repeats fall from one another, over their median."""
+        return float(np.ptp(self.samples_per_s) / self.median)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number of workers with a number of servers, on both kinds of data.
+
+    Args:
+        predicted: what the simulator says; None if it was not asked.
+    """
+
+    workers: int
+    servers: int
+    synthetic: Runs
+    real: Runs
+    predicted: Outcome | None = None
+
+    @property
+    def input_cost(self) -> np.ndarray:
+        """Share of the throughput on synthetic data that is lost on real data, repeat by repeat, shape (repeats,)."""
+        return 1 - self.real.samples_per_s / self.synthetic.samples_per_s
+
+    @property
+    def predicted_samples_per_s(self) -> float:
+        """Mean of the replications."""
+        return float(self.predicted.throughput().mean())
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured on synthetic data, less 1."""
+        return self.predicted_samples_per_s / self.synthetic.median - 1
+
+
+def input_s(trace: Trace) -> float:
+    """Mean seconds of a worker's `input` after warm-up."""
+    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
+    return float((rows["end_s"] - rows["start_s"]).mean())
+
+
+def cells(workers: int, steps: int, seed: int, data: str, **job) -> dict[str, Cell]:
+    """What is run, by name: 1 to `workers` workers, with as many servers or fewer, on synthetic data and on `data`."""
+    job |= {"runtime": "tensorflow", "batch": workloads.read(job["workload"]).batch}
+    return {
+        f"{count}w-{servers}s-{kind}": Cell(
+            workers=count, servers=servers, data=chosen, steps=steps, warmup=WARMUP, seed=seed, **job
+        )
+        for count in range(1, workers + 1)
+        for servers in range(1, count + 1)
+        for kind, chosen in (("synthetic", SYNTHETIC), ("real", data))
+    }
+
+
+def gather(
+    chosen: dict[str, Cell], traces: dict[str, Trace], repeats: int, profile: Cluster | None = None
+) -> list[Row]:
+    """A row for each number of workers and servers, from traces by name and repeat."""
+    runs = {name: Runs.of([traces[f"{name}-{repeat}"] for repeat in range(repeats)]) for name in chosen}
+    return [
+        Row(
+            cell.workers,
+            cell.servers,
+            runs[name],
+            runs[name.replace("synthetic", "real")],
+            predict(cell, profile, REPLICATIONS) if profile else None,
+        )
+        for name, cell in chosen.items()
+        if cell.data == SYNTHETIC
+    ]
+
+
+def known(profile: str, workload: str) -> Cluster:
+    """The cluster of a profile's file.
+
+    Raises:
+        WrongSetting: it does not know what the workload costs.
+    """
+    read, name = clusters.read(profile), workloads.read(workload).name
+    if name not in read.costs:
+        raise WrongSetting(
+            "--cluster", profile, f"a profile calibrated for {name}; it knows {', '.join(read.costs) or 'none'}"
+        )
+    return read
+
+
+def run(
+    out: Path,
+    seed: int = 0,
+    *,
+    demo: bool = False,
+    workers: int | None = None,
+    protocol: str = "ps-sync",
+    workload: str = "mlp",
+    data: str = "digits",
+    cluster: str | None = None,
+) -> None:
+    """Run everything, write out/benchmark.csv and out/benchmark.png, print the table.
+
+    Args:
+        demo: fewer workers, steps and repeats.
+        workers: the most; 4, of the demo 2, if None.
+        data: the real ones.
+        cluster: a profile's file; with it the simulator is asked too.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    most, steps, repeats = (DEMO_WORKERS, DEMO_STEPS, DEMO_REPEATS) if demo else (WORKERS, STEPS, REPEATS)
+    most = most if workers is None else workers
+    if most < 1:
+        raise WrongSetting("--workers", most, "an integer from 1")
+    if data == SYNTHETIC:
+        raise WrongSetting("--data", data, "real data, to compare synthetic ones with: digits, or files")
+    profile = known(cluster, workload) if cluster else None
+    chosen = cells(most, steps, seed, data, protocol=protocol, workload=workload)
+    order = interleaved([(name, cell, repeats) for name, cell in chosen.items()], seed)
+    rows = gather(chosen, measure(order, out / "traces", probe=False), repeats, profile)
+    benchmark_report.write_csv(rows, out / "benchmark.csv")
+    benchmark_report.figure(rows, out / "benchmark.png")
+    benchmark_report.show(
+        rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}"
+    )
