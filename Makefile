@@ -26,7 +26,7 @@ $(STAMP): setup.cfg pyproject.toml
 
 # The wheel is kept in .wheels, which `make clean` leaves.
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
-	$(BIN)/python -m pip install "$$(real/foreign/horovod_wheel.sh $(BIN)/python .wheels)"
+	wheel=$$(real/foreign/horovod_wheel.sh $(BIN)/python .wheels) && $(BIN)/python -m pip install "$$wheel"
 
 # Tests that start MPI or TensorFlow are timed against the clock and want the cores to themselves.
 test: setup  ## run all tests: plain ones in parallel, then those with MPI and TensorFlow one by one

@@ -9,10 +9,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from real.foreign.tasks import LOOPBACK
+from real.tensorflow_setup import tensorflow
 from real.trainee import Training
+from sim.errors import WrongSetting
 from sim.scenario import Scenario
 
 LOOPBACK_INTERFACE = "lo"
+FUSION_BYTES, CYCLE_S = 128 * 2**20, 1e-3  # what Horovod does untold
+TUNING = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME")
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,18 @@ def slots(hosts: list[str]) -> list[Slot]:
     return found
 
 
-def environment(slot: Slot, address: str, port: int, interface: str | None, scenario: Scenario) -> dict[str, str]:
-    """What horovodrun would have set for a rank, and the protocol's settings."""
-    protocol = scenario.protocol
-    fuses = getattr(protocol, "fused", True)
+def tuned(scenario: Scenario) -> dict[str, str]:
+    """The protocol's settings that are not Horovod's own, as Horovod is told them."""
+    protocol, found = scenario.protocol, {}
+    if getattr(protocol, "fusion_bytes", FUSION_BYTES) != FUSION_BYTES:
+        found["HOROVOD_FUSION_THRESHOLD"] = str(protocol.fusion_bytes)
+    if getattr(protocol, "cycle_s", CYCLE_S) != CYCLE_S:
+        found["HOROVOD_CYCLE_TIME"] = str(1e3 * protocol.cycle_s)
+    return found
+
+
+def environment(slot: Slot, address: str, port: int, interface: str | None) -> dict[str, str]:
+    """What horovodrun would have set for a rank."""
     settings = {
         "HOROVOD_HOSTNAME": slot.hostname,
         "HOROVOD_RANK": slot.rank,
@@ -58,8 +70,6 @@ def environment(slot: Slot, address: str, port: int, interface: str | None, scen
         "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
-        "HOROVOD_FUSION_THRESHOLD": getattr(protocol, "fusion_bytes", 128 * 2**20 if fuses else 0),
-        "HOROVOD_CYCLE_TIME": 1e3 * getattr(protocol, "cycle_s", 1e-3),
     }
     if interface:
         settings["HOROVOD_GLOO_IFACE"] = interface
@@ -67,50 +77,66 @@ def environment(slot: Slot, address: str, port: int, interface: str | None, scen
 
 
 class Horovod:
-    """Horovod on this rank, begun anew for each run: between runs its threads would take time from others."""
+    """Horovod on this rank.
+
+    It is begun anew for each run, and shut down after it, for its threads would take time from other runs. Told another fusion
+    buffer or cycle than its own it cannot be: the second initialisation of a process then writes past the end of a vector
+    (horovod/common/parameter_manager.cc, SetValue of what is fixed), so it stays as it is.
+    """
 
     name = "horovod"
 
     def __init__(self, comm):
-        """Of all ranks of the launch, or None."""
+        """Of all ranks of the launch, or of this one alone if None."""
         from importlib.metadata import version
 
         self.versions = {"horovod": version("horovod")}
-        self._asked_for = os.environ.get("HOROVOD_GLOO_IFACE")
+        self._interface = os.environ.get("HOROVOD_GLOO_IFACE")
+        self._stays = None
 
     def begin(self, comm, scenario: Scenario, training: Training) -> None:
-        """Initialise Horovod over the ranks of `comm`."""
-        from real.tensorflow_setup import tensorflow
+        """Initialise Horovod over the ranks of `comm`.
 
+        Raises:
+            WrongSetting: it stays as it was told to be for another run.
+        """
         tensorflow(training.threads, training.device)
         import horovod.tensorflow as hvd
 
-        self._hvd = hvd
+        self._hvd, told = hvd, tuned(scenario)
+        if self._stays == (scenario.ranks, told):
+            return
+        if self._stays:
+            raise WrongSetting("--protocol horovod", told, f"one setting a process: it has begun with {self._stays}")
+        self._stays = (scenario.ranks, told) if told else None
+        for name in TUNING:
+            os.environ.pop(name, None)
+        os.environ.update(told)
+        self._meet(comm)
+
+    def _meet(self, comm) -> None:
         gathered = comm.allgather if comm is not None else lambda mine: [mine]
         hosts = gathered(socket.gethostname())
-        here = slots(hosts)
-        rank = comm.rank if comm is not None else 0
-        interface = self._asked_for or (LOOPBACK_INTERFACE if len(set(hosts)) == 1 else None)
-        server = Rendezvous(here, address_of(interface)) if rank == 0 else None
+        plan, rank = slots(hosts), comm.rank if comm is not None else 0
+        interface = self._interface or (LOOPBACK_INTERFACE if len(set(hosts)) == 1 else None)
+        server = Rendezvous(plan, address_of(interface)) if rank == 0 else None
         address, port = gathered(server and server.address)[0]
-        os.environ.update(environment(here[rank], address, port, interface, scenario))
-        hvd.init()
+        os.environ.update(environment(plan[rank], address, port, interface))
+        self._hvd.init()
         if server:
             server.stop()
 
     def sums(self, tensors: list, fused: bool) -> list:
-        """A group that is summed together, or each by itself as soon as all ranks have it."""
+        """As a group, or each by itself as soon as all ranks have it, which Horovod may fuse."""
         hvd = self._hvd
         if fused:
-            return hvd.grouped_allreduce(tensors, op=hvd.Sum, name="gradients", ignore_name_scope=True)
-        return [
-            hvd.allreduce(tensor, op=hvd.Sum, name=f"gradient-{k}", ignore_name_scope=True)
-            for k, tensor in enumerate(tensors)
-        ]
+            return hvd.grouped_allreduce(tensors, op=hvd.Sum)
+        return [hvd.allreduce(tensor, op=hvd.Sum) for tensor in tensors]
 
     def end(self) -> None:
-        """Shut Horovod down on all ranks."""
-        self._hvd.shutdown()
+        """Shut Horovod down on all ranks, if it can be begun again."""
+        if not self._stays:
+            self._hvd.shutdown()
 
 
 class Rendezvous:

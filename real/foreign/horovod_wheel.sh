@@ -5,7 +5,7 @@
 # has moved one that a source file for GPUs includes: an empty file of that name is enough. Some 8 minutes on one core.
 set -euo pipefail
 
-python=$1
+python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 wheels=$(mkdir -p "$2" && cd "$2" && pwd)
 horovod=0.28.1
 tensorflow=$("$python" -c 'from importlib.metadata import distributions as all

@@ -31,7 +31,7 @@ class Library(Protocol):
         """Make ready for one run of the ranks of `comm`, or of this one alone if None. Collective."""
 
     def sums(self, tensors: list, fused: bool) -> list:
-        """While TensorFlow traces: each tensor summed over all ranks of the run."""
+        """While TensorFlow traces: each tensor summed over all ranks of the run, by one call or by one for each."""
 
     def end(self) -> None:
         """The run is over. Collective."""
@@ -96,7 +96,14 @@ class SummedGradients(Gradients):
         return gradients, self._clock_after(gradients)
 
     def _sum_graph(self, *gradients):
-        return self._library.sums(list(gradients), self._fused)
+        """One call; or a call for each variable, one after another."""
+        if self._fused:
+            return self._library.sums(list(gradients), fused=True)
+        sums = []
+        for gradient in gradients:
+            with self._tf.control_dependencies(sums[-1:]):
+                sums += self._library.sums([self._tf.identity(gradient)], fused=False)
+        return sums
 
     def _beside_graph(self, flat, x, y):
         gradients, computed_s = self._apart_graph(flat, x, y)

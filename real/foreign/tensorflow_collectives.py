@@ -24,9 +24,9 @@ class Collectives:
     """
 
     name = "tensorflow"
-    versions: dict[str, str] = {}  # TensorFlow's own is in every trace
 
     def __init__(self, comm):
+        self.versions: dict[str, str] = {}  # TensorFlow's own is in every trace
         mine = (socket.gethostname(), free_port())
         tasks = comm.allgather(mine) if comm is not None else [mine]
         self._alone = len({host for host, _ in tasks}) == 1

@@ -21,12 +21,13 @@ from pathlib import Path
 from real.foreign import server as own
 from real.foreign.meeting import Meeting
 from real.foreign.replica import Replica, ps
+from real.foreign.runtimes import check
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
 from real.recorder import Recorder, begin
 from real.tensorflow_setup import tensorflow
 from real.trainee import Trainee, Workshop
-from sim.errors import RunFailed, WrongSetting
+from sim.errors import RunFailed
 from sim.scenario import Scenario
 from sim.traces import Trace
 
