@@ -8,7 +8,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 SERIAL := mpi or tensorflow or testbed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo mnist clean
+.PHONY: help setup horovod test lint demo mnist clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ $(STAMP): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --editable '.[real,test]'
 	@touch $@
+
+# The wheel is kept in .wheels, which `make clean` leaves.
+horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
+	wheel=$$(real/foreign/horovod_wheel.sh $(BIN)/python .wheels) && $(BIN)/python -m pip install "$$wheel"
 
 # Tests that start MPI or TensorFlow are timed against the clock and want the cores to themselves.
 test: setup  ## run all tests: plain ones in parallel, then those with MPI and TensorFlow one by one

@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
 
 def is_of_servers(trace: Trace) -> bool:
     """Whether a trace is of TensorFlow's own servers."""
-    return trace.header.world == "tensorflow"
+    return trace.header.world == "tensorflow" and trace.header.servers > 0
 
 
 def fit(traces: list[Trace], names: list[str], cores: int, contention: float, rpc: Rpc) -> Fitted:

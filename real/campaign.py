@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 from real import launch, testbed
-from real.foreign.start import runtime_of
+from real.foreign.horovod_allreduce import tuned
+from real.foreign.runtimes import library_of, served
 from real.options import scenario as scenario_of
 from real.options import training
 from real.run import check_training, parse, parts_folder
@@ -55,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join(lambda comm: work(cells, given.probe, comm))
     scenarios = [_check(cell) for cell in cells]
-    foreign = [s for s, cell in zip(scenarios, cells, strict=True) if runtime_of(cell) == "tensorflow"]
+    foreign = [s for s, cell in zip(scenarios, cells, strict=True) if served(cell)]
     ranks_needed = max([s.ranks for s in scenarios] + [sum(_tasks(foreign))])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
@@ -71,6 +72,9 @@ def _check(cell: argparse.Namespace) -> Scenario:
     scenario = scenario_of(cell)
     if scenario.ranks < 2:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
+    if library_of(cell) == "horovod" and tuned(scenario):
+        allowed = "Horovod's own in a campaign: a process can be told another only once; use real.run"
+        raise WrongSetting("--set", " ".join(cell.set), allowed)
     return scenario
 
 
@@ -104,38 +108,47 @@ class Runners:
     """Who runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
 
     def __init__(self, comm, cells: list[argparse.Namespace]):
-        self._comm, self._cells, self._made = comm, cells, {}
-        self._foreign = [scenario_of(cell) for cell in cells if runtime_of(cell) == "tensorflow"]
+        self._comm, self._made = comm, {}
+        self._foreign = [scenario_of(cell) for cell in cells if served(cell)]
+        self._libraries = self._begun([cell for cell in cells if library_of(cell)])
 
     def of(self, cell: argparse.Namespace):
         """The runner of a cell. Collective."""
-        from real.session import Session
-
-        key = (runtime_of(cell), training(cell))
+        key = (served(cell), library_of(cell), training(cell))
         if key not in self._made:
-            make = self._servers if key[0] == "tensorflow" else Session
-            self._made[key] = make(self._comm, key[1], progress=False)
+            self._made[key] = self._make(*key)
         return self._made[key]
 
-    def probe(self) -> dict:
-        """What a further server of TensorFlow's costs, if the campaign has several. Collective."""
-        cell = next((cell for cell in self._cells if runtime_of(cell) == "tensorflow"), None)
-        if cell is None or _tasks(self._foreign)[0] < 2:
-            return {}
-        from real.foreign import rpc
+    def _make(self, served: bool, library: str | None, how):
+        from real.foreign.session import LibrarySession
+        from real.session import Session
 
-        return {"rpc": rpc.measure(self.of(cell), self._comm)}
+        if served:
+            return self._servers(how)
+        if library:
+            return LibrarySession(self._libraries[library], self._comm, how, progress=False)
+        return Session(self._comm, how, progress=False)
 
-    def _servers(self, comm, how, progress: bool):
+    def _begun(self, cells: list[argparse.Namespace]) -> dict:
+        """The libraries that cells need, by name; TensorFlow's own wants to be there before anything else of TensorFlow."""
+        from real.foreign.session import library
+
+        libraries = {name: library(name, self._comm) for name in sorted({library_of(cell) for cell in cells})}
+        own = [cell for cell in cells if library_of(cell) == "tensorflow"]
+        if own:
+            libraries["tensorflow"].begin(self._comm, scenario_of(own[0]), training(own[0]))
+        return libraries
+
+    def _servers(self, how):
         from real.foreign.start import tasks_of
         from real.foreign.tensorflow_ps import Runtime
         from real.trainee import Workshop
 
-        return Runtime(tasks_of(comm, *_tasks(self._foreign)), Workshop(how, 0), progress)
+        return Runtime(tasks_of(self._comm, *_tasks(self._foreign)), Workshop(how, 0), progress=False)
 
     def end(self) -> None:
-        """End this process if it has had TensorFlow's servers, which cannot be stopped. Collective."""
-        if self._foreign:
+        """End this process if it has had TensorFlow's servers or collectives, which cannot be stopped. Collective."""
+        if self._foreign or "tensorflow" in self._libraries:
             from mpi4py import MPI
 
             from real.foreign.tensorflow_ps import leave
@@ -150,7 +163,8 @@ def describe(cell: argparse.Namespace) -> str:
     """A cell in a line."""
     settings = " ".join(cell.set)
     ranks = f"servers {cell.servers}, workers {cell.workers}" if cell.servers > 1 else f"workers {cell.workers}"
-    return f"{cell.protocol} {settings} {ranks}, batch {cell.batch}, stragglers {cell.stragglers}, seed {cell.seed}"
+    runtime = f"by {cell.runtime} " if cell.runtime else ""
+    return f"{cell.protocol} {runtime}{settings} {ranks}, batch {cell.batch}, stragglers {cell.stragglers}, seed {cell.seed}"
 
 
 def say(comm, line: str) -> None:

@@ -58,11 +58,12 @@ def check_installed(*modules: str) -> None:
         WrongSetting: TensorFlow or mpi4py is missing.
     """
     for module, name in (("tensorflow", "TensorFlow"), ("mpi4py", "mpi4py")):
-        if module in modules and not _found(module):
+        if module in modules and not found(module):
             raise WrongSetting("real.run", f"a Python without {name}", f"{INSTALL} (sim.run works without)")
 
 
-def _found(module: str) -> bool:
+def found(module: str) -> bool:
+    """Whether a module is installed."""
     try:
         return find_spec(module) is not None
     except ImportError:

@@ -49,7 +49,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
 
     here = Cluster(name="the launcher's hosts", hosts=(Host(name="localhost", slots=ANY_NUMBER),))
     described = shared.scenario(options, here)
-    if described.protocol.overlaps:
+    if described.protocol.overlaps and described.protocol.name != "horovod":
         allowed = "another: what communicates while it computes is simulated only (sim.run)"
         raise WrongSetting("--protocol", described.protocol.name, allowed)
     rows = [load for server in range(described.servers) for load in described.loads(server) if load.rows]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from real import launch, testbed
+from real.foreign.runtimes import library_of, served
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
 from sim import command, options
@@ -24,8 +25,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--runtime",
-        choices=("mpi", "tensorflow"),
-        help="who executes the protocol: our text over MPI, or TensorFlow's own servers (its default: where it comes from)",
+        choices=("mpi", "horovod", "tensorflow"),
+        help="who executes the protocol: our text over MPI, Horovod, or TensorFlow's own servers or collectives "
+        "(default: where the protocol comes from; allreduce: mpi)",
     )
     hand = parser.add_argument_group("one process of a run with TensorFlow's servers, started by hand")
     hand.add_argument(
@@ -43,13 +45,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
-    if given.job or given.runtime != "mpi":
+    if served(given):
         from real.foreign import start
 
-        if start.runtime_of(given) == "tensorflow":
-            if not (given.job or launch.joined()):
-                check(given)
-            return start.main(given, argv, answer)
+        if not (given.job or launch.joined()):
+            check(given)
+        return start.main(given, argv, answer)
     if launch.joined():
         from real import ranks
 
@@ -89,12 +90,10 @@ def check(given: argparse.Namespace):
 
 def work(given: argparse.Namespace, comm) -> int:
     """What each rank does: the runs, and at rank 0 the answer."""
-    from real.session import Session
-
     if comm is not None:
         given.workers = workers_of(comm.size, servers_of(given), given.workers)
     scenario, clock_s = scenario_of(given), time.perf_counter()
-    session = Session(comm, training(given), given.verbose, progress=not given.quiet)
+    session = session_of(given, comm)
     traces = []
     for replication in range(options.replications(given, REPLICATIONS)):
         parts = parts_folder(given.trace) if given.trace and replication == 0 else None
@@ -102,6 +101,18 @@ def work(given: argparse.Namespace, comm) -> int:
     if session.rank == 0:
         answer(given, scenario, traces, time.perf_counter() - clock_s)
     return 0
+
+
+def session_of(given: argparse.Namespace, comm):
+    """Who runs it."""
+    settings = comm, training(given), given.verbose, not given.quiet
+    if name := library_of(given):
+        from real.foreign.session import LibrarySession, library
+
+        return LibrarySession(library(name, comm), *settings)
+    from real.session import Session
+
+    return Session(*settings)
 
 
 def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:

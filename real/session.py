@@ -12,7 +12,7 @@ from zlib import crc32
 
 from real.clock import Clock, common_clock
 from real.recorder import Recorder, begin
-from real.trainee import Training, Workshop
+from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank
 from sim.scenario import Scenario
@@ -30,13 +30,16 @@ def local_rank() -> int:
 
 
 class Session:
-    """The ranks of one launch.
+    """The ranks of one launch, which follow a protocol's text over MPI.
 
     Args:
         comm: all ranks, rank 0 the master if there is one; None for a process alone.
         verbose: workers log each step as the AMB repository does.
         progress: the master says how far it is.
     """
+
+    world = "mpi"
+    rank_class = Rank
 
     def __init__(self, comm, training: Training, verbose: bool = False, progress: bool = True):
         comm = None if comm is None or comm.size == 1 else comm
@@ -55,11 +58,11 @@ class Session:
         if self.comm is not None and comm is None:
             return None
         self._say("building graphs")
-        trainee = self.workshop.trainee(scenario, replication)
+        trainee = self._trainee(comm, scenario, replication)
         if comm is not None:
             barrier(comm)
         hosts = self._hosts(comm)
-        header = scenario.header("mpi", replication, hosts=hosts, **self._details(trainee))
+        header = scenario.header(self.world, replication, hosts=hosts, **self._details(trainee))
         if parts and self.rank == 0:
             begin(parts, header)
         if comm is not None:
@@ -67,7 +70,7 @@ class Session:
         recorder = Recorder(self.rank, parts)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
-        me = Rank(comm, scenario, replication, trainee, clock, recorder, log, names)
+        me = self.rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
         self._follow(me)
         recorder.close()
         return self._gathered(comm, header, me)
@@ -75,6 +78,10 @@ class Session:
     def rest(self) -> None:
         """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
         barrier(self.comm)
+
+    def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
+        """What this rank of `comm` trains with."""
+        return self.workshop.trainee(scenario, replication)
 
     def _members(self, ranks: int):
         """The communicator of the first `ranks` ranks; None to the others."""
@@ -127,7 +134,11 @@ class Session:
             parameters_crc32=[checksum for *_, checksum in parts],
             complete=True,
         )
-        return Trace.of(header, [Activity(*row) for activities, *_ in parts for row in activities])
+        return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
+
+    def _rows(self, activities: list[Activity]) -> list[Activity]:
+        """Those of a trace, of those of all ranks."""
+        return activities
 
     @staticmethod
     def _hosts(comm) -> list[tuple[str, int]]:

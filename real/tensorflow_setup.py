@@ -12,13 +12,14 @@ from sim.errors import WrongSetting
 DEVICES = ("cpu", "gpu")
 
 
-def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
+def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=lambda tf: None):
     """The TensorFlow module, set to `threads` within an operation, as many between operations, and to one device.
 
     Args:
         threads: 1 or more; a process keeps its first setting.
         device: cpu hides every GPU; gpu shows only one.
         gpu_index: which, counted modulo the GPUs of the host; a rank's local rank.
+        first: called with the module when it is set and has not begun, if this is the process's first call.
 
     Raises:
         WrongSetting: no such device or GPU, or settings other than the ones TensorFlow was started with.
@@ -31,6 +32,7 @@ def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
         import tensorflow as tf
 
         _configure(tf, threads, device, gpu_index)
+        first(tf)
         tf.constant(0)  # starts the runtime, which logs
         tf.compat.v1.logging.set_verbosity("ERROR")  # deprecations are its authors' business
     return tf

@@ -49,14 +49,9 @@ class Workshop:
         self._gradients: dict[str, Gradients] = {}
         self._data: dict = {}
 
-    def trainee(self, scenario: Scenario, replication: int) -> Trainee:
-        """What this rank needs for one run, warm."""
-        workload, training = scenario.workload, self.training
-        serves = self.rank < scenario.servers
-        device = "cpu" if training.master_on_cpu and serves else training.device
-        if workload.name not in self._gradients:
-            self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
-        gradients, data = self._gradients[workload.name], self._loaded(scenario)
+    def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
+        """What this rank needs for one run, warm; with gradients made for this run, if any are given."""
+        gradients, data = gradients or self._made(scenario), self._loaded(scenario)
         partitions = getattr(scenario.protocol, "partitions", None)
         if scenario.protocol.renews:
             gradients.warm_up(scenario.batch // partitions)
@@ -69,6 +64,14 @@ class Workshop:
     def feeder(self, scenario: Scenario, replication: int, number: int) -> Trainee:
         """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
         return Trainee(scenario, None, self._loaded(scenario), None, replication, number)
+
+    def _made(self, scenario: Scenario) -> Gradients:
+        workload, training = scenario.workload, self.training
+        serves = self.rank < scenario.servers
+        device = "cpu" if training.master_on_cpu and serves else training.device
+        if workload.name not in self._gradients:
+            self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
+        return self._gradients[workload.name]
 
     def _loaded(self, scenario: Scenario):
         workload = scenario.workload

@@ -7,7 +7,7 @@ from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.traces import Trace
 
-REAL = ("mpi", "tensorflow")  # worlds whose times were measured
+REAL = ("mpi", "horovod", "tensorflow")  # worlds whose times were measured
 
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:

@@ -45,7 +45,7 @@ class Header:
     """What was run.
 
     Args:
-        world: event, vector or mpi.
+        world: event, vector, mpi, horovod or tensorflow.
         settings: the protocol's.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.

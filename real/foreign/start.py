@@ -11,8 +11,9 @@ from pathlib import Path
 
 from real import launch, testbed
 from real.foreign import local
+from real.foreign.runtimes import check
 from real.foreign.tasks import LOOPBACK, Tasks, by_hand, free_port
-from real.foreign.tensorflow_ps import PROTOCOLS, Runtime, check, leave
+from real.foreign.tensorflow_ps import Runtime, leave
 from real.options import scenario as scenario_of
 from real.options import training
 from real.ranks import say
@@ -21,20 +22,6 @@ from sim import options
 from sim.errors import RunFailed, WrongSetting
 
 LINGER_S = 1.0  # a server's, for those who have not yet heard that the run is over
-
-
-def runtime_of(given: argparse.Namespace) -> str:
-    """Who executes the protocol: the one that was asked for, or else the one that the protocol comes from.
-
-    Raises:
-        WrongSetting: TensorFlow, for a protocol that it has not.
-    """
-    scenario = scenario_of(given)
-    if given.runtime == "tensorflow" or given.job:
-        check(scenario)
-        return "tensorflow"
-    textbook = getattr(scenario.protocol, "barrier", False)
-    return "tensorflow" if given.runtime is None and scenario.protocol.name in PROTOCOLS and not textbook else "mpi"
 
 
 def main(given: argparse.Namespace, argv: list[str], answer) -> int:
@@ -111,7 +98,7 @@ def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: 
 
     how, clock_s = training(given), time.perf_counter()
     scenario = scenario_of(given)
-    check(scenario)
+    check(scenario, "tensorflow")
     runtime = Runtime(tasks, Workshop(how, 0, tasks.task), not given.quiet, given.verbose)
     traces = []
     for replication in range(options.replications(given, 1)):

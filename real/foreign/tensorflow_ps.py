@@ -21,16 +21,16 @@ from pathlib import Path
 from real.foreign import server as own
 from real.foreign.meeting import Meeting
 from real.foreign.replica import Replica, ps
+from real.foreign.runtimes import check
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
 from real.recorder import Recorder, begin
 from real.tensorflow_setup import tensorflow
 from real.trainee import Trainee, Workshop
-from sim.errors import RunFailed, WrongSetting
+from sim.errors import RunFailed
 from sim.scenario import Scenario
 from sim.traces import Trace
 
-PROTOCOLS = ("ps-async", "ps-sync", "ps-backup")
 PROGRESS_S = 2.0
 FREQUENCY = 100  # steps between the lines of the example that this follows
 REPORT_S = 60.0
@@ -62,7 +62,7 @@ class Runtime:
         """
         import tensorflow as tf
 
-        check(scenario)
+        check(scenario, "tensorflow")
         tasks, name = self.tasks, f"run{next(self._runs)}"
         if tasks.task >= (scenario.servers if tasks.job == "ps" else scenario.workers):
             return None
@@ -118,22 +118,6 @@ class Runtime:
         peers = (*(ps(k) for k in range(servers)), f"/job:worker/task:{self.tasks.task}")
         self._kept.append(tf.compat.v1.Session(self._server.target, graph=graph, config=own.config(1, peers=peers)))
         return self._kept[-1]
-
-
-def check(scenario: Scenario) -> None:
-    """Refuse what TensorFlow's runtime has not.
-
-    Raises:
-        WrongSetting: naming it.
-    """
-    if scenario.protocol.name not in PROTOCOLS:
-        raise WrongSetting(
-            "--runtime", "tensorflow", f"mpi for {scenario.protocol.name}; tensorflow has {', '.join(PROTOCOLS)}"
-        )
-    if getattr(scenario.protocol, "barrier", False):
-        raise WrongSetting(
-            "--set barrier", True, "false with --runtime tensorflow: SyncReplicasOptimizer hands out tokens"
-        )
 
 
 class Worker:

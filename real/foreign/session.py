@@ -1,0 +1,55 @@
+"""Runs in which a library sums gradients: MPI joins the ranks, the library moves the gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from real.foreign.summed import Library, SummedGradients, SummedRank, waits_apart
+from real.session import Session
+from real.trainee import Trainee, Training
+from sim.scenario import Scenario
+from sim.traces import Activity, Trace
+
+
+def library(name: str, comm) -> Library:
+    """One rank's part of a library, horovod or tensorflow, over all ranks of a launch. Collective."""
+    if name == "horovod":
+        from real.foreign.horovod_allreduce import Horovod
+
+        return Horovod(comm)
+    from real.foreign.tensorflow_collectives import Collectives
+
+    return Collectives(comm)
+
+
+class LibrarySession(Session):
+    """The ranks of one launch and a library.
+
+    Args:
+        summing: the library.
+        comm, training, verbose, progress: as for any session.
+    """
+
+    rank_class = SummedRank
+
+    def __init__(self, summing: Library, comm, training: Training, verbose: bool = False, progress: bool = True):
+        super().__init__(comm, training, verbose, progress)
+        self.library, self.world = summing, summing.name
+
+    def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
+        """As any session's, but that an unfinished trace counts waiting for others as receiving."""
+        trace = super().run(scenario, replication, parts)
+        if self.comm is None or self.rank < scenario.ranks:
+            self.library.end()
+        return trace
+
+    def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
+        self.library.begin(comm, scenario, self.training)
+        return self.workshop.trainee(scenario, replication, SummedGradients(self.library, scenario, self.training))
+
+    def _details(self, trainee: Trainee) -> dict:
+        details = super()._details(trainee)
+        return details | {"versions": details["versions"] | self.library.versions}
+
+    def _rows(self, activities: list[Activity]) -> list[Activity]:
+        return waits_apart(activities)
