@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import TYPE_CHECKING
 
+from experiments import pages
 from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
@@ -133,17 +134,8 @@ def run(out: Path, seed: int = 0) -> None:
     console.print(_sixteen(bandwidths), _many(bandwidths["RDMA, NCCL"]), _networks(), sep="\n\n")
 
 
-def _table(title: str, *columns: str):
-    from rich.table import Table
-
-    table = Table(title=title, box=None)
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table
-
-
 def _sixteen(bandwidths: dict[str, float]):
-    table = _table("16 GPUs, images/s", "transport", "fitted, Gbit/s", "model", "measured", "predicted", "error")
+    table = pages.table("16 GPUs, images/s", "transport", "fitted, Gbit/s", "model", "measured", "predicted", "error")
     for name, measured in SIXTEEN_GPUS.items():
         for model, speed in measured.items():
             said = images_per_s(model, bandwidths[name])
@@ -153,7 +145,7 @@ def _sixteen(bandwidths: dict[str, float]):
 
 
 def _many(bandwidth_bytes_per_s: float):
-    table = _table("Share of ideal scaling, RDMA", "GPUs", "model", "documented", "predicted", "error")
+    table = pages.table("Share of ideal scaling, RDMA", "GPUs", "model", "documented", "predicted", "error")
     for gpus, documented in SCALING.items():
         for model, share in documented.items():
             said = scaling(model, bandwidth_bytes_per_s, gpus)
@@ -164,7 +156,7 @@ def _many(bandwidth_bytes_per_s: float):
 def _networks():
     share = fitted_share(NETWORKS[FITTED_NETWORK])
     title = f"Allreduce on 4 nodes, {share:.1%} of the nominal bandwidth"
-    table = _table(title, "network", "MiB", "measured, s", "predicted, s", "error")
+    table = pages.table(title, "network", "MiB", "measured, s", "predicted, s", "error")
     for name, network in NETWORKS.items():
         for size, took_s in network.seconds.items():
             said = allreduce_s(network, size, share)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments import pages
 from sim.files import write_whole
 
 if TYPE_CHECKING:
@@ -100,10 +101,7 @@ def _record(row: Row, winners: dict[int, Row]) -> dict:
 
 def figure(rows: list[Row], path: Path) -> None:
     """Throughput with the best number of servers beside ideal scaling, and throughput by number of servers."""
-    from matplotlib.figure import Figure
-
-    drawing = Figure(figsize=(11, 4.5), layout="constrained")
-    left, right = drawing.subplots(1, 2)
+    drawing, (left, right) = pages.figure(1, 2, (11, 4.5))
     _draw_scaling(left, best(rows))
     for workers in sorted({row.workers for row in rows}):
         mine = [row for row in rows if row.workers == workers]
@@ -117,7 +115,7 @@ def figure(rows: list[Row], path: Path) -> None:
     for axes in (left, right):
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.legend(frameon=False)
-    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
+    pages.save(drawing, path)
 
 
 def _draw_scaling(axes, winners: dict[int, Row]) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments import pages
 from experiments.cells import Cell, fitted_cells, measure, predict
 from experiments.validate import STRAGGLERS, fit
-from sim.files import write_whole
 from sim.outcome import of_trace
 
 
@@ -38,12 +38,7 @@ def run(out: Path, seed: int = 0) -> None:
 
 def figure(pairs: dict, path: Path) -> None:
     """Step times of both runs laid over each other, a panel a protocol."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    drawing, panels = plt.subplots(len(pairs), 1, figsize=(9, 6), sharex=True)
+    drawing, panels = pages.figure(len(pairs), 1, (9, 6), sharex=True)
     for axes, (name, (simulated, real)) in zip(panels, pairs.items(), strict=True):
         axes.plot(real.step_s[0] * 1e3, color="C0", lw=2.2, alpha=0.6, label="measured")
         axes.plot(simulated.step_s[0] * 1e3, color="black", lw=0.9, label="simulated")
@@ -51,6 +46,4 @@ def figure(pairs: dict, path: Path) -> None:
         axes.set(ylabel="step, ms", title=f"{name}: correlation {correlation:.4f}")
     panels[0].legend(frameon=False)
     panels[-1].set(xlabel="step after warm-up")
-    drawing.tight_layout()
-    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
-    plt.close(drawing)
+    pages.save(drawing, path)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments import pages
 from sim.errors import WrongSetting
 
 if TYPE_CHECKING:
@@ -227,10 +228,7 @@ def _ratio(console, results: dict) -> None:
 
 
 def _figure(results: dict, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    panels = figure.subplots(1, 3)
+    figure, panels = pages.figure(1, 3, (11, 4))
     for panel, (protocol, name) in zip(panels, [("fmb", "step_s"), ("amb", "step_s"), ("amb", "samples")], strict=True):
         real, runs = results[protocol]
         for label, steps, style in (("measured", real, "k-"), ("predicted", pooled(runs), "C1--")):
@@ -243,4 +241,4 @@ def _figure(results: dict, path: Path) -> None:
         )
     panels[0].legend()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    pages.save(figure, path)

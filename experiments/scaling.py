@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments import pages
 from experiments.scaling_tables import BUGLIARELLO, GBIT, GOOGLE, HOROVOD, PLATFORMS, Platform, Row
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def run(out: Path, seed: int = 0) -> None:
 
 
 def _table(title: str, said: dict[Row, float]):
-    table = _columns(
+    table = pages.table(
         title, "platform", "GPUs", "servers", "", "measured", "predicted", "error", "efficiency", "predicted"
     )
     for row, images_per_s in said.items():
@@ -222,7 +223,7 @@ def _table(title: str, said: dict[Row, float]):
 
 
 def _worth(constants: Constants, said: dict[Row, float]):
-    table = _columns(
+    table = pages.table(
         "What the mechanisms are worth, images/s on 128 GPUs", "platform", "measured", "predicted", "without one"
     )
     for row in (row for row in BUGLIARELLO if row.gpus == 128):
@@ -232,7 +233,7 @@ def _worth(constants: Constants, said: dict[Row, float]):
 
 
 def _checks(constants: Constants):
-    table = _columns(
+    table = pages.table(
         "Another laboratory's p2.8xlarge, nothing fitted", "model", "GPUs", "measured", "predicted", "error"
     )
     for model, (single, measured) in GOOGLE.items():
@@ -246,7 +247,7 @@ def _checks(constants: Constants):
 
 def _horovod_table(constants: Constants):
     title = "16 GPUs on 4 hosts (Horovod, 2017): one port speed, fitted on two models, predicts the third"
-    table = _columns(
+    table = pages.table(
         title,
         "model",
         "largest server",
@@ -277,20 +278,8 @@ def _horovod_table(constants: Constants):
     return table
 
 
-def _columns(title: str, *names: str):
-    from rich.table import Table
-
-    table = Table(title=title, box=None)
-    for name in names:
-        table.add_column(name, justify="right")
-    return table
-
-
 def _figure(said: dict[Row, float], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pages.figure(1, 1, (7, 4.2))
     for index, (name, platform) in enumerate(PLATFORMS.items()):
         rows = [row for row in BUGLIARELLO if row.platform == name]
         gpus = [1] + [row.gpus for row in rows]
@@ -304,4 +293,4 @@ def _figure(said: dict[Row, float], path: Path) -> None:
     axes.minorticks_off()
     axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    pages.save(figure, path)

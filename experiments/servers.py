@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import validate_report
+from experiments import pages, validate_report
 from experiments.cells import Cell, measure, simulate
 from experiments.comparison import Comparison
 from experiments.validate import STRAGGLERS, Plan, order
 from sim import bottleneck
 from sim.cluster import Cluster
-from sim.files import write_whole
 from sim.outcome import join, of_trace
 from sim.traces import Trace
 
@@ -121,13 +120,8 @@ def _show_order(rows: list[Comparison]) -> None:
 
 def _show_staleness(found: list[tuple[Cell, np.ndarray, np.ndarray]], path: Path) -> None:
     """Predicted and measured, a line and a small figure a cell."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     print("Staleness of asynchronous gradients, updates missed: mean predicted, mean real, distance of the histograms")
-    drawing, axes = plt.subplots(2, (len(found) + 1) // 2, figsize=(14, 5), sharex=True, sharey=True)
+    drawing, axes = pages.figure(2, (len(found) + 1) // 2, (14, 5), sharex=True, sharey=True)
     updates = np.arange(MOST_STALE + 1)
     for (cell, simulated, real), axis in zip(found, axes.flat, strict=False):
         distance = np.abs(simulated - real).sum() / 2
@@ -138,6 +132,4 @@ def _show_staleness(found: list[tuple[Cell, np.ndarray, np.ndarray]], path: Path
     axes.flat[0].legend(frameon=False, fontsize=8)
     drawing.supxlabel("updates that a gradient had missed")
     drawing.supylabel("share of gradients")
-    drawing.tight_layout()
-    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
-    plt.close(drawing)
+    pages.save(drawing, path)

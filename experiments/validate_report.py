@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments import pages
 from sim.files import write_whole
 
 if TYPE_CHECKING:
@@ -130,12 +131,7 @@ def write_csv(rows: list[Comparison], path: Path) -> None:
 
 def figure(rows: list[Comparison], path: Path) -> None:
     """Predicted against measured mean step, a colour a regime, with intervals."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    drawing, axes = plt.subplots(figsize=(6.5, 6))
+    drawing, axes = pages.figure(1, 1, (6.5, 6))
     for name, of in by_regime(rows).items():
         measured_ms = np.array([np.mean([o.step_s.mean() for o in row.measured]) for row in of]) * 1e3
         predicted_ms = np.array([row.predicted.step_s.mean() for row in of]) * 1e3
@@ -153,6 +149,4 @@ def figure(rows: list[Comparison], path: Path) -> None:
         title="Predicted against measured, runs that were not fitted",
     )
     axes.legend(frameon=False)
-    drawing.tight_layout()
-    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))
-    plt.close(drawing)
+    pages.save(drawing, path)

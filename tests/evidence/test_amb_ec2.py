@@ -15,9 +15,13 @@ def folder():
 
 
 @pytest.fixture(scope="module")
-def runs(folder):
+def cluster(folder):
+    return published.fitted(folder)
+
+
+@pytest.fixture(scope="module")
+def runs(folder, cluster):
     """Measured and predicted steps by protocol, and the AMB job."""
-    cluster = published.fitted(folder)
     made = {}
     for protocol in ("fmb", "amb"):
         real, _ = published.measured(folder, protocol)
@@ -79,7 +83,10 @@ def test_absent_reference_is_said_in_one_line(monkeypatch, tmp_path):
         published.reference()
 
 
-def test_the_experiment_prints_and_draws(folder, tmp_path, capsys):
+def test_the_experiment_prints_and_draws(cluster, tmp_path, capsys, monkeypatch):
+    predicted = published.predicted
+    monkeypatch.setattr(published, "fitted", lambda _: cluster)
+    monkeypatch.setattr(published, "predicted", lambda job, _=0: predicted(job, 2))
     published.run(tmp_path / "out")
     assert (tmp_path / "out" / "published.png").stat().st_size > 10_000
     assert "predicted from the FMB runs alone" in " ".join(capsys.readouterr().out.split())

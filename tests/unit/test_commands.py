@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from sim import command
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
@@ -22,6 +25,21 @@ def run(module: str, *options, cwd=ROOT, **environment) -> subprocess.CompletedP
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     line = [sys.executable, "-m", module, *map(str, options)]
     return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=cwd, timeout=60, check=False)
+
+
+@pytest.fixture
+def here(capsys):
+    """Runs a command without a process of its own, which takes half a second to start."""
+
+    def run_here(module: str, *options) -> subprocess.CompletedProcess:
+        words, code = [str(option) for option in options], 0
+        try:
+            command.run(module, lambda: import_module(module).main(words))
+        except SystemExit as end:
+            code = end.code or 0
+        return subprocess.CompletedProcess([module, *words], code, *capsys.readouterr())
+
+    return run_here
 
 
 def refused(done: subprocess.CompletedProcess) -> str:
@@ -57,17 +75,17 @@ def test_json_is_one_object_and_nothing_else(protocol):
     assert len(answer["idle_fraction"]) == 3
 
 
-def test_a_seed_decides_the_answer():
-    answers = [json.loads(run("sim.run", "--json", "--seed", seed).stdout) for seed in (1, 1, 2)]
+def test_a_seed_decides_the_answer(here):
+    answers = [json.loads(here("sim.run", "--json", "--seed", seed).stdout) for seed in (1, 1, 2)]
     for answer in answers:
         del answer["wall_s"]
     assert answers[0] == answers[1]
     assert answers[0]["step_s"] != answers[2]["step_s"]
 
 
-def test_both_worlds_from_the_command_line():
+def test_both_worlds_from_the_command_line(here):
     event, vector = (
-        json.loads(run("sim.run", "--json", "--world", world, "--replications", 3).stdout)
+        json.loads(here("sim.run", "--json", "--world", world, "--replications", 3).stdout)
         for world in ("event", "vector")
     )
     assert event["world"] == "event"
@@ -85,13 +103,13 @@ def test_files_asked_for_are_written(tmp_path):
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_trace_calibrates_and_the_profile_predicts(tmp_path):
+def test_a_trace_calibrates_and_the_profile_predicts(tmp_path, here):
     """The loop without real runs: what was simulated is learned again."""
     trace, profile = tmp_path / "t.jsonl", tmp_path / "profile.toml"
     job = ["--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--workload", "mlp"]
-    before = json.loads(run("sim.run", *job, "--json", "--trace", trace).stdout)
-    assert run("calibration.fit", trace, "-o", profile).returncode == 0
-    after = json.loads(run("sim.run", *job[:-2], "--json", "--cluster", profile).stdout)
+    before = json.loads(here("sim.run", *job, "--json", "--trace", trace).stdout)
+    assert here("calibration.fit", trace, "-o", profile).returncode == 0
+    after = json.loads(here("sim.run", *job[:-2], "--json", "--cluster", profile).stdout)
     assert after["step_s"]["mean"] == pytest.approx(before["step_s"]["mean"], rel=0.02)
 
 
@@ -107,6 +125,23 @@ def test_help_loads_nothing_heavy(module):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stderr.strip() == "[]"
     assert done.stdout.startswith(f"usage: {module}")
+
+
+REFUSED = {
+    "sim.run": ["--protocol", "abm"],
+    "real.run": ["--protocol", "abm"],
+    "real.campaign": ["nowhere.json"],
+    "real.probe": ["--protocol", "-o", "probe.json"],
+    "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
+    "experiments.run": ["published", "--demo"],
+}
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_a_process_refuses_in_one_line_and_exits_with_2(module):
+    line = refused(run(module, *REFUSED[module]))
+    assert line.startswith(f"{module}: ")
+    assert REFUSED[module][-1 if module == "experiments.run" else 0] in line
 
 
 WRONG = {
@@ -135,9 +170,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_options_are_one_line(what):
+def test_wrong_options_are_one_line(what, here):
     options, words = WRONG[what]
-    line = refused(run("sim.run", *options))
+    line = refused(here("sim.run", *options))
     assert all(word in line for word in words), line
 
 
@@ -155,12 +190,12 @@ WRONG_CLUSTERS = {
 
 
 @pytest.mark.parametrize("what", WRONG_CLUSTERS)
-def test_wrong_cluster_files_are_one_line(what, tmp_path):
+def test_wrong_cluster_files_are_one_line(what, tmp_path, here):
     text, words = WRONG_CLUSTERS[what]
     file = tmp_path / "cluster.toml"
     file.write_text(text)
     for module in ("sim.run", "real.run"):
-        line = refused(run(module, "--cluster", file))
+        line = refused(here(module, "--cluster", file))
         assert all(word in line for word in words), line
 
 
@@ -193,10 +228,10 @@ WRONG_REAL = {
 
 
 @pytest.mark.parametrize("what", WRONG_REAL)
-def test_wrong_options_of_real_runs_are_one_line(what):
+def test_wrong_options_of_real_runs_are_one_line(what, here):
     pytest.importorskip("psutil")
     options, words = WRONG_REAL[what]
-    line = refused(run("real.run", *options))
+    line = refused(here("real.run", *options))
     assert all(word in line for word in words), line
 
 
@@ -230,17 +265,17 @@ def test_without_mpirun_real_runs_say_so(tmp_path):
     assert "mpirun" in refused(done)
 
 
-def test_wrong_campaigns_are_one_line(tmp_path):
+def test_wrong_campaigns_are_one_line(tmp_path, here):
     file = tmp_path / "cells.json"
     for text, word in (("{", "JSON"), ("[]", "at least one"), ('[["--protocol", "amb"]]', "--trace")):
         file.write_text(text)
-        assert word in refused(run("real.campaign", file))
-    assert "nowhere.json" in refused(run("real.campaign", "nowhere.json"))
+        assert word in refused(here("real.campaign", file))
+    assert "nowhere.json" in refused(here("real.campaign", "nowhere.json"))
 
 
-def test_experiments_are_listed_by_their_questions():
-    done = run("experiments.run")
+def test_experiments_are_listed_by_their_questions(here):
+    done = here("experiments.run")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["validate"]
     assert all(line.endswith("?") for line in done.stdout.splitlines())
-    assert "choose from" in refused(run("experiments.run", "nothing"))
+    assert "choose from" in refused(here("experiments.run", "nothing"))
