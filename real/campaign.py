@@ -108,7 +108,7 @@ class Runners:
     """Who runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
 
     def __init__(self, comm, cells: list[argparse.Namespace]):
-        self._comm, self._made = comm, {}
+        self._comm, self._cells, self._made = comm, cells, {}
         self._foreign = [scenario_of(cell) for cell in cells if served(cell)]
         self._libraries = self._begun([cell for cell in cells if library_of(cell)])
 
@@ -119,11 +119,20 @@ class Runners:
             self._made[key] = self._make(*key)
         return self._made[key]
 
-    def _make(self, served: bool, library: str | None, how):
+    def probe(self) -> dict:
+        """What a further server of TensorFlow's costs, if the campaign has several. Collective."""
+        cell = next((cell for cell in self._cells if served(cell)), None)
+        if cell is None or _tasks(self._foreign)[0] < 2:
+            return {}
+        from real.foreign import rpc
+
+        return {"rpc": rpc.measure(self.of(cell), self._comm)}
+
+    def _make(self, by_servers: bool, library: str | None, how):
         from real.foreign.session import LibrarySession
         from real.session import Session
 
-        if served:
+        if by_servers:
             return self._servers(how)
         if library:
             return LibrarySession(self._libraries[library], self._comm, how, progress=False)

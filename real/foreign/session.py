@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 
 from real.foreign.summed import Library, SummedGradients, SummedRank, waits_apart
 from real.session import Session
 from real.trainee import Trainee, Training
+from sim.errors import RunFailed
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
+
+LET_THE_LAUNCHER_SPEAK_S = 3.0  # most often another rank has died, which it knows and the library does not
 
 
 def library(name: str, comm) -> Library:
@@ -37,8 +42,18 @@ class LibrarySession(Session):
         self.library, self.world = summing, summing.name
 
     def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
-        """As any session's, but that an unfinished trace counts waiting for others as receiving."""
-        trace = super().run(scenario, replication, parts)
+        """As any session's, but that an unfinished trace counts waiting for others as receiving.
+
+        Raises:
+            RunFailed: the library gave up.
+        """
+        try:
+            trace = super().run(scenario, replication, parts)
+        except Exception as error:
+            if not isinstance(error, sys.modules["tensorflow"].errors.OpError):
+                raise
+            time.sleep(LET_THE_LAUNCHER_SPEAK_S)
+            raise RunFailed(f"{self.library.name}: {' '.join(str(error).split())[:300]}") from error
         if self.comm is None or self.rank < scenario.ranks:
             self.library.end()
         return trace
