@@ -136,7 +136,7 @@ def test_all_workers_join_every_update():
         assert updates[updates["samples"] > 0].groupby("rank").size().tolist() == [6] * scenario.ranks
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sets(st.sampled_from([DENSE, SPARSE, SPARSE.model_copy(update={"name": "other"})]), min_size=1),
     *(st.integers(1, 4) for _ in range(4)),
