@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -136,6 +136,7 @@ def test_all_workers_join_every_update():
         assert updates[updates["samples"] > 0].groupby("rank").size().tolist() == [6] * scenario.ranks
 
 
+@example({DENSE, SPARSE}, 4, 1, 1, 4, True, "workers")  # pieces of a ring reach a worker that still adds up gradients
 @settings(max_examples=60, deadline=None)
 @given(
     st.sets(st.sampled_from([DENSE, SPARSE, SPARSE.model_copy(update={"name": "other"})]), min_size=1),
