@@ -16,6 +16,7 @@ QUESTIONS = {
     "testbed": "Do a probe of two hosts and runs of one worker predict 3 and 4 hosts, and what wins, at 100 Mbit/s to 1 Gbit/s?",
     "luck": "Do a simulated and a real run with one seed go through the same steps?",
     "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
+    "parallax": "Are Parallax's systems in their published order, on images and on words?",
     "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
     "allreduce": "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
     "benchmark": "How do TensorFlow's own servers scale on this machine, and with how many servers best?",

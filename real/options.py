@@ -54,7 +54,9 @@ def scenario(options: argparse.Namespace) -> Scenario:
         raise WrongSetting("--protocol", described.protocol.name, allowed)
     rows = [load for server in range(described.servers) for load in described.loads(server) if load.rows]
     if described.protocol.name == "hybrid" or rows or described.gathered_loads:
-        allowed = f"another for {described.workload.name}: rows of sparse variables travel alone in simulation only (sim.run)"
+        allowed = (
+            f"another for {described.workload.name}: rows of sparse variables travel alone in simulation only (sim.run)"
+        )
         raise WrongSetting("--protocol", described.protocol.name, allowed)
     return described
 

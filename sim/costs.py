@@ -35,6 +35,7 @@ class Costs(BaseModel):
         pack: the gradients of all variables are joined into one message; amount in bytes.
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
+        reduce_rows: the same of rows of a sparse variable, which are added one by one; as `reduce` if not given.
         update: the master divides and applies the optimiser; amount in bytes.
         background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads; amount in samples.
         evaluate: loss and accuracy at the master; amount in samples.
@@ -51,6 +52,7 @@ class Costs(BaseModel):
     pack: Line = Line()
     take_up: Line = Line()
     reduce: Line = Line()
+    reduce_rows: Line | None = None
     update: Line = Line()
     evaluate: Line = Line()
     background: Line = Line()

@@ -168,15 +168,17 @@ class Scenario:
 
     @cached_property
     def loads(self) -> Callable[..., list[Load]]:
-        """loads(server, minibatches=1): what these need of a server, each a message of its own: the rows of each sparse part,
-        and all that is dense together."""
+        """loads(server, minibatches=1): what these need of a server, each a message of its own.
+
+        All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
+        """
         return cache(self._loads)
 
     def _loads(self, server: int, minibatches: int = 1) -> list[Load]:
         held = [variable for variable, holder in self.placed if holder == server]
-        whole = [variable.size for variable in held if not (self.protocol.uses_servers and variable.rows)]
-        sparse = [variable for variable in held if self.protocol.uses_servers and variable.rows]
-        return [Load(0, sum(whole))] * bool(whole) + [variable.load(self.batch, minibatches) for variable in sparse]
+        if self.protocol.uses_servers and any(variable.rows for variable in held):
+            return [variable.load(self.batch, minibatches) for variable in held]
+        return [Load(0, sum(variable.size for variable in held))]
 
     @cached_property
     def gathered_loads(self) -> list[Load]:

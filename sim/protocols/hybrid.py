@@ -48,6 +48,7 @@ class Hybrid(Protocol):
     def worker(self, me):
         for _ in me.steps():
             yield from me.sleep()
+            yield from me.fetch()
             yield from me.pull(me.servers)
             yield from me.compute()
             yield from me.hand_in()

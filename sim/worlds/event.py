@@ -15,9 +15,9 @@ from sim.errors import RunFailed
 from sim.flows import Bucket, Flows
 from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
+from sim.rows import HEADER_BYTES, Load
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
-from sim.workload import HEADER_BYTES
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
 from sim.worlds.collective import Collective
@@ -227,10 +227,17 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         if self.rank in self.servers:
             parts = tuple(load.answer_bytes for load in self.scenario.loads(self.rank))
         else:
-            holders = [peer] if peer in self.servers else self.servers
-            loads = [load for server in holders for load in self.scenario.loads(server, self.minibatches)]
-            parts = tuple(load.gradient_bytes for load in loads)
+            parts = tuple(load.gradient_bytes for load in self._loads_with(peer, self.minibatches))
         return Message(self.rank, label, self.samples, sum(parts), minibatches=self.minibatches, parts=parts)
+
+    def _loads_with(self, peer: int, minibatches: int = 1) -> list[Load]:
+        """What a gradient carries between this rank and `peer`: what the server of the two holds, or all do if none is one."""
+        holders = [rank for rank in (self.rank, peer) if rank in self.servers] or self.servers
+        return [load for server in holders for load in self.scenario.loads(server, minibatches)]
+
+    def _sum_s(self, size_bytes: int, load: Load) -> float:
+        costs = self.world.costs
+        return (costs.reduce_rows if load.rows and costs.reduce_rows else costs.reduce)(size_bytes)
 
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
@@ -271,13 +278,15 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             "peer": message.sender,
             "version": message.version,
         }
-        yield from self._work_on(message.parts, "reduce", self.world.costs.reduce, **about)
+        summed_s = map(self._sum_s, message.parts, self._loads_with(message.sender))
+        yield from self._work_on(summed_s, "reduce", **about)
         self.samples += message.samples
         self.minibatches += message.minibatches
 
     def add_rows(self, size_bytes: int):
         """Add rows that came to those at hand."""
-        yield from self._work("reduce", self.world.costs.reduce(size_bytes), bytes=size_bytes)
+        costs = self.world.costs
+        yield from self._work("reduce", (costs.reduce_rows or costs.reduce)(size_bytes), bytes=size_bytes)
 
     def update(self):
         """Make new parameters of the sum."""
@@ -288,7 +297,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self.updated()
         noise = self._update_noise[self.step]
         about = {"samples": self.samples, "bytes": sum(parts)}
-        yield from self._work_on(parts, "update", lambda size: noise * self.world.costs.update(size), **about)
+        yield from self._work_on([noise * self.world.costs.update(size) for size in parts], "update", **about)
         self.samples = self.minibatches = 0
 
     def evaluate(self):
@@ -395,11 +404,11 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         yield from self._spend(seconds, computing=activity == "compute")
         self._record(activity, start_s, **about)
 
-    def _work_on(self, parts, activity: str, cost, **about):
-        """Parts of so many bytes at once, each by a core as long as there are."""
+    def _work_on(self, parts_s, activity: str, **about):
+        """Parts that take so many seconds of a core, at once, each by a core as long as there are."""
         start_s = self.now_s
-        work_s = [seconds for seconds in map(cost, parts) if seconds > ROUND_OFF_S]
-        yield simpy.AllOf(self.world.env, [self.machine.cores.work(seconds) for seconds in work_s])
+        works = [self.machine.cores.work(seconds) for seconds in parts_s if seconds > ROUND_OFF_S]
+        yield simpy.AllOf(self.world.env, works)
         self._record(activity, start_s, **about)
 
     def _spend(self, seconds: float, computing: bool = False):

@@ -93,9 +93,9 @@ class Serving:
     def hand_in(self):
         """Send the gradient, added to those of the neighbours, to the servers, or to the one who sends for this rank; then the
         gradient at hand is this rank's own again."""
-        own = self.samples, self.minibatches
-        for _ in self.neighbours:
-            yield from self.take(self.neighbours)
+        own, missing = (self.samples, self.minibatches), set(self.neighbours)
+        while missing:  # who has handed in goes on, and may send pieces of an allreduce already
+            missing.remove((yield from self.take(missing)))
             yield from self.add()
         yield from self.send(self.aggregators)
         self.samples, self.minibatches = own

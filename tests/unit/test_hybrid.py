@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -136,7 +136,8 @@ def test_all_workers_join_every_update():
         assert updates[updates["samples"] > 0].groupby("rank").size().tolist() == [6] * scenario.ranks
 
 
-@settings(max_examples=30, deadline=None)
+@example({DENSE, SPARSE}, 4, 1, 1, 4, True, "workers")  # pieces of a ring reach a worker that still adds up gradients
+@settings(max_examples=60, deadline=None)
 @given(
     st.sets(st.sampled_from([DENSE, SPARSE, SPARSE.model_copy(update={"name": "other"})]), min_size=1),
     *(st.integers(1, 4) for _ in range(4)),
@@ -187,6 +188,21 @@ def test_parts_are_added_by_as_many_cores_as_there_are():
     for parts, took_s in zip((1, 2, 4, 8, 24), took, strict=True):
         part_s = 1e-4 + 1e-7 * (round(ALPHA * ROWS / parts) * row_bytes + HEADER_BYTES)
         assert took_s == pytest.approx(part_s * max(1, parts / 8), rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "assignment"), [("hybrid", "algorithm=ring"), ("allreduce", "sparse_as_dense=false")])
+def test_rows_may_cost_more_to_add_than_numbers_do(name, assignment):
+    """What is dense keeps its cost."""
+    options = {"workers": 2, "servers": 2, "variable_partitions": 2, "servers_on": "own", "hosts": [Host(count=4)]}
+    dearer = COSTS.model_copy(update={"reduce_rows": Line(base_s=1e-5, slope_s=1e-7)})
+    added = []
+    for costs in (COSTS, dearer):
+        rows = event.run(job(name, assignment, costs=costs, **options)).rows
+        rows = rows[(rows["activity"] == "reduce") & (rows["step"] == 1)]
+        added.append((rows["end_s"] - rows["start_s"]).to_numpy())
+    assert added[1].sum() > 2 * added[0].sum()
+    for took_s in added:  # the two ranks' halves of the ring
+        assert np.isclose(took_s, COSTS.reduce(ITEM_BYTES * ROWS / 2), rtol=1e-9, atol=0).sum() == 2
 
 
 def test_every_part_costs_an_overhead_at_both_ends():

@@ -1,0 +1,212 @@
+"""Parallax's figure: parameter servers, allreduce and the hybrid on 1 and 2 machines of 6 GPUs, an image and a language model.
+
+Fitted: seconds of a GPU's step, of each model on one machine (ResNet-50: Horovod; LM1B: the hybrid); the cost of adding a byte of
+rows (LM1B, Horovod on one machine); what a port carries (LM1B, TensorFlow's servers on two). The other rows are predicted.
+Assumed: a server on each machine; variables of LM1B in 4 parts, the best that Parallax's search tries here; TensorFlow's servers
+hold dense variables too, and add up nothing within a machine; Horovod gathers rows; rings; nothing overlaps with computation; 36
+cores a machine; a Link within a machine as it comes, but for an overhead of 5 us. Two of these decide what is said of two
+machines, so other values are fitted and shown as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from math import exp, log
+from typing import TYPE_CHECKING
+
+from sim import protocols, workload
+from sim.cluster import LOCAL, Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.outcome import of_trace
+from sim.partitions import Search, searched
+from sim.scenario import Scenario
+from sim.worlds import event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GPUS = 6  # a machine
+DENSE_ADD_S = 1e-10  # of a byte that is no row's
+BATCH = {"resnet50": 64, "lm1b": 2560}
+SYSTEMS = {
+    "TensorFlow-PS": ("ps-sync", "barrier=true"),
+    "Horovod": ("allreduce", "algorithm=ring", "sparse_as_dense=false"),
+    "Parallax-HYBRID": ("hybrid", "algorithm=ring"),
+}
+# Images/s and words/s on 1 and 2 machines, read off the figure in Parallax's README (EuroSys 2019), within 27 and 1,000.
+MEASURED = {
+    "resnet50": {"TensorFlow-PS": (950, 1810), "Horovod": (1060, 2060), "Parallax-HYBRID": (1060, 2030)},
+    "lm1b": {"TensorFlow-PS": (87_700, 127_200), "Horovod": (67_400, 46_100), "Parallax-HYBRID": (87_700, 149_500)},
+}
+TOLERANCE = {"resnet50": 27, "lm1b": 1000}
+# Parallax-MPI, which gathers rows as Horovod does, on LM1B.
+GATHERED_BY_PARALLAX = (76_500, 100_800)
+FITTED = {
+    ("resnet50", "Horovod", 1): "GPU",
+    ("lm1b", "Parallax-HYBRID", 1): "GPU",
+    ("lm1b", "Horovod", 1): "adding",
+    ("lm1b", "TensorFlow-PS", 2): "port",
+}
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What is neither fitted nor published.
+
+    Args:
+        parts: that variables of LM1B are cut into.
+        within_bytes_per_s: what a core copies within a machine.
+    """
+
+    parts: int = 4
+    within_bytes_per_s: float = LOCAL.bandwidth_bytes_per_s
+
+
+OTHERS = (Assumed(parts=2), Assumed(parts=8), Assumed(parts=32), Assumed(within_bytes_per_s=20e9))
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What is fitted, and under which assumptions.
+
+    Args:
+        resnet50_s, lm1b_s: seconds of a GPU's step.
+        add_s: seconds of a core for a byte of a gradient, where gradients are added or applied.
+        port_bytes_per_s: what a machine's port carries each way.
+    """
+
+    resnet50_s: float = 0.36
+    lm1b_s: float = 0.15
+    add_s: float = 2e-10
+    port_bytes_per_s: float = 2e9
+    assumed: Assumed = Assumed()
+
+
+def job(model: str, system: str, machines: int, constants: Constants) -> Scenario:
+    """One bar of the figure."""
+    name, *assignments = SYSTEMS[system]
+    assumed = constants.assumed
+    compute, rows, dense = getattr(constants, f"{model}_s"), Line(slope_s=constants.add_s), Line(slope_s=DENSE_ADD_S)
+    costs = Costs(compute=Line(base_s=compute), reduce=dense, reduce_rows=rows, update=dense)
+    cluster = Cluster(
+        hosts=[Host(count=machines, cores=36, gpus=GPUS)],
+        network=Link(bandwidth_bytes_per_s=constants.port_bytes_per_s),
+        local=Link(latency_s=0.0, overhead_s=5e-6, bandwidth_bytes_per_s=assumed.within_bytes_per_s),
+        costs={model: costs},
+    )
+    parts = assumed.parts if model == "lm1b" else 1
+    layout = {"servers": machines, "servers_on": "workers", "placement": "greedy", "variable_partitions": parts}
+    options = {"batch": BATCH[model], "steps": 2, "warmup": 1, "cluster": cluster}
+    return Scenario(protocols.make(name, assignments), workload.read(model), machines * GPUS, **options, **layout)
+
+
+def throughput(model: str, system: str, machines: int, constants: Constants) -> float:
+    """Samples a second, images or words."""
+    return float(of_trace(event.run(job(model, system, machines, constants))).throughput()[0])
+
+
+def partitions(constants: Constants, machines: int = 2) -> Search:
+    """Parallax's search for LM1B's number of parts."""
+    return searched(job("lm1b", "Parallax-HYBRID", machines, constants))
+
+
+@cache
+def fitted(assumed: Assumed = Assumed()) -> Constants:
+    """Each constant from its one measurement; adding and the GPU's step in turn, for each is in the other's."""
+    found = Constants(assumed=assumed)
+    for _ in range(5):
+        found = _met(found, "lm1b_s", "lm1b", "Parallax-HYBRID", 1)
+        found = _met(found, "add_s", "lm1b", "Horovod", 1)
+    found = _met(found, "port_bytes_per_s", "lm1b", "TensorFlow-PS", 2)
+    return _met(found, "resnet50_s", "resnet50", "Horovod", 1)
+
+
+def _met(constants: Constants, name: str, model: str, system: str, machines: int) -> Constants:
+    """The constants with one of them changed so that one measurement is met."""
+    from scipy.optimize import brentq
+
+    measured = MEASURED[model][system][machines - 1]
+
+    def at(factor: float) -> Constants:
+        return replace(constants, **{name: getattr(constants, name) * exp(factor)})
+
+    def off(factor: float) -> float:
+        return log(throughput(model, system, machines, at(factor)) / measured)
+
+    return at(brentq(off, -4, 3, xtol=2e-3))
+
+
+def predicted(constants: Constants, models=tuple(MEASURED)) -> dict[tuple[str, str, int], float]:
+    """All bars of some models."""
+    return {
+        (model, system, machines): throughput(model, system, machines, constants)
+        for model in models
+        for system in MEASURED[model]
+        for machines in (1, 2)
+    }
+
+
+def order(model: str, machines: int, said: dict) -> bool:
+    """Whether systems are in their measured order; those that the figure cannot tell apart may be in any."""
+    measured, near = {s: v[machines - 1] for s, v in MEASURED[model].items()}, 2 * TOLERANCE[model]
+    return all(
+        said[model, faster, machines] > said[model, slower, machines]
+        for faster in measured
+        for slower in measured
+        if measured[faster] - measured[slower] > near
+    )
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Print fit, bars, order, shape and the search."""
+    from rich.console import Console
+
+    console, constants = Console(width=110, highlight=False), fitted()
+    console.print(f"fitted: {constants}")
+    said = predicted(constants)
+    console.print(_table(said))
+    for model in MEASURED:
+        for machines in (1, 2):
+            right = "right" if order(model, machines, said) else "wrong"
+            console.print(f"{model}, {machines} x {GPUS} GPUs: order {right}")
+    console.print("LM1B, two machines over one, and the order on two:")
+    measured = {system: two / one for system, (one, two) in MEASURED["lm1b"].items()}
+    console.print(f"  measured: {_ratios(measured)}")
+    for assumed in (constants.assumed, *OTHERS):
+        within = f"{assumed.within_bytes_per_s / 1e9:g} GB/s within a machine"
+        console.print(f"  {assumed.parts} parts, {within}: {_shape(assumed)}")
+    one, two = GATHERED_BY_PARALLAX
+    console.print(f"LM1B, Parallax-MPI, which gathers rows as Horovod does: measured {one:,} and {two:,}")
+    slow = _met(constants, "port_bytes_per_s", "lm1b", "Horovod", 2)
+    console.print(f"Horovod's fall is met if its port carries {slow.port_bytes_per_s / 1e9:.2f} GB/s, not fitted above")
+    found = partitions(constants)
+    tried = ", ".join(f"{parts}: {seconds * 1e3:.1f} ms" for parts, seconds in sorted(found.tried.items()))
+    console.print(f"partitions for the hybrid on two machines: {found.best}; tried {tried}; a, b, c = {found.fitted}")
+
+
+def _shape(assumed: Assumed) -> str:
+    try:
+        said = predicted(fitted(assumed), ["lm1b"])
+    except ValueError:  # no sign changes between the bounds
+        return "no constants meet the measurements"
+    ratios = {system: said["lm1b", system, 2] / said["lm1b", system, 1] for system in SYSTEMS}
+    return f"{_ratios(ratios)}, order {'right' if order('lm1b', 2, said) else 'wrong'}"
+
+
+def _ratios(of: dict[str, float]) -> str:
+    return ", ".join(f"{system} {ratio:.2f}" for system, ratio in of.items())
+
+
+def _table(said: dict):
+    from rich.table import Table
+
+    table = Table(box=None)
+    for column in ("model", "machines", "system", "measured", "predicted", "predicted/measured", ""):
+        table.add_column(column, justify="right")
+    for (model, system, machines), value in said.items():
+        measured = MEASURED[model][system][machines - 1]
+        what = FITTED.get((model, system, machines))
+        told = f"fitted: {what}" if what else ""
+        table.add_row(model, str(machines), system, f"{measured:,}", f"{value:,.0f}", f"{value / measured:.2f}", told)
+    return table

@@ -1,0 +1,71 @@
+"""Into how many parts to cut sparse variables: Parallax's search, over whatever says how long a step takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sim.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found.
+
+    Args:
+        best: number of parts.
+        tried: seconds of a step by number of parts, in the order in which they were tried.
+        fitted: a, b, c of t(P) = b / P + a (P - 1) + c, seconds; None of fewer than 3 points.
+    """
+
+    best: int
+    tried: dict[int, float]
+    fitted: tuple[float, float, float] | None
+
+
+def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search:
+    """Kim et al., "Parallax", EuroSys 2019, section 3.2: double the parts from `start` while steps get shorter, then halve them
+    from there while they do; fit t(P) = b / P + a (P - 1) + c, of work that parts share and of what each costs; and take the
+    whole number that is best by it, among those between the fewest and the most that were tried. Of fewer than three points,
+    the best tried.
+
+    Args:
+        step_s: mean seconds of a step with so many parts.
+        start: first number, of machines in Parallax.
+        least: fewest parts that are possible.
+    """
+    start = max(start, least)
+    tried = {start: step_s(start)}
+    for next_to in (lambda parts: 2 * parts, lambda parts: parts // 2):
+        last, parts = start, next_to(start)
+        while parts >= least:
+            tried[parts] = step_s(parts)
+            if tried[parts] >= tried[last]:
+                break
+            last, parts = parts, next_to(parts)
+    if len(tried) < 3:
+        return Search(min(tried, key=tried.get), tried, None)
+    a, b, c = fit(tried)
+    candidates = range(min(tried), max(tried) + 1)
+    return Search(min(candidates, key=lambda parts: b / parts + a * (parts - 1) + c), tried, (a, b, c))
+
+
+def fit(tried: dict[int, float]) -> tuple[float, float, float]:
+    """a, b, c of t(P) = b / P + a (P - 1) + c by least squares."""
+    parts = np.array(list(tried), float)
+    columns = np.stack([parts - 1, 1 / parts, np.ones_like(parts)], axis=1)
+    a, b, c = np.linalg.lstsq(columns, np.array(list(tried.values())), rcond=None)[0]
+    return float(a), float(b), float(c)
+
+
+def searched(scenario: Scenario) -> Search:
+    """The search over simulated runs of a scenario, from as many parts as there are machines and at least one a server."""
+    from sim.outcome import of_trace
+    from sim.worlds import event
+
+    def step_s(parts: int) -> float:
+        return float(of_trace(event.run(replace(scenario, variable_partitions=parts))).step_s.mean())
+
+    return search(step_s, start=len(set(scenario.hosts)), least=scenario.servers)
