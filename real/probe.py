@@ -29,6 +29,7 @@ SIZES_BYTES = (  # within a host
     16_777_216,
 )  # what parameters and gradients are; MPI sends less eagerly
 ROUNDS, WARM_UP = 10, 2
+SHARED_ROUNDS = 20
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
 SLEEPS_S = (0.002, 0.01, 0.03)
@@ -46,8 +47,9 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join(lambda comm: work(comm, given.output))
     launch.check_installed("mpi4py")
-    with testbed.asked(given.testbed, 2) as hosts:
-        launch.launch(launch.command(2, "real.probe", argv, hosts=hosts))
+    ranks = 3 if given.testbed else 2  # three hosts tell how messages share a port
+    with testbed.asked(given.testbed, ranks) as hosts:
+        launch.launch(launch.command(ranks, "real.probe", argv, hosts=hosts))
     return 0
 
 
@@ -71,6 +73,9 @@ def measure(comm) -> dict:
     link = None
     if comm.rank < 2:
         link = (link_within if hosts[0] == hosts[1] else link_between)(comm.Create_group(comm.group.Incl([0, 1])))
+    if comm.rank < 3 and len(set(hosts[:3])) == 3:
+        unfairness = shares(comm.Create_group(comm.group.Incl([0, 1, 2])))
+        link = link and link | {"unfairness": unfairness}
     barrier(comm)
     found = {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep()}
     found["local" if hosts[0] == hosts[1] else "network"] = link
@@ -93,6 +98,37 @@ def link_between(pair) -> dict:
     small_s, overhead_s = _whole(_one_way(pair, clock, wire.SMALL_BYTES))
     seconds = [_whole(_one_way(pair, clock, size))[0] for size in wire.LARGE_BYTES]
     return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds)
+
+
+def shares(trio) -> float:
+    """How unequally messages share a port, from one rank to two and from two to one; see real.wire.unfairness. At all ranks."""
+    clock, times = common_clock(trio), []
+    data = np.ones((2, wire.SHARED_BYTES), np.uint8)
+    for number in range(WARM_UP + SHARED_ROUNDS):
+        from_one = number % 2 == 0
+        trio.Barrier()
+        time.sleep(WAITED_S)
+        start_s = clock()
+        move = trio.Isend if from_one == (trio.rank == 0) else trio.Irecv
+        pending = (
+            {peer: move(data[peer - 1], peer, TAG) for peer in (1, 2)} if trio.rank == 0 else {0: move(data[0], 0, TAG)}
+        )
+        ended_s = dict.fromkeys(pending, 0.0)
+        poll(lambda p=pending, e=ended_s: _settle(p, e, clock), "messages that share a port")
+        known = trio.allgather((start_s, ended_s))
+        begin_s = known[0][0] if from_one else min(known[1][0], known[2][0])
+        ends_s = [known[k][1][0] for k in (1, 2)] if from_one else list(known[0][1].values())
+        times.append(sorted(end_s - begin_s for end_s in ends_s))
+    return wire.unfairness(*np.array(times[WARM_UP:]).T)
+
+
+def _settle(pending: dict, ended_s: dict, clock) -> bool:
+    """Note when each message has passed; whether all have."""
+    for peer, request in list(pending.items()):
+        if request.Test():
+            ended_s[peer] = clock()
+            del pending[peer]
+    return not pending
 
 
 def _whole(times: np.ndarray) -> tuple[float, float]:

@@ -6,6 +6,8 @@ import numpy as np
 
 SMALL_BYTES = 1_024  # takes no time but the link's latency and overhead
 LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
+SHARED_BYTES = 1_048_576  # of each of two messages that share a port
+MOST_OF_A_PORT = 0.95
 LEAST_BURST_BYTES = 8_192  # less is the noise of the times
 
 
@@ -35,3 +37,17 @@ def link(small_s: float, overhead_s: float, sizes, seconds) -> dict:
         "burst_bytes": float(burst_bytes) if bursts else 0.0,
         "message_s": {str(int(size)): float(time_s) for size, time_s in zip(sizes, seconds, strict=True)},
     }
+
+
+def unfairness(first_s, last_s) -> float:
+    """How unequally two equal messages that leave a port at once share it: sim.cluster.Link.unfairness.
+
+    The first to end had the share last / (2 first), whose log odds are those of its weight over the other's: normal, with
+    twice the variance of the logarithm of one weight.
+
+    Args:
+        first_s, last_s: of each round, seconds from the sends to the end of the first message, and of the last; shape (rounds,).
+    """
+    share = np.clip(np.asarray(last_s) / (2 * np.asarray(first_s)), 0.5, MOST_OF_A_PORT)
+    variance = np.mean(np.log(share / (1 - share)) ** 2) / 2
+    return float(np.sqrt(np.expm1(variance)))

@@ -55,6 +55,7 @@ class Link(BaseModel):
         background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
             (gRPC's, in TensorFlow's servers). They slow whoever needs the cores.
         fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
+        unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
     """
 
@@ -66,14 +67,15 @@ class Link(BaseModel):
     sustained_bytes_per_s: BytesPerSecond | None = None
     background_s: Seconds = 0.0
     fair: bool = False
+    unfairness: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)
 
     @model_validator(mode="after")
     def _shapes_alike(self):
         if self.fair and self.sustained_bytes_per_s:
             raise ValueError("sustained_bytes_per_s without fair")
-        if self.burst_bytes and not self.fair:
-            raise ValueError("burst_bytes with fair = true")
+        if (self.burst_bytes or self.unfairness) and not self.fair:
+            raise ValueError("burst_bytes and unfairness with fair = true")
         return self
 
     def occupancy_s(self, size_bytes: float) -> float:

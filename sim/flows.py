@@ -50,11 +50,16 @@ class Bucket:
 
 @dataclass(eq=False)
 class Flow:
-    """What of one message is still to pass its two ports, bytes, and how much does, bytes a second."""
+    """What of one message is still to pass its two ports, bytes, and how much does, bytes a second.
+
+    Args:
+        weight: of its share of a port beside others'.
+    """
 
     ports: tuple[Bucket, Bucket]
     left: float
     done: simpy.Event
+    weight: float = 1.0
     rate: float = 0.0
 
 
@@ -64,9 +69,9 @@ class Flows:
     def __init__(self, env: simpy.Environment):
         self._env, self._flows, self._updated_s, self._timer = env, [], 0.0, 0
 
-    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float) -> simpy.Event:
+    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, weight: float = 1.0) -> simpy.Event:
         """Let a message pass both ports from now on; an event that fires when its last byte has."""
-        flow = Flow((egress, ingress), size_bytes, self._env.event())
+        flow = Flow((egress, ingress), size_bytes, self._env.event(), weight)
         self._advance()
         self._flows.append(flow)
         self._go_on()
@@ -108,15 +113,19 @@ class Flows:
 
 
 def share(flows: list[Flow]) -> None:
-    """Set the rates: max-min fair through the ports that have no tokens left."""
+    """Set the rates: max-min fair, by weight, through the ports that have no tokens left."""
     free = {port: port.rate for flow in flows for port in flow.ports if port.level == 0}
     waiting = {port: [flow for flow in flows if port in flow.ports] for port in free}
+
+    def for_each(port: Bucket) -> float:
+        return free[port] / sum(flow.weight for flow in waiting[port])
+
     while any(waiting.values()):
-        tightest = min((port for port in free if waiting[port]), key=lambda port: free[port] / len(waiting[port]))
-        rate = max(0.0, free[tightest] / len(waiting[tightest]))
+        tightest = min((port for port in free if waiting[port]), key=for_each)
+        level = max(0.0, for_each(tightest))
         for flow in list(waiting[tightest]):
-            flow.rate = rate
+            flow.rate = level * flow.weight
             for port in flow.ports:
                 if port in free:
-                    free[port] -= rate
+                    free[port] -= flow.rate
                     waiting[port].remove(flow)

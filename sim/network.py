@@ -29,7 +29,6 @@ class Message:
 
     Args:
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
-        whole: fires when its last byte is here, where messages share ports (sim.flows); its end is not known before.
         copied: fires when a receiver on the same host has copied it.
         note: it is a header alone.
         last: it says that training is over.
@@ -45,7 +44,6 @@ class Message:
     size_bytes: int
     begin_s: float | None = None
     end_s: float | None = None
-    whole: simpy.Event | None = None
     copied: simpy.Event | None = None
     note: bool = False
     last: bool = False

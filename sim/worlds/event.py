@@ -13,6 +13,7 @@ from sim.collectives import Exchange
 from sim.cpu import Cores
 from sim.errors import RunFailed
 from sim.flows import Bucket, Flows
+from sim.laws import LogNormal
 from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
 from sim.rows import HEADER_BYTES, Load
@@ -118,6 +119,8 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
+        self._weights = Stream(LogNormal(cv=world.scenario.cluster.network.unfairness), *luck, "share")
+        self._flowed = 0
         self._run_factor = scenario.run_factor(world.replication, machine.index)
 
     @property
@@ -345,13 +348,18 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         return self.world.env.timeout(leave_s - self.now_s)
 
     def _flow(self, message: Message, to: Rank) -> simpy.Event:
-        """Let one message flow to another host; the event of its departure."""
-        link, message.whole = self.world.scenario.cluster.network, self.world.env.event()
+        """Let one message flow to another host, which sees it when all of it is there; the event of its departure."""
+        link = self.world.scenario.cluster.network
         message.begin_s = self.now_s + link.latency_s
         size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
-        departure = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes)
-        departure.callbacks.append(lambda _: self._after(link.latency_s, message.whole.succeed))
-        self._after(link.latency_s, lambda: to.inbox.put(message))
+        weight, self._flowed = self._weights[self._flowed], self._flowed + 1
+        departure = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, weight)
+
+        def left(_):
+            message.end_s = self.now_s + link.latency_s
+            self._after(link.latency_s, lambda: to.inbox.put(message))
+
+        departure.callbacks.append(left)
         return departure
 
     def reached(self, message: Message) -> None:
@@ -375,10 +383,8 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             return None
         moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
         about = {"bytes": message.size_bytes, "peer": message.sender}
-        if message.copied is None:
-            if message.whole is not None and not message.whole.processed:
-                yield message.whole
-            elif message.end_s is not None and message.end_s > self.now_s:
+        if message.end_s is not None:
+            if message.end_s > self.now_s:
                 yield self.world.env.timeout(message.end_s - self.now_s)
             yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
         else:

@@ -19,9 +19,6 @@ class Shelf:
     def put(self, message: Message) -> None:
         """The first byte of a message is here; it is put down with its last."""
         rank = self._rank
-        if message.whole is not None:
-            message.whole.callbacks.append(lambda _: self._put_down(message))
-            return
         if message.end_s is None:
             message.begin_s = rank.now_s
             message.end_s = rank.now_s + rank.world.scenario.cluster.local.occupancy_s(message.size_bytes)

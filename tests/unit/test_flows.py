@@ -22,11 +22,11 @@ WHOLE_S = SIZE / RATE
 COMPUTE_S = 0.5  # long enough for buckets to fill
 
 
-def step_s(protocol: str, *settings: str, workers: int = 3, burst=0.0, fair=True, compute_s=COMPUTE_S) -> float:
-    link = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=RATE, fair=fair, burst_bytes=burst)
+def step_s(protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, **network) -> float:
+    link = Link(**{"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True} | network)
     costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
     cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, costs=costs)
-    scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=4, warmup=1, cluster=cluster)
+    scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=steps, warmup=1, cluster=cluster)
     return float(of_trace(event.run(scenario)).step_s.mean())
 
 
@@ -49,7 +49,9 @@ def test_a_ring_shares_no_port(workers):
 def test_an_idle_port_s_burst_is_for_nothing():
     """Of each message to and from one worker the bucket's depth passes at once."""
     burst = SIZE / 4
-    assert step_s("fmb", workers=1, burst=burst) - COMPUTE_S == pytest.approx(2 * (WHOLE_S - burst / RATE), rel=1e-3)
+    assert step_s("fmb", workers=1, burst_bytes=burst) - COMPUTE_S == pytest.approx(
+        2 * (WHOLE_S - burst / RATE), rel=1e-3
+    )
 
 
 def test_a_bucket_fills_at_its_rate():
@@ -79,17 +81,17 @@ def test_the_deeper_bucket_s_tokens_outlast_an_incast():
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12), st.data())
 def test_rates_are_max_min_fair(pairs, data):
-    """No port passes more than its rate, and every flow has a port that is full where no other flow is faster."""
+    """No port passes more than its rate, and every flow has a full port where no other has more for its weight."""
     out, into = ([Bucket(data.draw(st.floats(1, 100))) for _ in range(5)] for _ in range(2))
     env = simpy.Environment()
-    flows = [Flow((out[a], into[b]), 1.0, env.event()) for a, b in pairs]
+    flows = [Flow((out[a], into[b]), 1.0, env.event(), data.draw(st.floats(0.1, 10))) for a, b in pairs]
     share(flows)
     through = {port: sum(f.rate for f in flows if port in f.ports) for flow in flows for port in flow.ports}
-    fastest = {port: max(f.rate for f in flows if port in f.ports) for port in through}
+    most = {port: max(f.rate / f.weight for f in flows if port in f.ports) for port in through}
     assert all(used <= port.rate * (1 + 1e-9) for port, used in through.items())
     for flow in flows:
         full = [port for port in flow.ports if through[port] >= port.rate * (1 - 1e-9)]
-        assert any(flow.rate >= fastest[port] * (1 - 1e-9) for port in full)
+        assert any(flow.rate / flow.weight >= most[port] * (1 - 1e-9) for port in full)
 
 
 def test_the_vector_world_refuses_shared_ports():
@@ -99,7 +101,26 @@ def test_the_vector_world_refuses_shared_ports():
         vector.run(scenario)
 
 
-@pytest.mark.parametrize("wrong", [{"burst_bytes": 1e4}, {"fair": True, "sustained_bytes_per_s": 1e6}])
+def test_unequal_shares_end_as_late_but_not_at_once():
+    """Weights 3 to 1: the first ends after 4/3 of a message's time, and then the other has the port alone."""
+    env = simpy.Environment()
+    flows, egress, ended_s = Flows(env), Bucket(RATE), []
+    for weight in (3.0, 1.0):
+        flows.start(egress, Bucket(RATE), RATE, weight).callbacks.append(lambda _: ended_s.append(env.now))
+    env.run()
+    assert ended_s == pytest.approx([4 / 3, 2.0])
+
+
+def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():
+    """In step two workers pull together and push together, 4 messages' time; apart one pulls while the other pushes: 2."""
+    in_step_s, apart_s = (step_s("ps-async", workers=2, compute_s=1e-3, unfairness=cv, steps=100) for cv in (0.0, 2.0))
+    assert in_step_s == pytest.approx(4 * WHOLE_S, rel=0.02)
+    assert 1.95 * WHOLE_S < apart_s < 2.6 * WHOLE_S
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"burst_bytes": 1e4}, {"unfairness": 0.1}, {"fair": True, "sustained_bytes_per_s": 1e6}]
+)
 def test_what_does_not_go_together_is_refused(wrong):
     with pytest.raises(ValueError, match="fair"):
         Link(**wrong)

@@ -11,6 +11,7 @@ import pytest
 from real import launch, run, testbed, wire
 from sim.cluster import Link
 from sim.errors import WrongSetting
+from sim.laws import LogNormal
 
 
 @pytest.mark.parametrize(("text", "rate"), [("100 Mbit/s", 12.5e6), ("1Gbit/s", 1.25e8), ("5 MB/s", 5e6)])
@@ -62,6 +63,14 @@ def test_ranks_go_one_to_each_host(monkeypatch):
     assert line[line.index("plm_ssh_agent") + 1] == "/tmp/agent"
     assert "self,sm" not in line
     assert line[-3:] == ["-m", "real.run", "--quiet"]
+
+
+@pytest.mark.parametrize("cv", [0.1, 0.5, 1.0])
+def test_a_probe_finds_how_unequal_shares_are(cv):
+    """Planted: pairs of weights; the first to end takes 1 / (R share), both end after 2 / R."""
+    one, other = LogNormal(cv=cv).draw(np.random.default_rng(0), 2 * 20_000).reshape(2, -1)
+    share = np.maximum(one, other) / (one + other)
+    assert wire.unfairness(1 / share, np.full(share.size, 2.0)) == pytest.approx(cv, rel=0.07)
 
 
 @pytest.mark.parametrize("burst_bytes", [0, 65_536])
