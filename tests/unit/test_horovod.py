@@ -161,12 +161,13 @@ def test_gradients_are_ready_in_proportion():
     assert layer_shares([1, 3], "end") == [0, 0]
 
 
-def test_it_is_not_run_for_real():
-    from real.options import scenario
+def test_only_horovod_runs_its_own_text_for_real():
+    from real.foreign.runtimes import runtime_of
     from real.run import parse
 
-    with pytest.raises(WrongSetting, match="simulated only"):
-        scenario(parse(["--protocol", "horovod"]))
+    for runtime in ("mpi", "tensorflow"):
+        with pytest.raises(WrongSetting, match="its own text"):
+            runtime_of(parse(["--protocol", "horovod", "--runtime", runtime]))
 
 
 @pytest.mark.parametrize("setting", ["algorithm=best", "fusion_bytes=-1", "cycle_s=-1", "order=first"])
