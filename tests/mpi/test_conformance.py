@@ -174,8 +174,10 @@ def test_servers_answer_every_gradient_once(real_traces, served):
     computed = rows[rows["activity"] == "compute"].groupby("rank").size()
     for server in range(servers):
         sent = rows[(rows["activity"] == "send") & (rows["peer"] == server)].groupby("rank").size()
+        sent = sent.reindex(computed.index, fill_value=0)  # a worker may come too late to send any
         assert ((computed - sent).isin([0, 1])).all()
-        assert (received[received["peer"] == server].groupby("rank").size() >= sent).all()
+        pulled = received[received["peer"] == server].groupby("rank").size().reindex(computed.index, fill_value=0)
+        assert (pulled >= sent).all()
     made = rows[(rows["activity"] == "update") & (rows["rank"] < servers)].groupby("rank").size()
     assert made[0] == 8 * header.updates_per_step
     if protocol in TOKENS:
