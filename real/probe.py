@@ -132,8 +132,8 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
 
 
 def _whole(times: np.ndarray) -> tuple[float, float]:
-    """Median seconds of a message from the send on, and of the receive call."""
-    return tuple(float(np.mean(np.median(part, axis=1))) for part in (times.sum(axis=2), times[:, :, 1]))
+    """Seconds of a message from the send on, and of the receive call: lower quartiles, for others' work only ever adds."""
+    return tuple(float(np.mean(np.quantile(part, 0.25, axis=1))) for part in (times.sum(axis=2), times[:, :, 1]))
 
 
 def link_within(pair) -> dict:
