@@ -39,13 +39,15 @@ def main(given: argparse.Namespace, argv: list[str], answer) -> int:
 
         return ranks.join(lambda comm: _join(given, comm, answer))
     scenario = scenario_of(given)
-    launch.check_memory(scenario.ranks)
+    placed = scenario.cluster if given.cluster else None
+    if not launch.remote(placed):
+        launch.check_memory(scenario.ranks)
     if given.trace:
         begin(parts_folder(given.trace), scenario.header("tensorflow"))
     try:
         with testbed.asked(given.testbed, scenario.ranks) as hosts:
-            if hosts:
-                launch.launch(launch.command(scenario.ranks, "real.run", argv, hosts=hosts))
+            if hosts or launch.remote(placed):
+                launch.launch(launch.command(scenario.ranks, "real.run", argv, placed, hosts))
             else:
                 local.run(scenario, argv)
     except (Exception, KeyboardInterrupt):
