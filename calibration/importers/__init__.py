@@ -1,4 +1,4 @@
-"""Other people's logs as traces: each importer reads one run or several from a path."""
+"""Other people's logs as traces: each importer reads one run or several from a path. Horovod's timeline gives costs, not a trace."""
 
 from __future__ import annotations
 
