@@ -15,6 +15,7 @@ from functools import cache
 from math import exp, log
 from typing import TYPE_CHECKING
 
+from experiments import pages
 from sim import protocols, workload
 from sim.cluster import LOCAL, Cluster, Host, Link
 from sim.costs import Costs, Line
@@ -199,11 +200,8 @@ def _ratios(of: dict[str, float]) -> str:
 
 
 def _table(said: dict):
-    from rich.table import Table
-
-    table = Table(box=None)
-    for column in ("model", "machines", "system", "measured", "predicted", "predicted/measured", ""):
-        table.add_column(column, justify="right")
+    columns = ("model", "machines", "system", "measured", "predicted", "predicted/measured", "")
+    table = pages.table("Images/s and words/s", *columns)
     for (model, system, machines), value in said.items():
         measured = MEASURED[model][system][machines - 1]
         what = FITTED.get((model, system, machines))
