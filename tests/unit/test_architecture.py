@@ -91,3 +91,17 @@ def test_nothing_is_left_to_do():
     files = {path: path.read_bytes() for path in tracked()}
     unfinished = [str(p.relative_to(ROOT)) for p, text in files.items() for word in UNFINISHED if word.encode() in text]
     assert not unfinished
+
+
+def test_every_package_is_installed():
+    """An editable install works without; another would miss the folder."""
+    import configparser
+
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    folders = {
+        path.parent.relative_to(ROOT)
+        for top in ("sim", "real", "calibration", "experiments")
+        for path in (ROOT / top).rglob("__init__.py")
+    }
+    assert set(settings["options"]["packages"].split()) == {".".join(folder.parts) for folder in folders}
