@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +39,7 @@ WAYS = {  # protocol, its settings, who runs it
 }
 KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
 FITTED_STEPS, STEPS, REPEATS, REPLICATIONS = 12, 8, 2, 10
+LONG = {"steps": 24, "warmup": 8}  # asynchronous workers begin together, and take some steps to fall apart
 TARGET = 0.05
 
 
@@ -55,7 +57,7 @@ class Where(NamedTuple):
         protocol, settings, runtime = WAYS[self.way]
         workers = self.hosts if protocol == "allreduce" else self.hosts - 1
         named = {"workload": self.model, "runtime": runtime, "settings": settings, "steps": STEPS}
-        return Cell(protocol, workers, **named, **KNOWN)
+        return Cell(protocol, workers, **(KNOWN | named | (LONG if protocol == "ps-async" else {})))
 
 
 def places(rate: str) -> list[Where]:
@@ -128,9 +130,11 @@ def compare(where: Where, real: list[Trace], profile: Cluster, servers: dict[str
     costed = servers[cell.protocol] if cell.runtime == "tensorflow" else profile
     network = profile.network
     if cell.runtime == "tensorflow":  # the wire is the probe's; what gRPC does at its ends is what it did without
-        about = {"overhead_s": costed.local.overhead_s, "background_s": costed.local.background_s}
+        about = {"overhead_s": costed.local.overhead_s, "background_s": costed.local.background_s, "eager_bytes": None}
         network = network.model_copy(update=about)
-    cluster = Cluster(hosts=(Host(count=where.hosts),), network=network, costs=costed.costs)
+    contention = costed.hosts[0].contention
+    host = Host(count=where.hosts, contention=contention)
+    cluster = Cluster(hosts=(host,), network=network, shared_cores=os.cpu_count(), costs=costed.costs)
     return Comparison(cell, predict(cell, cluster, REPLICATIONS), [of_trace(trace) for trace in real])
 
 

@@ -73,6 +73,7 @@ def measure(comm) -> dict:
     link = None
     if comm.rank < 2:
         link = (link_within if hosts[0] == hosts[1] else link_between)(comm.Create_group(comm.group.Incl([0, 1])))
+    barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
         unfairness = shares(comm.Create_group(comm.group.Incl([0, 1, 2])))
         link = link and link | {"unfairness": unfairness}
@@ -97,7 +98,26 @@ def link_between(pair) -> dict:
     clock = common_clock(pair)
     small_s, overhead_s = _whole(_one_way(pair, clock, wire.SMALL_BYTES))
     seconds = [_whole(_one_way(pair, clock, size))[0] for size in wire.LARGE_BYTES]
-    return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds)
+    late_s = seconds[-1] / 4
+    turns = wire.takes_turns(_exchanged(pair, clock, wire.LARGE_BYTES[-1], late_s), seconds[-1], late_s)
+    return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds, turns)
+
+
+def _exchanged(pair, clock, size: int, late_s: float) -> float:
+    """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks."""
+    out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
+    for number in range(WARM_UP + ROUNDS):
+        pair.Barrier()
+        start_s = clock()
+        if pair.rank == number % 2:
+            time.sleep(late_s)
+        request = pair.Isend(out, 1 - pair.rank, TAG)
+        poll(lambda: arrived(pair, 1 - pair.rank, TAG), "the other rank")
+        pair.Recv(into, 1 - pair.rank, TAG)
+        poll(request.Test, "the other rank")
+        ends_s = pair.allgather((start_s, clock()))
+        times.append(max(end for _, end in ends_s) - min(start for start, _ in ends_s))
+    return float(np.median(times[WARM_UP:]))
 
 
 def shares(trio) -> float:

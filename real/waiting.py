@@ -31,6 +31,14 @@ def arrived(comm, source: int, tag: int, status=None) -> bool:
     return comm.Iprobe(source, tag, status) or comm.Iprobe(source, tag, status)
 
 
+def receive(comm, into, source: int, tag: int, here: bool) -> None:
+    """Receive a message that has begun to come: of a rank on this host (`here`) copy it, of another sleep while it travels."""
+    if here:
+        comm.Recv(into, source, tag)
+    else:
+        poll(comm.Irecv(into, source, tag).Test, f"the rest of what rank {source} sends")
+
+
 def barrier(comm, patience_s: float = 3600.0) -> None:
     """A barrier whose ranks sleep."""
     poll(comm.Ibarrier().Test, "a barrier", patience_s, BETWEEN_RUNS_S)

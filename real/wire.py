@@ -9,32 +9,48 @@ LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
 SHARED_BYTES = 1_048_576  # of each of two messages that share a port
 MOST_OF_A_PORT = 0.95
 LEAST_BURST_BYTES = 8_192  # less is the noise of the times
+EAGER_BYTES = 65_536  # btl_tcp_eager_limit of Open MPI: a longer message leaves when its receiver has asked for it
 
 
-def link(small_s: float, overhead_s: float, sizes, seconds) -> dict:
+def takes_turns(exchanged_s: float, one_way_s: float, late_s: float) -> bool:
+    """Whether two ranks that exchange messages, one of them `late_s` after the other, send them one after the other.
+
+    Args:
+        exchanged_s: from the first send to the end of both.
+        one_way_s: of one message alone.
+    """
+    together_s, in_turn_s = late_s + one_way_s, 2 * one_way_s
+    return exchanged_s > (together_s + in_turn_s) / 2
+
+
+def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False) -> dict:
     """A sim.cluster.Link of a network.
 
     The slope over the large messages is G, whatever a port passes at once; what they take less at size 0 than a small message
-    does is what it passes. Bytes share ports: so do TCP's flows, and the queues of adapters that take turns.
+    does is what it passes, and where they leave when asked for, a word there and one back are part of it. Bytes share ports: so
+    do TCP's flows, and the queues of adapters that take turns.
 
     Args:
         small_s: of a small message, from the send to the end of the receive call.
         overhead_s: of the receive call of a small message that has arrived: o.
         sizes, seconds: of the large messages, likewise.
+        turns: what `takes_turns` found: the library's large messages leave when asked for.
     """
     sizes, seconds = np.asarray(sizes, float), np.asarray(seconds, float)
     design = np.column_stack([sizes, np.ones(len(sizes))])
     (slope, base_s), *_ = np.linalg.lstsq(design / seconds[:, None], np.ones(len(sizes)), rcond=None)  # relative errors
     slope = max(slope, 1e-14)
-    burst_bytes = (small_s - base_s) / slope
+    words_s = 2 * max(0.0, small_s - 2 * overhead_s) if turns else 0.0
+    burst_bytes = (small_s + words_s - base_s) / slope
     bursts = burst_bytes >= LEAST_BURST_BYTES
-    whole_s = small_s if bursts else max(base_s, 0.0)
+    latency_s = (small_s if bursts else base_s) - 2 * overhead_s
     return {
-        "latency_s": max(0.0, whole_s - 2 * overhead_s),
+        "latency_s": max(0.0, latency_s) / (3 if turns and not bursts else 1),
         "overhead_s": float(overhead_s),
         "bandwidth_bytes_per_s": float(1 / slope),
         "fair": True,
         "burst_bytes": float(burst_bytes) if bursts else 0.0,
+        **({"eager_bytes": EAGER_BYTES} if turns else {}),
         "message_s": {str(int(size)): float(time_s) for size, time_s in zip(sizes, seconds, strict=True)},
     }
 

@@ -57,6 +57,9 @@ class Link(BaseModel):
         fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
+        eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
+            (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
+            ranks that exchange messages and do not begin together send them one after the other. None if nobody asks.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,13 +72,14 @@ class Link(BaseModel):
     fair: bool = False
     unfairness: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)
+    eager_bytes: float | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _shapes_alike(self):
         if self.fair and self.sustained_bytes_per_s:
             raise ValueError("sustained_bytes_per_s without fair")
-        if (self.burst_bytes or self.unfairness) and not self.fair:
-            raise ValueError("burst_bytes and unfairness with fair = true")
+        if (self.burst_bytes or self.unfairness or self.eager_bytes is not None) and not self.fair:
+            raise ValueError("burst_bytes, unfairness and eager_bytes with fair = true")
         return self
 
     def occupancy_s(self, size_bytes: float) -> float:
@@ -106,6 +110,7 @@ class Cluster(BaseModel):
         hosts: filled with ranks in order, as mpirun fills slots.
         network: the link between hosts.
         local: the link between ranks of one host.
+        shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
         provenance: set by calibration.
@@ -117,6 +122,7 @@ class Cluster(BaseModel):
     hosts: tuple[Host, ...] = Field(min_length=1)
     network: Link = Link()
     local: Link = LOCAL
+    shared_cores: int | None = Field(default=None, ge=1)
     oversleep_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None

@@ -30,6 +30,7 @@ class Message:
     Args:
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
         copied: fires when a receiver on the same host has copied it.
+        asked, landed: of a message that leaves when its receiver asks for it; fire when the word has come, and when all bytes have.
         note: it is a header alone.
         last: it says that training is over.
         variable: which one it carries, where they travel one by one.
@@ -45,6 +46,8 @@ class Message:
     begin_s: float | None = None
     end_s: float | None = None
     copied: simpy.Event | None = None
+    asked: simpy.Event | None = None
+    landed: simpy.Event | None = None
     note: bool = False
     last: bool = False
     variable: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from real.parcels import TAG
-from real.waiting import arrived, poll
+from real.waiting import arrived, poll, receive
 from real.worlds.verbs import verb
 from sim.collectives import Exchange
 from sim.workload import ITEM_BYTES
@@ -53,7 +53,8 @@ class CollectiveForReal(Collective):
         start_s, source = self.now_s, exchange.source
         poll(lambda: self._let_leave() or arrived(self.comm, source, TAG), f"rank {source}")
         moving_s = self.now_s
-        self.comm.Recv((self._taken if exchange.adds else self._vector)[exchange.taken], source, TAG)
+        into = (self._taken if exchange.adds else self._vector)[exchange.taken]
+        receive(self.comm, into, source, TAG, self.hosts[source] == self.hosts[self.rank])
         self._record("wait", start_s, moving_s, peer=source)
         self._record("receive", moving_s, bytes=exchange.taken_bytes, peer=source)
 

@@ -13,7 +13,7 @@ from real.gradients import Gradient
 from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Sent, Shards
 from real.recorder import Recorder
 from real.trainee import Trainee
-from real.waiting import arrived, poll
+from real.waiting import arrived, poll, receive
 from real.worlds.collective import CollectiveForReal
 from real.worlds.verbs import verb
 from sim.scenario import Scenario
@@ -44,7 +44,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         hosts: Sequence[str] = ("",),
     ):
         self.comm, self.scenario, self.trainee, self.clock, self.recorder = comm, scenario, trainee, clock, recorder
-        self.rank = comm.rank if comm else 0
+        self.rank, self._at = comm.rank if comm else 0, hosts
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples, self.ran_out = 0, 0, 0, 0
@@ -265,7 +265,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
             return None
         moving_s, sender, size_bytes = self.now_s, status.source, status.Get_count(MPI.BYTE)
         parcel = self._in[self.rank if self._serves else sender]
-        self.comm.Recv(parcel.buffer, sender, TAG)
+        receive(self.comm, parcel.buffer, sender, TAG, self._is_here(sender))
         self._record("wait", start_s, moving_s, peer=sender)
         self._record("receive", moving_s, bytes=size_bytes, peer=sender)
         return Letter(sender, *map(int, parcel.header[1:]), size_bytes, parcel.payload)
@@ -329,6 +329,10 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         if self.rank and self._log:
             self._log(worker_line(self.samples, self._timed, self.scenario.stragglers.mean > 0))
         self._timed["send"], self._idle_since_s = self.now_s - start_s, self.now_s
+
+    def _is_here(self, peer: int) -> bool:
+        """Whether a rank is on this one's host."""
+        return self._at[peer] == self._at[self.rank]
 
     def _probe(self, peers, status) -> bool:
         from mpi4py import MPI

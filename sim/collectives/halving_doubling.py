@@ -4,24 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.collectives.base import Exchanges, folded, swap
+from sim.collectives.base import Exchanges, hand, swap, take
 
 
 def halving_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
     """Rabenseifner's allreduce: reduce-scatter by recursive halving, allgather by recursive doubling.
 
     Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004; Thakur et al. 2005, section 4.5. n ranks, a power
-    of two, m bytes: 2 log2 n rounds, 2 m (n - 1) / n bytes through each port. Others are folded to the power below.
+    of two, m bytes: 2 log2 n rounds, 2 m (n - 1) / n bytes through each port.
+
+    Other numbers are folded to the power below: of the first ranks, two and two swap halves and add them up, the second hands
+    its half to the first, sits out, and is told the result. So Open MPI does it, coll_base_allreduce.c.
     """
-    return folded(_halve, rank, group, whole)
+    beyond = len(group) - (1 << (len(group).bit_length() - 1))
+    index = group.index(rank)
+    if index < 2 * beyond:
+        left, right = halves = _halves(whole)
+        peer = group[index ^ 1]
+        given, kept = halves if index % 2 else halves[::-1]
+        yield swap(peer, given, kept, adds=True)
+        if index % 2:
+            yield hand(peer, right)
+            yield take(peer, whole)
+            return
+        yield take(peer, right)
+    yield from _halve(rank, [*group[: 2 * beyond : 2], *group[2 * beyond :]], whole)
+    if index < 2 * beyond:
+        yield hand(peer, whole)
+
+
+def _halves(whole: slice) -> tuple[slice, slice]:
+    middle = (whole.start + whole.stop) // 2
+    return slice(whole.start, middle), slice(middle, whole.stop)
 
 
 def _halve(rank: int, group: Sequence[int], whole: slice, distance: int = 1) -> Exchanges:
     """Add up one half, go on with it, and swap it when it holds the sum of all."""
     if distance == len(group):
         return
-    index, middle = group.index(rank), (whole.start + whole.stop) // 2
-    peer, halves = group[index ^ distance], (slice(whole.start, middle), slice(middle, whole.stop))
+    index = group.index(rank)
+    peer, halves = group[index ^ distance], _halves(whole)
     kept, given = halves[::-1] if index & distance else halves
     yield swap(peer, given, kept, adds=True)
     yield from _halve(rank, group, kept, 2 * distance)

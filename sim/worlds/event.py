@@ -52,9 +52,9 @@ def garbage_left_lying():
 class Machine:
     """A host at work: its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
 
-    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link):
+    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link, shared: Cores | None = None):
         self.index, self.gpus, self.speed = index, host.gpus, host.speed
-        self.cores = Cores(env, host.cores, host.speed, host.contention)
+        self.cores = shared or Cores(env, host.cores, host.speed, host.contention)
         self.egress, self.ingress, self.memory = Port(), Port(), Port()
         if link.fair:
             self.egress, self.ingress = (Bucket(link.bandwidth_bytes_per_s, link.burst_bytes) for _ in range(2))
@@ -67,8 +67,9 @@ class EventWorld:
         self.scenario, self.replication = scenario, replication
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
-        link = scenario.cluster.network
-        machines = [Machine(self.env, i, host, link) for i, host in enumerate(scenario.cluster.machines())]
+        link, hosts, cores = scenario.cluster.network, scenario.cluster.machines(), scenario.cluster.shared_cores
+        shared = Cores(self.env, cores, hosts[0].speed, hosts[0].contention) if cores else None
+        machines = [Machine(self.env, i, host, link, shared) for i, host in enumerate(hosts)]
         self.flows = Flows(self.env)
         self.readiness = Readiness(self.env, scenario.ranks)
         self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in enumerate(scenario.hosts)]
@@ -120,7 +121,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
         self._weights = Stream(LogNormal(cv=world.scenario.cluster.network.unfairness), *luck, "share")
-        self._flowed = 0
+        self._flowed, self._streams, self._announced = 0, {}, {}
         self._run_factor = scenario.run_factor(world.replication, machine.index)
 
     @property
@@ -348,19 +349,56 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         return self.world.env.timeout(leave_s - self.now_s)
 
     def _flow(self, message: Message, to: Rank) -> simpy.Event:
-        """Let one message flow to another host, which sees it when all of it is there; the event of its departure."""
+        """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
+        eager_bytes = self.world.scenario.cluster.network.eager_bytes
+        if eager_bytes is None or message.size_bytes <= eager_bytes:
+            departure = self._stream(message, to)
+            departure.callbacks.append(lambda _: self._after(message.end_s - self.now_s, lambda: to.inbox.put(message)))
+            return departure
+        message.asked, message.landed, departure = (self.world.env.event() for _ in range(3))
+        message.begin_s, self._announced[to.rank] = self.now_s, message
+
+        def left(_):
+            departure.succeed()
+            self._after(self.world.scenario.cluster.network.latency_s, message.landed.succeed)
+
+        message.asked.callbacks.append(lambda _: self._stream(message, to).callbacks.append(left))
+        self._word(to, lambda: to.inbox.put(message))
+        return departure
+
+    def _stream(self, message: Message, to: Rank) -> simpy.Event:
+        """The bytes of one message pass both ports; the event of their departure."""
         link = self.world.scenario.cluster.network
         message.begin_s = self.now_s + link.latency_s
         size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
         weight, self._flowed = self._weights[self._flowed], self._flowed + 1
         departure = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, weight)
+        self._streams[to.rank] = departure
 
         def left(_):
             message.end_s = self.now_s + link.latency_s
-            self._after(link.latency_s, lambda: to.inbox.put(message))
 
         departure.callbacks.append(left)
         return departure
+
+    def ask(self, message: Message) -> None:
+        """Have the bytes of a message leave that waits to be asked for.
+
+        Of two ranks that have each announced one to the other, one is asked first, and its bytes go before its own word.
+        """
+        sender, mine = self.world.ranks[message.sender], self._announced.get(message.sender)
+        if mine and not mine.landed.triggered and (mine.begin_s, self.rank) < (message.begin_s, message.sender):
+            mine.landed.callbacks.append(lambda _: self._word(sender, message.asked.succeed))
+        else:
+            self._word(sender, message.asked.succeed)
+
+    def _word(self, to: Rank, call) -> None:
+        """Call when a word to another rank has come, behind the bytes on their way there."""
+        latency_s, stream = self.world.scenario.cluster.network.latency_s, self._streams.get(to.rank)
+        if stream is None or stream.processed:
+            self._after(latency_s, call)
+        else:
+            stream.callbacks.append(lambda _: self._after(latency_s, call))
 
     def reached(self, message: Message) -> None:
         """The first byte of a message from another host is at this machine's port."""
@@ -383,6 +421,9 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             return None
         moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
         about = {"bytes": message.size_bytes, "peer": message.sender}
+        if message.asked is not None:
+            self.ask(message)
+            yield message.landed
         if message.end_s is not None:
             if message.end_s > self.now_s:
                 yield self.world.env.timeout(message.end_s - self.now_s)

@@ -19,6 +19,10 @@ class Shelf:
     def put(self, message: Message) -> None:
         """The first byte of a message is here; it is put down with its last."""
         rank = self._rank
+        if message.asked is not None:
+            message.landed.callbacks.append(lambda _: self._put_down(message))
+            rank.ask(message)
+            return
         if message.end_s is None:
             message.begin_s = rank.now_s
             message.end_s = rank.now_s + rank.world.scenario.cluster.local.occupancy_s(message.size_bytes)

@@ -27,7 +27,7 @@ def refusal(scenario: Scenario) -> str | None:
         return "of sparse variables only the event world knows which rows travel"
     if not scenario.served and not _goes_round_a_ring(scenario.protocol):
         return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
-    if len(set(scenario.hosts)) < scenario.ranks:
+    if len(set(scenario.hosts)) < scenario.ranks or scenario.cluster.shared_cores:
         return "ranks on one host share its cores and its port"
     network = scenario.cluster.network
     if network.sustained_bytes_per_s or network.fair:

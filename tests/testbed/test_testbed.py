@@ -25,7 +25,7 @@ RATE, PAYLOAD = 12.5e6, 0.957  # 100 Mbit/s; what Ethernet's, IP's and TCP's hea
 JOB = ["--workload", "toy_fc", "--batch", "16", "--stragglers", "none", "--optimiser", "sgd", "--quiet"]
 SERVE = """
 import socket
-listener = socket.create_server(("", 5000))
+listener = socket.create_server(("", 5000), backlog=1)
 print("ready", flush=True)
 peer, _ = listener.accept()
 while peer.recv(1 << 20):
@@ -121,13 +121,19 @@ def test_however_the_command_ends_nothing_stays(number, left):
 
 @pytest.mark.parametrize(("rate", "size"), [(RATE, 2_500_000), (4 * RATE, 10_000_000)])
 def test_a_link_carries_its_rate(rate, size):
+    """At most, and nearly in the best of some tries: a busy machine can only be slower."""
     with testbed.testbed(2, rate) as hosts:
-        serve = [hosts.agent, "host1", f"exec {sys.executable} -c '{SERVE}'"]
-        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout.readline() == "ready\n"
-            send = [hosts.agent, "host0", f"{sys.executable} -c '{SEND.format(size=size)}'"]
-            seconds = float(subprocess.run(send, capture_output=True, text=True, check=True).stdout)
+        seconds = min(_carried_s(hosts, size) for _ in range(5))
     assert (size - testbed.BURST_BYTES) / seconds == pytest.approx(PAYLOAD * rate, rel=0.04)
+
+
+def _carried_s(hosts, size: int) -> float:
+    with subprocess.Popen(
+        [hosts.agent, "host1", f"exec {sys.executable} -c '{SERVE}'"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout.readline() == "ready\n"
+        send = [hosts.agent, "host0", f"{sys.executable} -c '{SEND.format(size=size)}'"]
+        return float(subprocess.run(send, capture_output=True, text=True, check=True).stdout)
 
 
 def test_a_ring_of_three_hosts_takes_what_its_bytes_take(tmp_path):

@@ -22,10 +22,12 @@ WHOLE_S = SIZE / RATE
 COMPUTE_S = 0.5  # long enough for buckets to fill
 
 
-def step_s(protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, **network) -> float:
+def step_s(
+    protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, shared=None, **network
+) -> float:
     link = Link(**{"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True} | network)
     costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
-    cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, costs=costs)
+    cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, shared_cores=shared, costs=costs)
     scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=steps, warmup=1, cluster=cluster)
     return float(of_trace(event.run(scenario)).step_s.mean())
 
@@ -44,6 +46,43 @@ def test_a_ring_shares_no_port(workers):
     """2 (n - 1) / n of the bytes through each port (Patarasuk and Yuan, 2009)."""
     found_s = step_s("allreduce", "algorithm=ring", workers=workers)
     assert found_s - COMPUTE_S == pytest.approx(2 * (workers - 1) / workers * WHOLE_S, rel=1e-3)
+
+
+LATENCY_S = 0.01
+
+
+def test_a_message_that_must_be_asked_for_takes_a_word_there_and_one_back():
+    """Parameters, and the gradient."""
+    asked_s, plain_s = (step_s("fmb", workers=1, latency_s=LATENCY_S, **e) for e in ({"eager_bytes": 1000}, {}))
+    assert asked_s - plain_s == pytest.approx(2 * 2 * LATENCY_S, rel=1e-6)
+
+
+def test_a_message_that_is_eager_is_not_asked_for():
+    assert step_s("fmb", eager_bytes=SIZE) == step_s("fmb")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "workers", "wholes", "in_turn"),
+    [("ring", 2, 1, 2), ("ring", 4, 1.5, 1.5), ("halving-doubling", 4, 1.5, 3), ("halving-doubling", 3, 3, 4.5)],
+)
+def test_ranks_that_exchange_messages_take_turns_where_they_must_be_asked_for(algorithm, workers, wholes, in_turn):
+    """Both ways between two ranks the word for the second waits behind the bytes of the first; in a ring there is no other way."""
+    for eager, expected in (({}, wholes), ({"eager_bytes": 1000}, in_turn)):
+        found_s = step_s("allreduce", f"algorithm={algorithm}", workers=workers, **eager)
+        assert found_s - COMPUTE_S == pytest.approx(expected * WHOLE_S, rel=2e-3)
+
+
+def test_a_receiver_that_is_late_holds_the_bytes_up():
+    """Gradients wait until all parameters have left the master; unasked, those of the first worker leave before."""
+    late_s, early_s = (step_s("fmb", workers=3, compute_s=0, unfairness=0.5, **e) for e in ({"eager_bytes": 0}, {}))
+    assert late_s == pytest.approx(6 * WHOLE_S, rel=1e-3)
+    assert early_s < 0.99 * late_s
+
+
+def test_hosts_that_are_containers_of_one_machine_share_its_cores():
+    """Three workers on two cores."""
+    apart_s, together_s = (step_s("fmb", workers=3, shared=cores) for cores in (None, 2))
+    assert together_s - apart_s == pytest.approx(COMPUTE_S / 2, rel=1e-2)
 
 
 def test_an_idle_port_s_burst_is_for_nothing():

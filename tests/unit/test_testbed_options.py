@@ -73,16 +73,25 @@ def test_a_probe_finds_how_unequal_shares_are(cv):
     assert wire.unfairness(1 / share, np.full(share.size, 2.0)) == pytest.approx(cv, rel=0.07)
 
 
+@pytest.mark.parametrize("turns", [False, True])
 @pytest.mark.parametrize("burst_bytes", [0, 65_536])
 @pytest.mark.parametrize("bandwidth", [1.2e7, 1.2e8])
-def test_a_probe_finds_rate_and_burst(bandwidth, burst_bytes):
-    """Planted: 0.3 ms and what the rate makes of all bytes but the burst."""
+def test_a_probe_finds_rate_and_burst(bandwidth, burst_bytes, turns):
+    """Planted: 0.3 ms, a word there and one back, and what the rate makes of all bytes but the burst."""
     sizes = np.array(wire.LARGE_BYTES)
-    seconds = 3e-4 + (sizes - burst_bytes) / bandwidth
-    found = wire.link(3e-4 + (0 if burst_bytes else wire.SMALL_BYTES / bandwidth), 2e-5, sizes, seconds)
+    seconds = 3e-4 + 2 * (3e-4 - 4e-5) * turns + (sizes - burst_bytes) / bandwidth
+    small_s = 3e-4 + (0 if burst_bytes else wire.SMALL_BYTES / bandwidth)
+    found = wire.link(small_s, 2e-5, sizes, seconds, turns)
     found.pop("message_s")
     link = Link(**found)
     assert link.bandwidth_bytes_per_s == pytest.approx(bandwidth, rel=1e-6)
     assert link.latency_s == pytest.approx(3e-4 - 4e-5, abs=1e-6)
     assert link.burst_bytes == pytest.approx(burst_bytes, rel=1e-3)
     assert link.fair
+    assert link.eager_bytes == (wire.EAGER_BYTES if turns else None)
+
+
+def test_a_probe_tells_ranks_that_take_turns_from_ranks_that_do_not():
+    """One late by a quarter of a message."""
+    assert wire.takes_turns(2.05, 1, 0.25)
+    assert not wire.takes_turns(1.3, 1, 0.25)
