@@ -68,24 +68,3 @@ def cut(whole: slice, parts: int) -> list[slice]:
     size = whole.stop - whole.start
     bounds = [whole.start + size * part // parts for part in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(bounds)]
-
-
-def folded(algorithm: Algorithm, rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """An algorithm for powers of two, for any number of ranks.
-
-    The first ranks pair up until a power of two is left: of each pair the first hands all it has to the second, sits out, and
-    is told the result (Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA
-    2005, section 4.5).
-    """
-    beyond = len(group) - (1 << (len(group).bit_length() - 1))
-    index, pairs = group.index(rank), list(zip(group[: 2 * beyond : 2], group[1 : 2 * beyond : 2], strict=True))
-    partner = dict(pairs) | {second: first for first, second in pairs}
-    if rank in partner and index % 2 == 0:
-        yield hand(partner[rank], whole)
-        yield take(partner[rank], whole)
-        return
-    if rank in partner:
-        yield take(partner[rank], whole, adds=True)
-    yield from algorithm(rank, [second for _, second in pairs] + list(group[2 * beyond :]), whole)
-    if rank in partner:
-        yield hand(partner[rank], whole)

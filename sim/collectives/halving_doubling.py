@@ -19,15 +19,14 @@ def halving_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges
     beyond = len(group) - (1 << (len(group).bit_length() - 1))
     index = group.index(rank)
     if index < 2 * beyond:
-        left, right = halves = _halves(whole)
-        peer = group[index ^ 1]
+        halves, peer = _halves(whole), group[index ^ 1]
         given, kept = halves if index % 2 else halves[::-1]
         yield swap(peer, given, kept, adds=True)
         if index % 2:
-            yield hand(peer, right)
+            yield hand(peer, kept)
             yield take(peer, whole)
             return
-        yield take(peer, right)
+        yield take(peer, given)
     yield from _halve(rank, [*group[: 2 * beyond : 2], *group[2 * beyond :]], whole)
     if index < 2 * beyond:
         yield hand(peer, whole)

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.collectives.base import Exchanges, folded, swap
+from sim.collectives.base import Exchanges, hand, swap, take
 
 
 def recursive_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
     """Everything is swapped with the rank at distance 1, then 2, 4, ...
 
-    Thakur, Rabenseifner, Gropp, IJHPCA 2005, section 4.5. n ranks, a power of two, m bytes: log2 n rounds of m bytes. Others
-    are folded to the power below.
+    Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005, section 4.5. n
+    ranks, a power of two, m bytes: log2 n rounds of m bytes.
+
+    Other numbers are folded to the power below: of the first ranks, two and two, the first hands all it has to the second, sits
+    out, and is told the result.
     """
-    return folded(_double, rank, group, whole)
+    beyond = len(group) - (1 << (len(group).bit_length() - 1))
+    index = group.index(rank)
+    if index < 2 * beyond:
+        peer = group[index ^ 1]
+        if index % 2 == 0:
+            yield hand(peer, whole)
+            yield take(peer, whole)
+            return
+        yield take(peer, whole, adds=True)
+    yield from _double(rank, [*group[1 : 2 * beyond : 2], *group[2 * beyond :]], whole)
+    if index < 2 * beyond:
+        yield hand(peer, whole)
 
 
 def _double(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
