@@ -1,18 +1,17 @@
 """Networks of a cluster in a box (real.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
 
 Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
-worker with a master, and by two workers in a ring, for what ranks compute; and, for TensorFlow's servers, runs of one worker with
-one server on this machine without shaped links. Master and servers have a host of their own.
+worker with a master, and by two workers in a ring, for what ranks compute; and, without shaped links, runs of TensorFlow's servers,
+one worker with one server, and of a master with one worker and with two, for how the cores that all hosts share slow one
+another. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
 
-Not modelled: that these hosts share the cores of one machine, so minibatches are small; and that a short message waits in the
-queue of a shaper behind the bytes of a long one.
+Not modelled: that a short message waits in the queue of a shaper behind the bytes of a long one.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -106,13 +105,21 @@ def fitted_cells(model: str) -> dict[str, Cell]:
 
 
 def served(folder: Path, seed: int) -> dict[str, Cluster]:
-    """Profiles of TensorFlow's servers, by protocol, from one worker and one server without shaped links."""
+    """Profiles of TensorFlow's servers, by protocol, from one worker and one server without shaped links.
+
+    Runs of fmb with one worker and two tell how busy cores slow each other.
+    """
     ways = [protocol for protocol, _, runtime in WAYS.values() if runtime == "tensorflow"]
     job = {"runtime": "tensorflow", "steps": 100, "seed": seed, **KNOWN}
     cells = {f"{way}-{model}": Cell(way, 1, workload=model, **job) for way in ways for model in MODELS}
-    measure(list(cells.items()), folder)
-    paths = {way: [folder / f"{way}-{model}.parquet" for model in MODELS] for way in ways}
-    return {way: fit(found, folder / "probe.json", folder / f"{way}.toml") for way, found in paths.items()}
+    beside = {"runtime": "mpi", "steps": 100, "seed": seed, **KNOWN}
+    busy = {f"fmb-{model}-{n}": Cell("fmb", n, workload=model, **beside) for model in MODELS for n in (1, 2)}
+    measure(list((cells | busy).items()), folder)
+    named = {way: [*(name for name, cell in cells.items() if cell.protocol == way), *busy] for way in ways}
+    return {
+        way: fit([folder / f"{name}.parquet" for name in names], folder / "probe.json", folder / f"{way}.toml")
+        for way, names in named.items()
+    }
 
 
 def fit(paths: list[Path], probe: Path, profile: Path) -> Cluster:
@@ -132,9 +139,9 @@ def compare(where: Where, real: list[Trace], profile: Cluster, servers: dict[str
     if cell.runtime == "tensorflow":  # the wire is the probe's; what gRPC does at its ends is what it did without
         about = {"overhead_s": costed.local.overhead_s, "background_s": costed.local.background_s, "eager_bytes": None}
         network = network.model_copy(update=about)
-    contention = costed.hosts[0].contention
-    host = Host(count=where.hosts, contention=contention)
-    cluster = Cluster(hosts=(host,), network=network, shared_cores=os.cpu_count(), costs=costed.costs)
+    box = servers["ps-sync"].hosts[0]
+    host = Host(count=where.hosts, contention=box.contention)
+    cluster = Cluster(hosts=(host,), network=network, shared_cores=box.cores, costs=costed.costs)
     return Comparison(cell, predict(cell, cluster, REPLICATIONS), [of_trace(trace) for trace in real])
 
 

@@ -153,7 +153,9 @@ class Runners:
         from real.foreign.tensorflow_ps import Runtime
         from real.trainee import Workshop
 
-        return Runtime(tasks_of(self._comm, *_tasks(self._foreign)), Workshop(how, 0), progress=False)
+        servers, _ = _tasks(self._foreign)  # the other ranks may work, whether or not a run needs them
+        tasks = tasks_of(self._comm, servers, self._comm.size - servers)
+        return Runtime(tasks, Workshop(how, 0), progress=False)
 
     def end(self) -> None:
         """End this process if it has had TensorFlow's servers or collectives, which cannot be stopped. Collective."""
