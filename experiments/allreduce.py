@@ -106,12 +106,12 @@ def fitted_bandwidth(measured_images_per_s: float, model: str = FITTED) -> float
 
 
 def allreduce_s(network: Network, mebibytes: int, share: float) -> float:
-    """Seconds of a ring on four nodes that get a `share` of the nominal bandwidth."""
+    """Seconds of NCCL's ring on four nodes that get a `share` of the nominal bandwidth."""
     items = mebibytes * 2**20 // ITEM_BYTES
     model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
     link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=network.bandwidth_bytes_per_s * share)
     cluster = Cluster(hosts=[Host(count=4)], network=link)
-    protocol = protocols.make("allreduce", ["algorithm=ring"])
+    protocol = protocols.make("allreduce", ["algorithm=nccl"])
     return float(of_trace(event.run(Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster))).step_s[0, 0])
 
 
