@@ -22,6 +22,7 @@ from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.scenario import Scenario
+from sim.tcp import Tcp
 from sim.workload import ITEM_BYTES, Variable, Workload
 from sim.worlds import event
 
@@ -63,6 +64,7 @@ NETWORKS = {
     "10 ms, 1 Gbit/s": Network(10e-3, 1e9 / 8, {256: 4.06, 1024: 16.87}),
     "50 ms, 1 Gbit/s": Network(50e-3, 1e9 / 8, {256: 7.57, 1024: 29.83}),
 }
+SOCKETS = 2 * 16  # NCCL's documentation: on AWS 2 threads of 8 sockets each, for each of 2 channels
 FITTED_NETWORK = "1 ms, 5 Gbit/s"
 
 
@@ -109,7 +111,8 @@ def allreduce_s(network: Network, mebibytes: int, share: float) -> float:
     """Seconds of NCCL's ring on four nodes that get a `share` of the nominal bandwidth."""
     items = mebibytes * 2**20 // ITEM_BYTES
     model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
-    link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=network.bandwidth_bytes_per_s * share)
+    bandwidth_bytes_per_s = network.bandwidth_bytes_per_s * share
+    link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, tcp=Tcp(connections=SOCKETS))
     cluster = Cluster(hosts=[Host(count=4)], network=link)
     protocol = protocols.make("allreduce", ["algorithm=nccl"])
     return float(of_trace(event.run(Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster))).step_s[0, 0])

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
+from sim.tcp import Tcp
 from sim.units import BytesPerSecond, Seconds
 
 SCHEMA = "cluster/1"
@@ -57,6 +58,7 @@ class Link(BaseModel):
         fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
+        tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,11 +71,14 @@ class Link(BaseModel):
     fair: bool = False
     unfairness: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)
+    tcp: Tcp | None = None
 
     @model_validator(mode="after")
     def _shapes_alike(self):
         if self.fair and self.sustained_bytes_per_s:
             raise ValueError("sustained_bytes_per_s without fair")
+        if self.fair and self.tcp:
+            raise ValueError("tcp without fair")
         if (self.burst_bytes or self.unfairness) and not self.fair:
             raise ValueError("burst_bytes and unfairness with fair = true")
         return self
