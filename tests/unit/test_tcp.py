@@ -98,5 +98,5 @@ def test_the_vector_world_refuses_windows():
     "wrong", [{"tcp": {"window_bytes": 10}}, {"tcp": {"connections": 0}}, {"tcp": {}, "fair": True}]
 )
 def test_what_does_not_go_together_is_refused(wrong):
-    with pytest.raises(ValueError, match="tcp|window"):
+    with pytest.raises(ValueError, match=r"tcp|window"):
         Link(**wrong)
