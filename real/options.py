@@ -44,6 +44,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
     Raises:
         WrongSetting: naming the option.
     """
+    from sim import collectives
     from sim import options as shared
     from sim.cluster import Cluster, Host
 
@@ -52,6 +53,9 @@ def scenario(options: argparse.Namespace) -> Scenario:
     if described.protocol.overlaps and described.protocol.name != "horovod":
         allowed = "another: what communicates while it computes is simulated only (sim.run)"
         raise WrongSetting("--protocol", described.protocol.name, allowed)
+    if getattr(described.protocol, "algorithm", None) in collectives.SIMULATED:
+        allowed = "another: NCCL's own ring is simulated only (sim.run)"
+        raise WrongSetting("--set algorithm", described.protocol.algorithm, allowed)
     rows = [load for server in range(described.servers) for load in described.loads(server) if load.rows]
     if described.protocol.name == "hybrid" or rows or described.gathered_loads:
         allowed = (

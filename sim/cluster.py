@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
+from sim.tcp import Tcp
 from sim.units import BytesPerSecond, Seconds
 
 SCHEMA = "cluster/1"
@@ -60,6 +61,7 @@ class Link(BaseModel):
         eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
             (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
             ranks that exchange messages and do not begin together send them one after the other. None if nobody asks.
+        tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +75,7 @@ class Link(BaseModel):
     unfairness: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)
     eager_bytes: float | None = Field(default=None, ge=0)
+    tcp: Tcp | None = None
 
     @model_validator(mode="after")
     def _shapes_alike(self):
@@ -80,6 +83,8 @@ class Link(BaseModel):
             raise ValueError("sustained_bytes_per_s without fair")
         if (self.burst_bytes or self.unfairness or self.eager_bytes is not None) and not self.fair:
             raise ValueError("burst_bytes, unfairness and eager_bytes with fair = true")
+        if self.fair and self.tcp:
+            raise ValueError("tcp without fair")
         return self
 
     def occupancy_s(self, size_bytes: float) -> float:

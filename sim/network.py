@@ -29,6 +29,7 @@ class Message:
 
     Args:
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
+        held_s: how much later than its port could send it its last byte leaves, for TCP's window.
         copied: fires when a receiver on the same host has copied it.
         asked, landed: of a message that leaves when its receiver asks for it; fire when the word has come, and when all bytes have.
         note: it is a header alone.
@@ -45,6 +46,7 @@ class Message:
     size_bytes: int
     begin_s: float | None = None
     end_s: float | None = None
+    held_s: float = 0.0
     copied: simpy.Event | None = None
     asked: simpy.Event | None = None
     landed: simpy.Event | None = None

@@ -18,6 +18,7 @@ from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
 from sim.rows import HEADER_BYTES, Load
 from sim.scenario import Scenario
+from sim.tcp import Connection
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
@@ -121,7 +122,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
         self._weights = Stream(LogNormal(cv=world.scenario.cluster.network.unfairness), *luck, "share")
-        self._flowed, self._streams, self._announced = 0, {}, {}
+        self._flowed, self._streams, self._announced, self._connections = 0, {}, {}, {}
         self._run_factor = scenario.run_factor(world.replication, machine.index)
 
     @property
@@ -345,8 +346,17 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             return self._flow(message, to)
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         begin_s, leave_s = self.machine.egress.take(self.now_s, occupancy_s, credit_s)
+        if link.tcp:
+            message.held_s = max(0.0, self._connection(peer).send(begin_s, size_bytes) - leave_s)
+            leave_s += message.held_s
         self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
         return self.world.env.timeout(leave_s - self.now_s)
+
+    def _connection(self, peer: int) -> Connection:
+        link = self.world.scenario.cluster.network
+        if peer not in self._connections:
+            self._connections[peer] = Connection(link.tcp, link.latency_s, link.bandwidth_bytes_per_s)
+        return self._connections[peer]
 
     def _flow(self, message: Message, to: Rank) -> simpy.Event:
         """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
@@ -405,6 +415,7 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         link, size_bytes = self.world.scenario.cluster.network, message.size_bytes
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s, credit_s)
+        message.end_s += message.held_s
         self.inbox.put(message)
 
     def hold(self, message: Message) -> Message:

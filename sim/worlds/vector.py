@@ -30,7 +30,7 @@ def refusal(scenario: Scenario) -> str | None:
     if len(set(scenario.hosts)) < scenario.ranks or scenario.cluster.shared_cores:
         return "ranks on one host share its cores and its port"
     network = scenario.cluster.network
-    if network.sustained_bytes_per_s or network.fair:
+    if network.sustained_bytes_per_s or network.fair or network.tcp:
         return "what a port carries depends on what it has sent before, and on what it sends at the same time"
     return None
 

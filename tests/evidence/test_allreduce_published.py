@@ -3,6 +3,7 @@
 import pytest
 
 from experiments import allreduce
+from sim.laws import LogNormal
 
 # What `python -m experiments.run allreduce` fits on VGG-16, bytes/s; fitting takes long.
 FITTED = {"RDMA, MPI": 5.67e9 / 8, "RDMA, NCCL": 22.65e9 / 8}
@@ -20,10 +21,12 @@ def test_the_bandwidth_matters():
     assert allreduce.images_per_s("vgg16", 2 * FITTED["RDMA, MPI"], steps=1) > 1.12 * measured
 
 
-def test_a_ring_of_hosts_stands_for_a_ring_of_gpus():
-    """Where the hops within hosts are the faster ones."""
-    share = allreduce.scaling("vgg16", 1e9, 16)
-    assert share == pytest.approx(allreduce.images_per_s("vgg16", 1e9) / 16 / allreduce.ONE_GPU["vgg16"], rel=0.03)
+def test_a_ring_of_hosts_stands_for_a_ring_of_gpus(monkeypatch):
+    """Where the hops within hosts are the faster ones; so many latencies as a ring of hosts alone has would be 3 % at 32."""
+    monkeypatch.setattr(allreduce, "NOISE", LogNormal(cv=0))
+    for gpus, bandwidth in ((16, 1e9), (32, FITTED["RDMA, NCCL"])):
+        one_by_one = allreduce.images_per_s("vgg16", bandwidth, gpus // 4, steps=1) / gpus / allreduce.ONE_GPU["vgg16"]
+        assert allreduce.scaling("vgg16", bandwidth, gpus) == pytest.approx(one_by_one, rel=0.005)
 
 
 def test_scaling_to_128_gpus_is_within_5_percent_of_the_documented():
@@ -31,13 +34,11 @@ def test_scaling_to_128_gpus_is_within_5_percent_of_the_documented():
     assert said == pytest.approx(allreduce.SCALING[128]["vgg16"], rel=0.05)
 
 
-def test_one_network_predicts_others_up_to_10_ms():
-    """Behind 50 ms TCP's window binds, which no Link has."""
+def test_one_network_predicts_the_others():
+    """Within 15 %; with a plain ring, which pays its latencies once, 50 ms of latency would not cost half of what they do."""
     share = allreduce.fitted_share(allreduce.NETWORKS[allreduce.FITTED_NETWORK])
-    for name, network in allreduce.NETWORKS.items():
+    for network in allreduce.NETWORKS.values():
         for size, took_s in network.seconds.items():
-            said = allreduce.allreduce_s(network, size, share)
-            if name.startswith("50 ms"):
-                assert said < 0.6 * took_s
-            else:
-                assert said == pytest.approx(took_s, rel=0.15)
+            assert allreduce.allreduce_s(network, size, share) == pytest.approx(took_s, rel=0.15)
+    far = allreduce.NETWORKS["50 ms, 1 Gbit/s"]
+    assert allreduce.allreduce_s(far, 256, share, algorithm="ring") < 0.6 * far.seconds[256]

@@ -9,6 +9,7 @@ import pytest
 
 from sim import collectives, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
+from sim.collectives.nccl import CHUNK_BYTES, SLICES
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
@@ -53,6 +54,21 @@ def test_ring_takes_its_closed_form(n):
     """2 (n - 1) (L + 2 o + g + m / (n B)), and n - 1 sums of m / n bytes."""
     expected_s = 2 * (n - 1) * message_s(BYTES / n) + (n - 1) * COSTS.reduce(BYTES / n)
     np.testing.assert_allclose(seconds(job("ring", n)), expected_s, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("latency_s", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("turns", [1, 3])
+@pytest.mark.parametrize("n", [2, 4, 6])
+def test_nccl_pays_the_latencies_of_every_chunk(n, turns, latency_s):
+    """Each of 2 (n - 1) rounds of each turn the longer of two slices through the port and of one on its way."""
+    link = Link(latency_s=latency_s, overhead_s=0, bandwidth_bytes_per_s=1e8)
+    model = Workload(name="chunks", variables=[Variable(name="w", shape=(turns * n * CHUNK_BYTES // 4 - 1,))])
+    slice_s = CHUNK_BYTES / SLICES / link.bandwidth_bytes_per_s
+    round_s = max(SLICES * slice_s, latency_s + slice_s)
+    last_s = min(latency_s, (SLICES - 1) * slice_s)  # after its last round a turn's last slice is still to come
+    expected_s = turns * (2 * (n - 1) * round_s + last_s)
+    scenario = job("nccl", n, workload=model, link=link, costs=Costs(), steps=1, warmup=0)
+    assert seconds(scenario).max() == pytest.approx(expected_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("n", POWERS)
