@@ -16,7 +16,7 @@ from sim.flows import Bucket, Flows
 from sim.laws import LogNormal
 from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
-from sim.rows import HEADER_BYTES, Load
+from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
@@ -250,6 +250,21 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             self.taken = yield from self.arrival(missing)
             yield from self.add()
             missing.remove(self.taken.sender)
+
+    def agree(self):
+        """Asleep until the library begins."""
+        start_s, agree_s = self.now_s, self.world.costs.agree_s
+        if agree_s:
+            yield self.world.env.timeout(agree_s)
+            self._record("wait", start_s)
+
+    def reduce_all(self, algorithm: str, whole: slice):
+        """One call: what a library does around its exchanges, and these."""
+        size_bytes = ITEM_BYTES * (whole.stop - whole.start)
+        call_s = self.world.costs.call(size_bytes)
+        if call_s:
+            yield from self._work("pack", call_s, bytes=size_bytes)
+        yield from super().reduce_all(algorithm, whole)
 
     def exchange(self, exchange: Exchange):
         """Hand a piece to one rank while taking one from another; then add it up."""
