@@ -131,14 +131,13 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
     contention = contentions.fit(ours, of_traces(ours)) if ours else 0.0
     fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention)
     learned = {w: _learn(w, theirs, place, contention) for w in sorted({s.trace.header.workload for s in theirs})}
-    of_calls = {"call": fitted.call, "agree_s": fitted.agree_s}
     said = f"contention {contention:.2f}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
     notes = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     return Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
-        costs={w: x.costs.model_copy(update=of_calls) for w, x in learned.items()},
+        costs={w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
         local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
     )

@@ -108,9 +108,10 @@ def command(
     """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
 
     On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens), and ranks
-    that wait within MPI yield the core: Open MPI does so by itself where there are more ranks than slots, which `localhost:n` hides
-    from it, and with 4 ranks on 2 cores its allreduce then takes up to 20 times as long. With a cluster file, or in a Slurm allocation, ranks go to its hosts; with `hosts`, to these. Ranks are not bound: TensorFlow would
-    inherit one core for all its threads.
+    that wait within MPI yield the core. Open MPI has them do so by itself where it sees more ranks than slots, which
+    `localhost:n` hides from it; 4 ranks on 2 cores then took up to 20 times as long for an allreduce. With a cluster file, or in a
+    Slurm allocation, ranks go to its hosts; with `hosts`, to these. Ranks are not bound: TensorFlow would inherit one core
+    for all its threads.
     """
     line = [mpirun(), "-n", str(ranks), "--bind-to", "none", "--allow-run-as-root"]
     if hosts:

@@ -257,6 +257,12 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         if agree_s:
             yield self.world.env.timeout(agree_s)
             self._record("wait", start_s)
+        yield from self.negotiated()
+
+    def negotiated(self):
+        """What it takes to agree with others, besides the messages."""
+        if len(self.workers) > 1 and self.world.costs.negotiate_s:
+            yield from self._work("pack", self.world.costs.negotiate_s)
 
     def reduce_all(self, algorithm: str, whole: slice):
         """One call: what a library does around its exchanges, and these."""
@@ -353,7 +359,9 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self._behind(to.machine, behind_s)
         if here:
             message.copied = self.world.env.event()
-            self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
+            local = scenario.cluster.local
+            asleep_s = local.latency_s if self.machine.cores.idle or not local.wakes else 0.0
+            self._after(asleep_s, lambda: to.inbox.put(message))
             return message.copied
         link, size_bytes = scenario.cluster.network, message.size_bytes
         if link.fair:

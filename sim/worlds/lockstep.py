@@ -30,6 +30,7 @@ class Lockstep:
         for whole in collectives.pieces(self.world.scenario.summed, fused):
             self._wait(self.now_s, self.now_s + costs.agree_s)
             self.now_s = self.now_s + costs.agree_s
+            self._spend((self.world.scenario.workers > 1) * costs.negotiate_s)
             self._spend(costs.call(ITEM_BYTES * (whole.stop - whole.start)))
             for sent_bytes, taken_bytes, adds in self._rounds(whole.start, whole.stop):
                 self._round(sent_bytes, taken_bytes, adds)
