@@ -26,7 +26,9 @@ from sim.worlds.background import layer_shares
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # what a sum comes after
-NEGOTIATE = ("horovod",)  # what a call costs several ranks more than one is its negotiation, not the messages of its ring
+NEGOTIATE = (
+    "horovod",
+)  # what a call costs several ranks more than one is its negotiation, not the messages of its ring
 MESSAGES_OF_TWO = 2  # that each of two ranks takes in a ring
 TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
 SOFT_S = 1e-4  # seconds by which every run is off, whatever it measured
@@ -114,9 +116,15 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float) ->
 def _check(traces: list[Trace], names: list[str], cores: int) -> None:
     for trace, name in zip(traces, names, strict=True):
         if trace.header.ranks > cores:
-            raise WrongSetting(name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own")
+            raise WrongSetting(
+                name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own"
+            )
     if len({overlaps(trace) for trace in traces}) > 1:
-        raise WrongSetting("TRACE", "sums apart and sums that overlap with computing", "one of the two, for a call costs different things")
+        raise WrongSetting(
+            "TRACE",
+            "sums apart and sums that overlap with computing",
+            "one of the two, for a call costs different things",
+        )
     libraries = sorted({trace.header.world for trace in traces})
     if len(libraries) > 1:
         raise WrongSetting("TRACE", " and ".join(libraries), "one library: a profile has one cost of a call")
@@ -181,7 +189,11 @@ def sums_of(trace: Trace) -> Sums:
     rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
     processor_s = sum(trace.header.details["cpu_s"].values()) / rows.groupby("rank")["step"].nunique().sum()
     rows = rows[rows["step"] >= trace.header.warmup]
-    last_s = rows[rows["activity"].isin(BEFORE if trace.header.world == "mpi" else ("compute",))].groupby("step")["end_s"].max()
+    last_s = (
+        rows[rows["activity"].isin(BEFORE if trace.header.world == "mpi" else ("compute",))]
+        .groupby("step")["end_s"]
+        .max()
+    )
     summed_s = rows[rows["activity"] == "receive"].groupby(["step", "rank"])["end_s"].max()
     if summed_s.empty:  # one rank alone sums nothing with MPI
         summed_s = last_s.rename_axis("step").to_frame().set_index([np.zeros(len(last_s), int)], append=True)["end_s"]

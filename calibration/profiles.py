@@ -125,13 +125,12 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
 
 
 def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile of one machine for a library that sums; other runs tell how much busy cores slow each other."""
+    """The profile of one machine for a library that sums; how much busy cores slow each other is told by all runs."""
     theirs = [s for s in sources if collectives.is_of_a_library(s.trace)]
-    ours = [s.trace for s in sources if not collectives.is_of_a_library(s.trace)]
-    contention = contentions.fit(ours, of_traces(ours)) if ours else 0.0
+    contention = contentions.fit([s.trace for s in sources], place)
     fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention)
     learned = {w: _learn(w, theirs, place, contention) for w in sorted({s.trace.header.workload for s in theirs})}
-    said = f"contention {contention:.2f}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
+    said = f"contention {contention:.2f}, from {len(sources)} runs, {len(sources) - len(theirs)} of them without the library"
     notes = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     return Cluster(
         name=name,

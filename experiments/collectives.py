@@ -104,7 +104,9 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
     _show_targets(rows)
     right, total = pairs_in_order(rows)
     share = f" ({right / total:.1%})" if total else ""
-    print(f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right{share}")
+    print(
+        f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right{share}"
+    )
 
 
 def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
