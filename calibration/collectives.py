@@ -22,7 +22,6 @@ from sim.errors import WrongSetting
 from sim.traces import Trace
 from sim.workload import ITEM_BYTES
 from sim.workload import read as workload_of
-from sim.worlds.background import layer_shares
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # what a sum comes after
@@ -175,6 +174,8 @@ def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
 
 def _cycles(trace: Trace, protocol, variables) -> list[slice]:
     """What each cycle finds ready, by the protocol's own account of when gradients are, the last variable's first."""
+    from sim.worlds.background import layer_shares
+
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
     shares = layer_shares([variable.size for variable in variables], protocol.order)
     after_s = np.cumsum(shares[::-1])[::-1] * (rows["end_s"] - rows["start_s"]).median()

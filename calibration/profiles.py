@@ -91,7 +91,7 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     place = of_traces(traces, probe.cores if probe else None)
     if any(servers.is_of_servers(trace) for trace in traces):
         return _of_servers(sources, name, place, probe)
-    if any(collectives.is_of_a_library(trace) for trace in traces):
+    if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
         return _of_a_library(sources, name, place, probe)
     contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
