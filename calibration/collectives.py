@@ -25,9 +25,8 @@ from sim.workload import read as workload_of
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # what a sum comes after
-NEGOTIATE = (
-    "horovod",
-)  # what a call costs several ranks more than one is its negotiation, not the messages of its ring
+# What a call costs several ranks more than one is these libraries' negotiation, not the messages of a ring.
+NEGOTIATE = ("horovod",)
 MESSAGES_OF_TWO = 2  # that each of two ranks takes in a ring
 TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
 SOFT_S = 1e-4  # seconds by which every run is off, whatever it measured
