@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calibration import contentions, servers
+from calibration import collectives, contentions, servers
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, of_traces
 from calibration.rows import measured
@@ -91,6 +91,8 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     place = of_traces(traces, probe.cores if probe else None)
     if any(servers.is_of_servers(trace) for trace in traces):
         return _of_servers(sources, name, place, probe)
+    if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
+        return _of_a_library(sources, name, place, probe)
     contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention) for w in workloads}
@@ -119,6 +121,24 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
         costs=fitted.costs,
         local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, said], probe),
+    )
+
+
+def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
+    """The profile of one machine for a library that sums; how much busy cores slow each other is told by all runs."""
+    theirs = [s for s in sources if collectives.is_of_a_library(s.trace)]
+    contention = contentions.fit([s.trace for s in sources], place)
+    fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention)
+    learned = {w: _learn(w, theirs, place, contention) for w in sorted({s.trace.header.workload for s in theirs})}
+    said = f"contention {contention:.2f}, from {len(sources)} runs, {len(sources) - len(theirs)} of them without the library"
+    notes = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
+    return Cluster(
+        name=name,
+        hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
+        oversleep_s=probe.oversleep_s if probe else 0.0,
+        costs={w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
+        local=fitted.local,
+        provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
     )
 
 

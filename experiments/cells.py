@@ -27,6 +27,7 @@ class Cell:
         settings: of the protocol, name=value, besides those above.
         runtime: mpi or tensorflow; the protocol's own if None.
         data: digits, synthetic, or files.
+        called: in tables; by its protocol if None.
     """
 
     protocol: str
@@ -44,13 +45,14 @@ class Cell:
     data: str = "digits"
     optimiser: str = "rms"
     settings: tuple[str, ...] = ()
+    called: str | None = None
 
     @property
     def label(self) -> str:
         """In a table."""
         limit = "" if self.time_limit_s is None else f" {self.time_limit_s * 1e3:g} ms"
         servers = f" {self.servers}s" if self.servers > 1 else ""
-        return f"{self.protocol}{limit}, {self.workers}w{servers} x {self.batch}, {self.stragglers}"
+        return f"{self.called or self.protocol}{limit}, {self.workers}w{servers} x {self.batch}, {self.stragglers}"
 
     def words(self) -> list[str]:
         """As options of sim.run, and of real.run."""

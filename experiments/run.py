@@ -13,6 +13,7 @@ from sim.errors import WrongSetting
 QUESTIONS = {
     "validate": "How close are predictions to real runs on this machine?",
     "servers": "How close are predictions to TensorFlow's own parameter servers on this machine?",
+    "collectives": "How close are predictions to allreduce by MPI, Horovod and TensorFlow on this machine?",
     "testbed": "Do a probe of two hosts and runs of one worker predict 3 and 4 hosts, and what wins, at 100 Mbit/s to 1 Gbit/s?",
     "luck": "Do a simulated and a real run with one seed go through the same steps?",
     "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
@@ -26,7 +27,7 @@ FURTHER = ("demo", "workers", "protocol", "workload", "data", "cluster")  # opti
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    lines = "\n".join(f"  {name:10} {question}" for name, question in QUESTIONS.items())
+    lines = "\n".join(f"  {name:11} {question}" for name, question in QUESTIONS.items())
     parser = command.Parser(
         prog="experiments.run",
         description=f"Run an experiment:\n\n{lines}",
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parse(argv)
     if given.name is None:
         for name, question in QUESTIONS.items():
-            print(f"{name:10} {question}")
+            print(f"{name:11} {question}")
         return 0
     experiment = import_module(f"experiments.{given.name}").run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}

@@ -43,7 +43,7 @@ def show(rows: list[Comparison], out: Path, fitted: str) -> None:
     """Every cell, then every regime, and what was `fitted`."""
     from rich.console import Console
 
-    console = Console(highlight=False, width=120)
+    console = Console(highlight=False, width=130)
     console.print(_cells(rows))
     console.print(_regimes(rows))
     console.print(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")

@@ -70,7 +70,7 @@ def _check(cell: argparse.Namespace) -> Scenario:
     options.check_outputs(cell)
     check_training(cell)
     scenario = scenario_of(cell)
-    if scenario.ranks < 2:
+    if scenario.workers < 1:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
     if library_of(cell) == "horovod" and tuned(scenario):
         allowed = "Horovod's own in a campaign: a process can be told another only once; use real.run"

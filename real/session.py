@@ -71,9 +71,10 @@ class Session:
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
         me = self.rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
+        used_s = time.process_time()
         self._follow(me)
         recorder.close()
-        return self._gathered(comm, header, me)
+        return self._gathered(comm, header, me, time.process_time() - used_s)
 
     def rest(self) -> None:
         """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
@@ -121,17 +122,18 @@ class Session:
         me.steps = reporting_steps
         return me
 
-    def _gathered(self, comm, header, me: Rank) -> Trace | None:
-        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters))]
+    def _gathered(self, comm, header, me: Rank, cpu_s: float) -> Trace | None:
+        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters), cpu_s)]
         if comm is not None:
             barrier(comm)
             parts = comm.gather(parts[0])
         if self.rank != 0:
             return None
         header.details.update(
-            ran_out=sum(ran_out for _, ran_out, _ in parts),
+            ran_out=sum(ran_out for _, ran_out, *_ in parts),
             evaluations=[list(e) for e in me.evaluations],
-            parameters_crc32=[checksum for *_, checksum in parts],
+            parameters_crc32=[checksum for *_, checksum, _ in parts],
+            cpu_s={str(rank): seconds for rank, (*_, seconds) in enumerate(parts)},  # of all threads, warm-up steps too
             complete=True,
         )
         return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))

@@ -55,6 +55,7 @@ class Link(BaseModel):
             has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
         background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
             (gRPC's, in TensorFlow's servers). They slow whoever needs the cores.
+        wakes: within a host, the latency is that of waking a core that idles: there is none while all its cores are busy.
         fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
@@ -71,6 +72,7 @@ class Link(BaseModel):
     bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
     sustained_bytes_per_s: BytesPerSecond | None = None
     background_s: Seconds = 0.0
+    wakes: bool = False
     fair: bool = False
     unfairness: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)

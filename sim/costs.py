@@ -39,6 +39,9 @@ class Costs(BaseModel):
         update: the master divides and applies the optimiser; amount in bytes.
         background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads; amount in samples.
         evaluate: loss and accuracy at the master; amount in samples.
+        call: what a library does around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
+        agree_s: seconds of no core before a call, while its ranks agree on it: of a cycle (Horovod), or until they look.
+        negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         update_noise: factor on the master's update, drawn for each step, mean 1.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
@@ -56,6 +59,9 @@ class Costs(BaseModel):
     update: Line = Line()
     evaluate: Line = Line()
     background: Line = Line()
+    call: Line = Line()
+    agree_s: Seconds = 0.0
+    negotiate_s: Seconds = 0.0
     noise: AnyLaw = LogNormal(cv=0.0)
     update_noise: AnyLaw = LogNormal(cv=0.0)
     run: AnyLaw = LogNormal(cv=0.0)

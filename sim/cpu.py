@@ -29,10 +29,15 @@ class Cores:
     """
 
     def __init__(self, env: simpy.Environment, count: int, speed: float = 1.0, contention: float = 0.0):
-        self.env, self.speed = env, speed
+        self.env, self.count, self.speed = env, count, speed
         self._rates = cache(lambda tasks: float(rate(tasks, count, contention)))
         self._tasks: list[tuple[float, int, simpy.Event]] = []
         self._virtual_s, self._updated_s, self._arrivals, self._timer = 0.0, 0.0, 0, 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether a core has nothing to do."""
+        return len(self._tasks) < self.count
 
     def work(self, seconds: float) -> simpy.Event:
         """An event that fires when a core has given this task `seconds` (of a core of speed 1)."""

@@ -97,6 +97,7 @@ class Background:
             taken = yield from self.swap(exchange, least)
             if taken is not None:
                 least = min(least, taken.ready) if exchange.adds else taken.ready
+        yield from self.negotiated()
         variables = len(self.scenario.workload.variables)
         agreed, self.reduced = range(self.reduced, least), least
         return [variables - 1 - count % variables for count in agreed]

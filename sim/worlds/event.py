@@ -16,7 +16,7 @@ from sim.flows import Bucket, Flows
 from sim.laws import LogNormal
 from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
-from sim.rows import HEADER_BYTES, Load
+from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.scenario import Scenario
 from sim.tcp import Connection
 from sim.traces import NOBODY, Activity, Trace
@@ -252,6 +252,27 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
             yield from self.add()
             missing.remove(self.taken.sender)
 
+    def agree(self):
+        """Asleep until the library begins."""
+        start_s, agree_s = self.now_s, self.world.costs.agree_s
+        if agree_s:
+            yield self.world.env.timeout(agree_s)
+            self._record("wait", start_s)
+        yield from self.negotiated()
+
+    def negotiated(self):
+        """What it takes to agree with others, besides the messages."""
+        if len(self.workers) > 1 and self.world.costs.negotiate_s:
+            yield from self._work("pack", self.world.costs.negotiate_s)
+
+    def reduce_all(self, algorithm: str, whole: slice):
+        """One call: what a library does around its exchanges, and these."""
+        size_bytes = ITEM_BYTES * (whole.stop - whole.start)
+        call_s = self.world.costs.call(size_bytes)
+        if call_s:
+            yield from self._work("pack", call_s, bytes=size_bytes)
+        yield from super().reduce_all(algorithm, whole)
+
     def exchange(self, exchange: Exchange):
         """Hand a piece to one rank while taking one from another; then add it up."""
         taken = yield from self.swap(exchange)
@@ -339,7 +360,9 @@ class Rank(Serving, Asynchrony, Layers, Collective, Background):
         self._behind(to.machine, behind_s)
         if here:
             message.copied = self.world.env.event()
-            self._after(scenario.cluster.local.latency_s, lambda: to.inbox.put(message))
+            local = scenario.cluster.local
+            asleep_s = local.latency_s if self.machine.cores.idle or not local.wakes else 0.0
+            self._after(asleep_s, lambda: to.inbox.put(message))
             return message.copied
         link, size_bytes = scenario.cluster.network, message.size_bytes
         if link.fair:

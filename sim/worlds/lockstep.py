@@ -9,6 +9,7 @@ import numpy as np
 
 from sim import collectives
 from sim.errors import WrongSetting
+from sim.workload import ITEM_BYTES
 
 
 class Lockstep:
@@ -25,7 +26,12 @@ class Lockstep:
         """
         if algorithm != "ring":
             raise WrongSetting("--set algorithm", algorithm, "ring in the vector world")
+        costs = self.world.scenario.costs
         for whole in collectives.pieces(self.world.scenario.summed, fused):
+            self._wait(self.now_s, self.now_s + costs.agree_s)
+            self.now_s = self.now_s + costs.agree_s
+            self._spend((self.world.scenario.workers > 1) * costs.negotiate_s)
+            self._spend(costs.call(ITEM_BYTES * (whole.stop - whole.start)))
             for sent_bytes, taken_bytes, adds in self._rounds(whole.start, whole.stop):
                 self._round(sent_bytes, taken_bytes, adds)
         self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)

@@ -95,3 +95,12 @@ def test_a_probe_tells_ranks_that_take_turns_from_ranks_that_do_not():
     """One late by a quarter of a message."""
     assert wire.takes_turns(2.05, 1, 0.25)
     assert not wire.takes_turns(1.3, 1, 0.25)
+
+
+def test_ranks_of_one_machine_talk_through_memory_and_yield_while_they_wait(monkeypatch):
+    monkeypatch.setattr(launch, "mpirun", lambda: "mpirun")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    line = launch.command(4, "real.run", [])
+    at = line.index("mpi_yield_when_idle")
+    assert line[at - 1 : at + 2] == ["--mca", "mpi_yield_when_idle", "1"]
+    assert "self,sm" in line

@@ -1,0 +1,237 @@
+"""What a library's allreduce costs the ranks of one host, from runs of so few ranks that each has a core.
+
+From a rank's gradient, or the last rank's if that is later, until the sum is there, a library works, moves bytes and sleeps. That
+time is a line in four amounts: calls, bytes that they sum, messages and bytes that a rank takes from others. So is the processor
+time of a step beyond the rank's own work. What of the first is not of the second is sleep; what of the second is not of
+the first is work that nobody waits for. One rank alone takes no messages, which tells a call from its exchanges.
+
+Where sums overlap with computing, how long they take cannot be seen. Known is the processor time of all of them, and the time
+of the last from the end of the computation on, when cores idle: what of that is no work is its messages' latency.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sim import collectives, protocols
+from sim.cluster import Link
+from sim.costs import Line
+from sim.errors import WrongSetting
+from sim.traces import Trace
+from sim.workload import ITEM_BYTES
+from sim.workload import read as workload_of
+
+OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
+BEFORE = ("compute", "pack")  # what a sum comes after
+# What a call costs several ranks more than one is these libraries' negotiation, not the messages of a ring.
+NEGOTIATE = ("horovod",)
+MESSAGES_OF_TWO = 2  # that each of two ranks takes in a ring
+TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
+SOFT_S = 1e-4  # seconds by which every run is off, whatever it measured
+DRIFT = 0.1  # a run that is off by much more than this counts less: the processor was elsewhere
+
+
+class Amounts(NamedTuple):
+    """What a rank's sums of one step are: calls, bytes that they sum, messages and bytes that it takes."""
+
+    calls: float
+    call_bytes: float
+    messages: float
+    taken_bytes: float
+
+
+class Sums(NamedTuple):
+    """One run's: means over its ranks and steps.
+
+    Args:
+        elapsed_s: from the last gradient to the sum.
+        processor_s: of a rank and step, less its own work.
+    """
+
+    amounts: Amounts
+    elapsed_s: float
+    processor_s: float
+    last: Amounts  # of the last call
+    cycle_s: float = 0.0
+
+
+class Fitted(NamedTuple):
+    """What a call costs, fields of sim.costs.Costs; the link between ranks of a host; and what was fitted, in words."""
+
+    of_calls: dict
+    local: Link
+    notes: list[str]
+
+
+def is_of_a_library(trace: Trace) -> bool:
+    """Whether somebody else's allreduce summed: Horovod's, TensorFlow's, or MPI's own."""
+    header = trace.header
+    ours = header.world == "mpi" and header.settings.get("algorithm") != "auto"
+    real = header.world in ("mpi", "horovod", "tensorflow")
+    return real and header.servers == 0 and "cpu_s" in header.details and not ours
+
+
+def fit(traces: list[Trace], names: list[str], cores: int, contention: float) -> Fitted:
+    """Costs of a library from runs of one rank and of more.
+
+    Args:
+        cores: of the host.
+        contention: of them (sim.cluster.Host).
+
+    Raises:
+        WrongSetting: more ranks than cores, or different libraries.
+    """
+    _check(traces, names, cores)
+    sums = [_slowed_less(sums_of(trace), trace.header.ranks, cores, contention) for trace in traces]
+    design = np.array([s.amounts for s in sums])
+    processor_s = _nonnegative(design, np.array([s.processor_s for s in sums]))
+    overlap = overlaps(traces[0])
+    elapsed_s = processor_s if overlap else _nonnegative(design, np.array([s.elapsed_s for s in sums]))
+    chained_s, behind_s = np.minimum(elapsed_s, processor_s), np.maximum(0.0, processor_s - elapsed_s)
+    asleep_s = elapsed_s - chained_s
+    if overlap:
+        asleep_s[2] = _latency(sums, chained_s)
+    negotiates = traces[0].header.world in NEGOTIATE
+    local = Link(
+        latency_s=asleep_s[2],
+        overhead_s=0.0 if negotiates else chained_s[2],
+        bandwidth_bytes_per_s=1 / max(elapsed_s[3], 1e-14),
+        background_s=behind_s[2] / 2,  # which a message takes at each of its ends
+        wakes=True,
+    )
+    ranks = sorted({trace.header.ranks for trace in traces})
+    said = f"{traces[0].header.world}: a call and its exchanges fitted from {len(traces)} runs of {' and '.join(map(str, ranks))}"
+    of_calls = {
+        "call": Line(base_s=chained_s[0], slope_s=elapsed_s[1]),
+        "agree_s": asleep_s[0],
+        "negotiate_s": MESSAGES_OF_TWO * chained_s[2] if negotiates else 0.0,
+    }
+    return Fitted(of_calls, local, [said])
+
+
+def _check(traces: list[Trace], names: list[str], cores: int) -> None:
+    for trace, name in zip(traces, names, strict=True):
+        if trace.header.ranks > cores:
+            raise WrongSetting(
+                name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own"
+            )
+    if len({overlaps(trace) for trace in traces}) > 1:
+        raise WrongSetting(
+            "TRACE",
+            "sums apart and sums that overlap with computing",
+            "one of the two, for a call costs different things",
+        )
+    libraries = sorted({trace.header.world for trace in traces})
+    if len(libraries) > 1:
+        raise WrongSetting("TRACE", " and ".join(libraries), "one library: a profile has one cost of a call")
+
+
+def overlaps(trace: Trace) -> bool:
+    """Whether the library sums while ranks compute."""
+    return protocols.PROTOCOLS[trace.header.protocol].overlaps
+
+
+def _latency(sums: list[Sums], chained_s: np.ndarray) -> float:
+    """Seconds a message, where two ranks' last calls, begun half a cycle late, took longer than they worked."""
+    of_two = [s for s in sums if s.last.messages]
+    messages = [s.last.messages + MESSAGES_OF_TWO for s in of_two]  # a negotiation's besides
+    idle_s = [s.elapsed_s - s.cycle_s / 2 - np.dot(s.last, chained_s) for s in of_two]
+    return max(0.0, float(np.median(np.divide(idle_s, messages)))) if of_two else 0.0
+
+
+def pieces_of(trace: Trace) -> list[slice]:
+    """What each call of a step sums, the last one's last."""
+    header = trace.header
+    protocol = protocol_of(trace)
+    variables = protocol.summed(workload_of(header.workload))
+    if protocol.overlaps:
+        return _cycles(trace, protocol, variables)[::-1]
+    return collectives.pieces(variables, protocol.fused)
+
+
+def protocol_of(trace: Trace):
+    """The protocol of a run, with its settings."""
+    header = trace.header
+    return protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
+
+
+def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
+    """Of some calls: a library's ring, or what MPI takes."""
+    algorithm = trace.header.settings["algorithm"] if trace.header.world == "mpi" else "ring"
+    hosts = [0] * trace.header.ranks
+    taken = [
+        exchange.taken_bytes
+        for piece in pieces
+        for exchange in collectives.allreduce(algorithm, 0, hosts, piece)
+        if exchange.source is not None
+    ]
+    summed = [ITEM_BYTES * (piece.stop - piece.start) for piece in pieces]
+    return Amounts(len(pieces), sum(summed), len(taken), sum(taken))
+
+
+def _cycles(trace: Trace, protocol, variables) -> list[slice]:
+    """What each cycle finds ready, by the protocol's own account of when gradients are, the last variable's first."""
+    from sim.worlds.background import layer_shares
+
+    rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
+    shares = layer_shares([variable.size for variable in variables], protocol.order)
+    after_s = np.cumsum(shares[::-1])[::-1] * (rows["end_s"] - rows["start_s"]).median()
+    cycle = after_s // protocol.cycle_s if protocol.cycle_s else after_s
+    pieces = collectives.pieces(variables, fused=False)
+    of = {number: [piece for piece, own in zip(pieces, cycle, strict=True) if own == number] for number in cycle}
+    return [slice(found[0].start, found[-1].stop) for found in of.values()]
+
+
+def sums_of(trace: Trace) -> Sums:
+    """What the sums of one run took, after its warm-up."""
+    rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
+    processor_s = sum(trace.header.details["cpu_s"].values()) / rows.groupby("rank")["step"].nunique().sum()
+    rows = rows[rows["step"] >= trace.header.warmup]
+    last_s = (
+        rows[rows["activity"].isin(BEFORE if trace.header.world == "mpi" else ("compute",))]
+        .groupby("step")["end_s"]
+        .max()
+    )
+    summed_s = rows[rows["activity"] == "receive"].groupby(["step", "rank"])["end_s"].max()
+    if summed_s.empty:  # one rank alone sums nothing with MPI
+        summed_s = last_s.rename_axis("step").to_frame().set_index([np.zeros(len(last_s), int)], append=True)["end_s"]
+    elapsed_s = (summed_s - last_s.reindex(summed_s.index.get_level_values(0)).to_numpy()).groupby(level=0).mean()
+    own_s = rows[rows["activity"].isin(OWN)].groupby(["step", "rank"])["seconds"].sum()
+    pieces = pieces_of(trace)
+    return Sums(
+        amounts_of(trace, pieces),
+        _mean(elapsed_s),
+        max(0.0, processor_s - _mean(own_s)),
+        last=amounts_of(trace, pieces[-1:]),
+        cycle_s=getattr(protocol_of(trace), "cycle_s", 0.0),
+    )
+
+
+def _slowed_less(sums: Sums, ranks: int, cores: int, contention: float) -> Sums:
+    """As they would be if no other core were busy."""
+    share = min(1.0, sums.processor_s / sums.elapsed_s) if sums.elapsed_s else 0.0
+    by = 1 + contention * min(cores - 1, (ranks - 1) * share)
+    return sums._replace(elapsed_s=sums.elapsed_s / by, processor_s=sums.processor_s / by)
+
+
+def _mean(seconds) -> float:
+    """Without the accidents."""
+    low, high = np.quantile(seconds, (TRIMMED, 1 - TRIMMED))
+    return float(seconds[(seconds >= low) & (seconds <= high)].mean())
+
+
+def _nonnegative(design: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Coefficients of 0 or more; runs weigh alike whatever they took, those gone astray less."""
+    from scipy.optimize import least_squares
+
+    used = design.max(axis=0) > 0
+    scale = design[:, used].max(axis=0) / seconds.max()
+    unit, size = design[:, used] / scale, DRIFT * seconds + SOFT_S
+    found = least_squares(
+        lambda b: (unit @ b - seconds) / size, np.full(used.sum(), 0.3), bounds=(0, np.inf), loss="soft_l1"
+    )
+    coefficients = np.zeros(design.shape[1])
+    coefficients[used] = np.where(found.x > 1e-6, found.x, 0.0) / scale
+    return coefficients

@@ -1,0 +1,152 @@
+"""Allreduce over MPI, Horovod and TensorFlow's collectives, predicted and measured: a fit on 1 and 2 ranks predicts 2 to 4.
+
+Each library has a profile, fitted on runs without stragglers of other batches than those predicted; sums that overlap with
+computing have one of their own. How much busy cores slow each other comes from runs of another protocol. All runs share
+one launch in random order; every predicted cell runs several times, and no run that is predicted was fitted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments import validate_report
+from experiments.cells import Cell, measure, predict
+from experiments.comparison import Comparison
+from experiments.servers import pairs_in_order
+from experiments.validate import STRAGGLERS, Plan, order
+from sim.cluster import Cluster
+from sim.outcome import of_trace
+from sim.traces import Trace
+
+APART = (("fused=true",), ("fused=false",))  # what is fitted of sums that come after computing
+
+
+class Way(NamedTuple):
+    """One line of the table.
+
+    Args:
+        profile: which fit predicts it: the name of one of FITTED.
+        batch: that is predicted.
+    """
+
+    profile: str
+    protocol: str
+    runtime: str
+    settings: tuple[str, ...] = ()
+    batch: int = 256
+    workload: str = "toy_fc"
+
+
+WAYS = {
+    "MPI": Way("mpi", "allreduce", "mpi"),
+    "MPI, unfused": Way("mpi", "allreduce", "mpi", ("fused=false",), batch=384),
+    "Horovod": Way("horovod", "allreduce", "horovod", ("algorithm=ring",)),
+    "Horovod, unfused": Way("horovod", "allreduce", "horovod", ("algorithm=ring", "fused=false"), batch=384),
+    "Horovod, overlapping": Way("overlapping", "horovod", "horovod", ("algorithm=ring",)),
+    "TensorFlow": Way("tensorflow", "allreduce", "tensorflow", ("algorithm=ring",)),
+    "TensorFlow, unfused": Way("tensorflow", "allreduce", "tensorflow", ("algorithm=ring", "fused=false"), batch=384),
+}
+FITTED = {  # of each profile: protocol, runtime, settings
+    "mpi": ("allreduce", "mpi", APART),
+    "horovod": ("allreduce", "horovod", APART),
+    "overlapping": ("horovod", "horovod", ((),)),
+    "tensorflow": ("allreduce", "tensorflow", APART),
+}
+FITTED_JOBS = (("toy_fc", 128), ("toy_fc", 512), ("mlp", 256))
+RANKS = (2, 3, 4)
+REPLICATIONS = 12
+SLEEPS_TARGET, FLOORS = 0.08, 1.5  # mean absolute error of throughput where sleeps dominate; elsewhere, in noise floors
+
+
+def plan(seed: int) -> Plan:
+    """Fitted: two models, two batches of the one that is predicted, 1 and 2 ranks. Predicted: batches between them."""
+    fitted = [
+        Cell(protocol, ranks, batch, steps=30, seed=seed, runtime=runtime, settings=settings, workload=model)
+        for protocol, runtime, several in FITTED.values()
+        for ranks in (1, 2)
+        for number, (model, batch) in enumerate(FITTED_JOBS)
+        for half, settings in enumerate(several)
+        if ranks > 1 or number == half  # one rank alone says what a call costs, little of which is the model's
+    ]
+    fitted += [Cell("fmb", workers, 512, steps=40, seed=seed) for workers in (1, 2)]  # how busy cores slow each other
+    predicted = [
+        Cell(way.protocol, ranks, way.batch, None, law, steps, seed=seed, runtime=way.runtime, settings=way.settings,
+             workload=way.workload, called=name)
+        for law, steps in (("none", 40), (STRAGGLERS, 25))
+        for name, way in WAYS.items()
+        for ranks in RANKS
+    ]  # fmt: skip
+    return Plan(fitted, predicted, fits=2, repeats=2)
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Run everything; print the tables, write them and a figure to `out`."""
+    chosen = plan(seed)
+    report(chosen, measure(order(chosen, seed), out / "traces"), out)
+
+
+def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
+    """Fit, predict and compare: from traces by name."""
+    clusters, rows = profiles(chosen, traces, out), []
+    for index, cell in enumerate(chosen.predicted):
+        real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
+        simulated = predict(cell, clusters[WAYS[cell.called].profile], REPLICATIONS)
+        rows.append(Comparison(cell, simulated, real))
+        print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
+    validate_report.write_csv(rows, out / "collectives.csv")
+    validate_report.figure(rows, out / "collectives.png")
+    validate_report.show(rows, out, "1 and 2 ranks without stragglers; 1 and 2 workers of fmb for contention")
+    _show_ways(rows)
+    _show_targets(rows)
+    right, total = pairs_in_order(rows)
+    share = f" ({right / total:.1%})" if total else ""
+    print(
+        f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right{share}"
+    )
+
+
+def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
+    """Each profile, by calibration.fit."""
+    from calibration import fit
+    from sim import cluster
+
+    found = {}
+    for name, (protocol, runtime, _) in FITTED.items():
+        cells = [
+            index
+            for index, cell in enumerate(chosen.fitted)
+            if (cell.protocol, cell.runtime) in ((protocol, runtime), ("fmb", None))
+        ]
+        paths = [
+            str(out / "traces" / f"fit-{index}-{repeat}.parquet") for index in cells for repeat in range(chosen.fits)
+        ]
+        file = str(out / f"{name}.toml")
+        fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {name}"])
+        found[name] = cluster.read(file)
+    return found
+
+
+def _show_ways(rows: list[Comparison]) -> None:
+    print("Mean absolute error of throughput by way: sleeps dominate, else (their floors)")
+    for name in WAYS:
+        mine = [row for row in rows if row.cell.called == name]
+        parts = [[row for row in mine if (row.cell.stragglers == "none") == quiet] for quiet in (False, True)]
+        said = [f"{_error(part):6.1%} ({np.mean([row.floor for row in part]):.1%})" for part in parts]
+        print(f"  {name:22} {said[0]}  {said[1]}")
+
+
+def _show_targets(rows: list[Comparison]) -> None:
+    print("Mean absolute error of throughput against its target:")
+    for regime, of in validate_report.by_regime(rows).items():
+        floor = np.mean([row.floor for row in of])
+        target = SLEEPS_TARGET if regime == validate_report.SLEEPS else FLOORS * floor
+        said = "met" if _error(of) <= target else "missed"
+        print(f"  {regime:16} {_error(of):6.2%}, target {target:.2%}: {said}")
+
+
+def _error(rows: list[Comparison]) -> float:
+    return validate_report.mean_absolute(rows, "throughput")
