@@ -36,24 +36,29 @@ def distance(one: Parameters, other: Parameters) -> float:
     """
     if {name: values.shape for name, values in one.items()} != {name: values.shape for name, values in other.items()}:
         return float("inf")
-    found = [_apart(one[name], other[name]) for name in one]
-    return max(found) if np.isfinite(found).all() else float("inf")
+    return max(_apart(one[name], other[name]) for name in one)
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> float:
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return float("inf")
     apart, scale = np.abs(one - other).max(), max(np.abs(one).max(), np.abs(other).max())
     return 0.0 if apart == 0 else float(apart / scale)
 
 
 def unequal_updates(trace: Trace) -> int:
-    """Updates of a server, or master, that were not made of one gradient from each worker; none where there is no server."""
-    header, rows = trace.header, trace.rows
-    if not header.servers:
+    """Updates of rank 0 that were not made of one gradient from each worker; none where no rank serves others."""
+    workers, added, unequal = list(range(trace.header.servers, trace.header.ranks)), [], 0
+    if trace.header.servers == 0:
         return 0
-    added = rows[(rows["rank"] == 0) & (rows["activity"] == "reduce")]
-    peers = added.groupby("step")["peer"].apply(sorted)
-    workers = list(range(header.servers, header.ranks))
-    return sum(list(peers.get(step, [])) != workers for step in range(header.warmup + header.steps))
+    mine = trace.rows[(trace.rows["rank"] == 0) & trace.rows["activity"].isin(["reduce", "update"])]
+    for row in sorted(mine.itertuples(), key=lambda row: row.end_s if row.activity == "update" else row.start_s):
+        if row.activity == "reduce":
+            added.append(row.peer)
+            continue
+        unequal += sorted(added) != workers
+        added = []
+    return unequal
 
 
 @dataclass(frozen=True)

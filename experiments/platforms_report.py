@@ -26,7 +26,10 @@ def write(rows: list[Row], agreement: Agreement, out: Path) -> None:
         "agreement": pd.DataFrame(_pairs(agreement)),
     }
     for name, table in tables.items():
-        write_whole(out / f"{name}.csv", lambda temporary, table=table: table.to_csv(temporary, index=False))
+        write_whole(
+            out / f"{name}.csv",
+            lambda temporary, table=table: table.to_csv(temporary, index=False, float_format="%.6g"),
+        )
     figure(rows, out / "platforms.png")
 
 
