@@ -215,10 +215,10 @@ def run(
         way: profile(way, [f"{name}-{i}" for name in cells for i in range(times)], out) for way, cells in fits.items()
     }
     rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in chosen.items()]
-    agreement, uneven = agreed(chosen, traces, out / "traces", workers)
+    agreement, excused = agreed(chosen, traces, out / "traces", workers)
     title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
     platforms_report.write(rows, agreement, out)
-    platforms_report.show(rows, agreement, uneven, title, out)
+    platforms_report.show(rows, agreement, excused, title, out)
     if failures := agreement.failures():
         raise RunFailed(f"FAIL: {'; '.join(failures)}")
 
@@ -259,12 +259,21 @@ def step_s(traces: list[Trace]) -> np.ndarray:
 
 def agreed(
     chosen: dict[Platform, dict[str, Cell]], traces: dict[str, Trace], folder: Path, workers: int
-) -> tuple[Agreement, dict[str, int]]:
-    """What the checked runs ended with; and by platform how many updates were not made of one gradient from each worker."""
+) -> tuple[Agreement, dict[str, str]]:
+    """What the checked runs ended with; and by platform why it need not agree, if it need not."""
     kept = {platform.name: parameters.read(folder / f"check-{platform.slug}-0.npz") for platform in chosen}
-    uneven = {platform.name: unequal_updates(traces[f"check-{platform.slug}-0"]) for platform in chosen}
-    must = {platform.name for platform in chosen if platform.synchronous and not uneven[platform.name]}
-    synchronous = {name: values for name, values in kept.items() if name in must}
-    others = {name: values for name, values in kept.items() if name not in must}
+    excused = {p.name: why for p in chosen if (why := excuse(p, traces[f"check-{p.slug}-0"]))}
+    synchronous = {name: values for name, values in kept.items() if name not in excused}
+    others = {name: values for name, values in kept.items() if name in excused}
     control = parameters.read(folder / f"{CONTROL}-0.npz")
-    return Agreement(synchronous, others, control, tolerance(workers, CHECKED_STEPS)), uneven
+    return Agreement(synchronous, others, control, tolerance(workers, CHECKED_STEPS)), excused
+
+
+def excuse(platform: Platform, trace: Trace) -> str | None:
+    """Why a platform need not end as others do."""
+    if trace.header.updates_per_step > 1:
+        return "asynchronous"
+    unequal = unequal_updates(trace)
+    if platform.synchronous and not unequal:
+        return None
+    return f"{unequal} of {CHECKED_STEPS} updates were not made of one gradient from each worker"

@@ -1,0 +1,27 @@
+"""The comparison of platforms, for real and small: three runtimes train alike, and the simulator's answer stands beside."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments import platforms
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+NAMES = ("TensorFlow servers, barrier", "TensorFlow collectives", "MPI, allreduce", "MPI, master")
+
+
+def test_synchronous_platforms_agree_and_are_laid_beside_the_simulator(tmp_path, monkeypatch, capfd):
+    few = tuple(platform for platform in platforms.PLATFORMS if platform.name in NAMES)
+    assert len(few) == len(NAMES)
+    monkeypatch.setattr(platforms, "PLATFORMS", few)
+    monkeypatch.setattr(platforms, "WAYS", {"mpi": platforms.WAYS["mpi"], "ps-sync": ()})
+    monkeypatch.setattr(
+        platforms, "profile", lambda way, *rest, own=platforms.profile: own(way, *rest) if way == "mpi" else None
+    )
+    platforms.run(tmp_path, workload="mlp", steps=8, demo=True)
+    shown = capfd.readouterr().out
+    assert shown.count(" agrees") == len(NAMES)
+    assert "is seen" in shown
+    assert len((tmp_path / "platforms.csv").read_text().splitlines()) == 1 + 2 * len(NAMES)
+    pairs = (tmp_path / "agreement.csv").read_text().splitlines()[1:]
+    assert sum(line.split(",")[-2] == "True" for line in pairs) == 6
