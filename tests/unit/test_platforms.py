@@ -39,6 +39,8 @@ def test_speed_is_of_windows_and_of_the_second_half():
 def test_a_short_run_has_two_windows(steps, length, whole):
     assert platforms.every(steps) == length
     assert platforms.windows(np.ones((3, steps))).shape == (3, whole)
+    rest_s = np.concatenate([np.ones(whole * length), np.full(steps - whole * length, 100)])
+    assert (platforms.windows(rest_s[None]) == 1).all()
 
 
 @pytest.mark.parametrize("variable", ["kernel", "bias"])
