@@ -165,12 +165,14 @@ def available(steps: int, **job) -> dict[Platform, dict[str, Cell]]:
     found, refused = {}, []
     for platform in PLATFORMS:
         cells = cells_of(platform, steps, **job)
-        why = next((why for cell in cells.values() if (why := refusal(cell))), None)
-        if why is None:
-            found[platform] = cells
-        else:
+        if why := refusal(cells["speed"]) or refusal(cells["check"]):
             refused.append(why)
             print(f"{platform.name}: left out ({why})", file=sys.stderr)
+            continue
+        if why := refusal(cells["accuracy"]):
+            del cells["accuracy"]
+            print(f"{platform.name}: accuracy left out ({why})", file=sys.stderr)
+        found[platform] = cells
     if not found:
         raise refused[0]
     return found
@@ -247,7 +249,9 @@ def profile(way: str, names: list[str], out: Path) -> Cluster:
 def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], profile: Cluster | None) -> Row:
     """A platform's runs, and what the simulator says of them with a profile."""
     measured = [traces[f"speed-{platform.slug}-{repeat}"] for repeat in range(REPEATS)]
-    learnt = traces[f"accuracy-{platform.slug}-0"].header.details["evaluations"]
+    learnt = []
+    if "accuracy" in cells:
+        learnt = traces[f"accuracy-{platform.slug}-0"].header.details["evaluations"]
     predicted = None if profile is None else step_s(simulate(cells["speed"], profile, REPLICATIONS))
     return Row(platform.name, step_s(measured), [(step + 1, *said) for step, *said in learnt], predicted)
 

@@ -71,7 +71,8 @@ def show(rows: list[Row], agreement: Agreement, excused: dict[str, str], title: 
     )
     console.print("Accuracy: on test samples, of a run of its own.", end="\n\n")
     console.print(_agreements(agreement, excused))
-    console.print(f"Files: {out}")
+    console.print("Distance: from the furthest that must agree, else the nearest; over the variable's largest number.")
+    console.print(f"Rounding explains {agreement.tolerance:.1e}. Files: {out}")
 
 
 def _speeds(rows: list[Row], title: str):
@@ -114,7 +115,7 @@ def _speeds(rows: list[Row], title: str):
 def _agreements(agreement: Agreement, excused: dict[str, str]):
     fault = agreement.nearest(agreement.control)
     table = pages.table(
-        f"Parameters after the same steps; rounding explains a distance of {agreement.tolerance:.1e} of a variable's largest number",
+        "Parameters after the same steps",
         "platform",
         "distance",
         "",

@@ -145,6 +145,17 @@ def test_a_platform_that_is_refused_is_left_out_with_a_line(capsys, monkeypatch)
         platforms.available(8, **job)
 
 
+def test_a_platform_that_cannot_evaluate_is_compared_without(capsys, monkeypatch):
+    ours = platforms.Platform("Ours", "fmb")
+    monkeypatch.setattr(platforms, "PLATFORMS", (ours,))
+    monkeypatch.setattr(
+        platforms, "refusal", lambda cell: WrongSetting("--test-size", 500, "0") if cell.test_size else None
+    )
+    found = platforms.available(8, workers=2, workload="mlp", data=None, seed=0)
+    assert list(found[ours]) == ["speed", "check"]
+    assert capsys.readouterr().err.startswith("Ours: accuracy left out (--test-size")
+
+
 def test_without_horovod_its_platforms_say_how_to_get_it(monkeypatch):
     from real import launch
 
