@@ -122,10 +122,11 @@ def test_an_update_is_equal_if_it_has_one_gradient_from_each_worker(updates, une
 
 
 def test_who_need_not_agree_is_told_by_its_trace():
-    barrier, tokens = (platforms.Platform("a", "ps-sync", synchronous=must) for must in (True, False))
+    barrier, tokens = (platforms.Platform("a", "ps-sync", "tensorflow", synchronous=must) for must in (True, False))
     assert platforms.excuse(barrier, planted([[1, 2], [2, 1]])) is None
     assert "1 of 20 updates" in platforms.excuse(barrier, planted([[1, 2], [1, 1]]))
     assert "0 of 20 updates" in platforms.excuse(tokens, planted([[1, 2]]))
+    assert platforms.excuse(platforms.Platform("a", "hybrid"), planted([[1, 1]])) is None
 
 
 def test_without_servers_there_is_nothing_to_be_unequal():
