@@ -63,12 +63,14 @@ class Fit:
 
     Args:
         another: a model of another size too, for what size costs.
+        settings: of the protocol; all runs once with each.
     """
 
     protocol: str
     runtime: str = "mpi"
     workers: tuple[int, ...] = (1,)
     another: bool = False
+    settings: tuple[tuple[str, ...], ...] = ((),)
 
 
 PLATFORMS = (
@@ -145,14 +147,16 @@ def cells_of(platform: Platform, steps: int, **job) -> dict[str, Cell]:
 def fitted_cells(fit: Fit, workload: str, data: str | None, seed: int) -> dict[str, Cell]:
     """The cells of a fit, by name."""
     known = {"optimiser": OPTIMISER, "steps": FIT_STEPS, "seed": seed, "runtime": fit.runtime}
-    asked = [(n, batch, workload, data) for n in fit.workers for batch in (BATCH // 2, 2 * BATCH)]
+    jobs = [(batch, workload, data) for batch in (BATCH // 2, 2 * BATCH)]
     if fit.another:
-        asked.append((1, 100, "toy_fc" if workload == "mlp" else "mlp", None))
+        jobs.append((100, "toy_fc" if workload == "mlp" else "mlp", None))
     return {
-        f"fit-{fit.protocol}-{fit.runtime}-{name}-{n}w-{batch}": Cell(
-            fit.protocol, n, batch, workload=name, data=files, **known
+        f"{'-'.join(['fit', fit.protocol, fit.runtime, *settings, model])}-{workers}w-{batch}": Cell(
+            fit.protocol, workers, batch, workload=model, data=files, settings=settings, **known
         )
-        for n, batch, name, files in asked
+        for workers in fit.workers
+        for batch, model, files in jobs
+        for settings in fit.settings
     }
 
 
