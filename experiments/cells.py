@@ -11,6 +11,7 @@ import numpy as np
 from real import campaign
 from sim import options
 from sim.cluster import Cluster
+from sim.errors import WrongSetting
 from sim.outcome import Outcome, join, of_trace
 from sim.scenario import Scenario
 from sim.traces import Trace, read
@@ -26,8 +27,10 @@ class Cell:
         steps: measured, after `warmup`.
         settings: of the protocol, name=value, besides those above.
         runtime: mpi or tensorflow; the protocol's own if None.
-        data: digits, synthetic, or files.
         called: in tables; by its protocol if None.
+        data: digits, synthetic, words, or files; what fits the workload if None.
+        test_size, evaluate_every: samples of an evaluation, 0 for none, and steps between two.
+        keeps_parameters: those that it ends with are written beside its trace.
     """
 
     protocol: str
@@ -42,10 +45,13 @@ class Cell:
     workload: str = "toy_fc"
     servers: int = 1
     runtime: str | None = None
-    data: str = "digits"
+    data: str | None = "digits"
     optimiser: str = "rms"
     settings: tuple[str, ...] = ()
     called: str | None = None
+    test_size: int = 0
+    evaluate_every: int = 10
+    keeps_parameters: bool = False
 
     @property
     def label(self) -> str:
@@ -60,13 +66,14 @@ class Cell:
             [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
         )
         names = ("protocol", "workers", "batch", "stragglers", "steps", "warmup", "seed", "workload", "servers")
-        words = [word for name in names for word in (f"--{name}", str(getattr(self, name)))]
+        names += ("test_size", "evaluate_every")
+        words = [word for name in names for word in (f"--{name.replace('_', '-')}", str(getattr(self, name)))]
         return words + [word for setting in [*settings, *self.settings] for word in ("--set", setting)]
 
     def real_words(self) -> list[str]:
         """As options of real.run: what the simulator need not know besides."""
-        training = ["--data", self.data, "--optimiser", self.optimiser]
-        return [*self.words(), *training, *(["--runtime", self.runtime] if self.runtime else [])]
+        given = {"--data": self.data, "--optimiser": self.optimiser, "--runtime": self.runtime}
+        return [*self.words(), *(word for pair in given.items() if pair[1] is not None for word in pair)]
 
     def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
         """What the simulator is asked: this job on `cluster`, every replication with the real run's sleeps."""
@@ -105,12 +112,29 @@ def measure(
         testbed: the rate of the links, if each rank is to have a host of its own (real.testbed).
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [[*cell.real_words(), "--trace", str(folder / f"{name}.parquet")] for name, cell in runs]
+    lines = [[*cell.real_words(), *_files(cell, folder / name)] for name, cell in runs]
     (folder / "cells.json").write_text(json.dumps(lines, indent=0))
     probing = ["--probe", str(folder / "probe.json")] if probe else []
     where = [] if testbed is None else ["--testbed", testbed]
     campaign.main([str(folder / "cells.json"), *probing, *where])
     return {name: read(folder / f"{name}.parquet") for name, _ in runs}
+
+
+def _files(cell: Cell, path: Path) -> list[str]:
+    parameters = ["--parameters", f"{path}.npz"] if cell.keeps_parameters else []
+    return ["--trace", f"{path}.parquet", *parameters]
+
+
+def refusal(cell: Cell) -> WrongSetting | None:
+    """Why real.run would not run a cell, if it would not."""
+    from real.foreign.runtimes import runtime_of
+    from real.run import parse
+
+    try:
+        runtime_of(parse(cell.real_words()))
+    except WrongSetting as refused:
+        return refused
+    return None
 
 
 def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:

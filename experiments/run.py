@@ -20,9 +20,18 @@ QUESTIONS = {
     "parallax": "Are Parallax's systems in their published order, on images and on words?",
     "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
     "allreduce": "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
+    "platforms": "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
     "benchmark": "How do TensorFlow's own servers scale on this machine, and with how many servers best?",
 }
-FURTHER = ("demo", "workers", "protocol", "workload", "data", "cluster")  # options that not all experiments have
+FURTHER = (
+    "demo",
+    "workers",
+    "protocol",
+    "workload",
+    "data",
+    "cluster",
+    "steps",
+)  # options that not all experiments have
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -44,6 +53,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     some.add_argument("--protocol", metavar="NAME", help="what is run")
     some.add_argument("--workload", metavar="NAME|FILE", help="what is trained")
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
+    some.add_argument("--steps", type=int, metavar="N", help="measured, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: the simulator's answer beside the measured one")
     return parser.parse_args(argv)
 

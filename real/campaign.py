@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from real import launch, testbed
+from real import launch, parameters, testbed
 from real.foreign.horovod_allreduce import tuned
 from real.foreign.runtimes import library_of, served
 from real.options import scenario as scenario_of
@@ -68,6 +68,8 @@ def main(argv: list[str] | None = None) -> int:
 def _check(cell: argparse.Namespace) -> Scenario:
     """Refuse what the ranks would refuse."""
     options.check_outputs(cell)
+    if cell.parameters:
+        parameters.check_path(cell.parameters)
     check_training(cell)
     scenario = scenario_of(cell)
     if scenario.workers < 1:
@@ -95,7 +97,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
             write(measured, probe)
     for number, cell in enumerate(cells, 1):
         say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
-        trace = runners.of(cell).run(scenario_of(cell), parts=parts_folder(cell.trace))
+        trace = runners.of(cell).run(scenario_of(cell), parts=parts_folder(cell.trace), parameters=cell.parameters)
         barrier(comm)
         if trace is not None:
             trace.write(cell.trace)

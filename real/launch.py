@@ -230,3 +230,4 @@ def _pass_on(stream, words: list[str]) -> None:
         if boxed or text.startswith(REASON) or MPIRUN_S.search(text) or not text.strip():
             continue
         print(text, file=sys.stderr, flush=True)
+    stream.close()

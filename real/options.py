@@ -32,6 +32,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="a GPU is chosen by local rank")
     group.add_argument("--cpu-master", action="store_true", help="with --device gpu, the master stays on the CPU")
     group.add_argument("--threads", type=int, default=1, metavar="N", help="of TensorFlow, for each rank")
+    group.add_argument("--parameters", metavar="FILE", help="the parameters that the first run ends with, .npz")
     group.add_argument(
         "--verbose", action="store_true", help="workers log every step on stderr, as the AMB repository does"
     )

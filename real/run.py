@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from real import launch, testbed
+from real import launch, parameters, testbed
 from real.foreign.runtimes import library_of, served
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
@@ -79,6 +79,8 @@ def check(given: argparse.Namespace):
         WrongSetting: naming the option.
     """
     options.check_outputs(given)
+    if given.parameters:
+        parameters.check_path(given.parameters)
     if given.testbed and (given.cluster or given.job):
         raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
     scenario = scenario_of(given)
@@ -97,7 +99,7 @@ def work(given: argparse.Namespace, comm) -> int:
     traces = []
     for replication in range(options.replications(given, REPLICATIONS)):
         parts = parts_folder(given.trace) if given.trace and replication == 0 else None
-        traces.append(session.run(scenario, replication, parts))
+        traces.append(session.run(scenario, replication, parts, given.parameters if replication == 0 else None))
     if session.rank == 0:
         answer(given, scenario, traces, time.perf_counter() - clock_s)
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from zlib import crc32
 
 from real.clock import Clock, common_clock
+from real.parameters import joined, write
 from real.recorder import Recorder, begin
 from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
@@ -48,11 +49,14 @@ class Session:
         self.workshop = Workshop(training, self.rank, local_rank())
         self._communicators: dict[int, object] = {}
 
-    def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
+    def run(
+        self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
+    ) -> Trace | None:
         """One run on the first ranks of the launch; its trace at rank 0, None elsewhere. Collective.
 
         Args:
             parts: folder for the growing trace; none if a crash may lose it.
+            parameters: file for those that the run ends with.
         """
         comm = self._members(scenario.ranks)
         if self.comm is not None and comm is None:
@@ -74,7 +78,10 @@ class Session:
         used_s = time.process_time()
         self._follow(me)
         recorder.close()
-        return self._gathered(comm, header, me, time.process_time() - used_s)
+        used_s = time.process_time() - used_s
+        if parameters:
+            self._keep(comm, me, parameters)
+        return self._gathered(comm, header, me, used_s)
 
     def rest(self) -> None:
         """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
@@ -121,6 +128,13 @@ class Session:
 
         me.steps = reporting_steps
         return me
+
+    @staticmethod
+    def _keep(comm, me: Rank, file: str) -> None:
+        """Write all parameters to `file`, at rank 0. Collective."""
+        held = comm.gather(me.pieces()) if comm is not None else [me.pieces()]
+        if me.rank == 0:
+            write(file, joined(me.scenario.workload, [piece for pieces in held for piece in pieces]))
 
     def _gathered(self, comm, header, me: Rank, cpu_s: float) -> Trace | None:
         parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters), cpu_s)]

@@ -28,6 +28,7 @@ class Replica:
 
     Attributes:
         step: what a worker fetches: a dict of tensors.
+        parameters: each variable, whole, by name.
         x, y: placeholders, (samples, *sample_shape) float32 and (samples,) int32.
         tokens: of SyncReplicasOptimizer, else None.
     """
@@ -82,6 +83,7 @@ class Replica:
         whole = [
             tf.concat([here[part.name] for part in v], 0) if len(v) > 1 else here[v[0].name] for v in self.variables
         ]
+        self.parameters = dict(zip([v.name for v in self._scenario.workload.variables], whole, strict=True))
         self.logits = forward_of(self._scenario.workload)(whole, self.x)
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(self.y, self.logits))
         decay = tf.add_n([tf.nn.l2_loss(value) for value in here.values()])

@@ -57,10 +57,9 @@ def check(scenario: Scenario, runtime: str) -> None:
         raise WrongSetting("--runtime", runtime, "horovod with --protocol horovod, which is its own text")
     if protocol.name not in HAVE.get(runtime, (protocol.name,)):
         raise WrongSetting("--runtime", runtime, f"mpi for {protocol.name}; {runtime} has {', '.join(HAVE[runtime])}")
-    if runtime == "tensorflow" and getattr(protocol, "barrier", False):
-        raise WrongSetting(
-            "--set barrier", True, "false with --runtime tensorflow: SyncReplicasOptimizer hands out tokens"
-        )
+    if runtime == "tensorflow" and getattr(protocol, "barrier", False) and protocol.name == "ps-backup":
+        allowed = "false with --runtime tensorflow: backup workers need tokens that nobody waits for"
+        raise WrongSetting("--set barrier", True, allowed)
     if runtime != "mpi" and getattr(protocol, "algorithm", "ring") not in ("auto", "ring"):
         raise WrongSetting(
             "--set algorithm", protocol.algorithm, f"ring, or auto, which is a ring with --runtime {runtime}"

@@ -41,14 +41,16 @@ class LibrarySession(Session):
         super().__init__(comm, training, verbose, progress)
         self.library, self.world = summing, summing.name
 
-    def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
+    def run(
+        self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
+    ) -> Trace | None:
         """As any session's, but that an unfinished trace counts waiting for others as receiving.
 
         Raises:
             RunFailed: the library gave up.
         """
         try:
-            trace = super().run(scenario, replication, parts)
+            trace = super().run(scenario, replication, parts, parameters)
         except Exception as error:
             if not isinstance(error, sys.modules["tensorflow"].errors.OpError):
                 raise

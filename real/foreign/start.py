@@ -105,7 +105,7 @@ def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: 
     traces = []
     for replication in range(options.replications(given, 1)):
         parts = parts_folder(given.trace) if given.trace and replication == 0 else None
-        traces.append(runtime.run(scenario, replication, parts))
+        traces.append(runtime.run(scenario, replication, parts, given.parameters if replication == 0 else None))
     if tasks.is_chief:
         answer(given, scenario, traces, time.perf_counter() - clock_s)
     if tasks.job == "ps":

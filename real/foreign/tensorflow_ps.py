@@ -24,6 +24,7 @@ from real.foreign.replica import Replica, ps
 from real.foreign.runtimes import check
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
+from real.parameters import write
 from real.recorder import Recorder, begin
 from real.tensorflow_setup import tensorflow
 from real.trainee import Trainee, Workshop
@@ -53,7 +54,9 @@ class Runtime:
         self._runs = count(1)
         self._kept: list = []  # sessions that must not be closed
 
-    def run(self, scenario: Scenario, replication: int = 0, parts: Path | None = None) -> Trace | None:
+    def run(
+        self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
+    ) -> Trace | None:
         """One run; its trace at the chief, None elsewhere. Every process of the launch calls this.
 
         Raises:
@@ -67,7 +70,7 @@ class Runtime:
         if tasks.task >= (scenario.servers if tasks.job == "ps" else scenario.workers):
             return None
         try:
-            return self._run(scenario, name, replication, parts)
+            return self._run(scenario, name, replication, parts, parameters)
         except tf.errors.OpError as error:
             gone = [k for k in range(scenario.servers) if not reachable(tasks.ps_hosts[k])]
             why = (
@@ -75,7 +78,7 @@ class Runtime:
             )
             raise RunFailed(f"{tasks.name}: {why}") from error
 
-    def _run(self, scenario: Scenario, name: str, replication: int, parts: Path | None) -> Trace | None:
+    def _run(self, scenario: Scenario, name: str, replication: int, parts: Path | None, parameters: str | None):
         meeting = Meeting(self.tasks, self._server.target, name, scenario.servers, scenario.workers)
         self._kept.append(meeting)
         meeting.gather()
@@ -84,7 +87,7 @@ class Runtime:
             return None
         worker = Worker(self, meeting, scenario, replication)
         self._kept.append(worker)
-        return worker.train(parts)
+        return worker.train(parts, parameters)
 
     def described(self) -> dict:
         """For the head of a trace."""
@@ -130,10 +133,12 @@ class Worker:
         self.replica = Replica(scenario, runtime.workshop.training, self.tasks.task, meeting.run)
         self._sleeps = scenario.sleeps(replication, self.tasks.task + 1)
         self.updates: list[dict] = []
+        self.evaluations: list[list] = []  # step, loss, accuracy
+        self._evaluated = 0  # how many times they had become due
         self._over = threading.Event()
 
-    def train(self, parts: Path | None) -> Trace | None:
-        """The run, from its start to the report; the trace, at the chief."""
+    def train(self, parts: Path | None, parameters: str | None = None) -> Trace | None:
+        """The run, from its start to the report; the trace, at the chief, which writes `parameters`."""
         with self.replica.graph.as_default():
             hooks = [_hook(self)] if self.replica.tokens else []
             self._say("building graphs")
@@ -155,7 +160,7 @@ class Worker:
         if not self.tasks.is_chief:
             self.meeting.report(transcript.report())
             return None
-        return self._gathered(transcript)
+        return self._gathered(transcript, parameters)
 
     def _steps(self, session, transcript: Transcript) -> None:
         scenario, x, y = self.scenario, self.replica.x, self.replica.y
@@ -169,6 +174,7 @@ class Worker:
             done = session.run(self.replica.step, {x: samples, y: labels})
             after = int(done["after"])
             transcript.add(step, start_s, slept_s, done, time.time())
+            self._evaluate(session, transcript, step, after)
             step += 1
             if time.monotonic() - said_s > PROGRESS_S:
                 said_s = time.monotonic()
@@ -176,26 +182,30 @@ class Worker:
             if self.runtime.verbose and step % FREQUENCY == 0:
                 print(transcript.line(FREQUENCY, after, float(done["loss"])), file=sys.stderr, flush=True)
 
-    def _gathered(self, transcript: Transcript) -> Trace:
-        """The trace of all, with the accuracy at the end."""
+    def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace:
+        """The trace of all; the parameters, once nobody trains any more."""
         reports, dead = self.meeting.collect(REPORT_S)
+        if parameters:
+            write(parameters, self._session.run(self.replica.parameters))
         for task in dead:
             self._say(f"worker {task} at {self.tasks.worker_hosts[task]} died; the run went on without it")
         for made in list(self.updates):
             transcript.updated(made)
-        details = {"died": dead, "evaluations": self._evaluated()}
+        details = {"died": dead, "evaluations": self.evaluations}
         accounts = [transcript.report(), *reports, *self.meeting.end()]
         return joined(self.scenario, self.replication, accounts, self.runtime.described() | details)
 
-    def _evaluated(self) -> list[list]:
-        """Step, loss and accuracy on the test samples that were asked for."""
-        size = self.scenario.test_size
-        if not size:
-            return []
-        data, replica = self.trainee.data, self.replica
-        feed = {replica.x: data.test_x[:size], replica.y: data.test_y[:size]}
-        loss, right = self._session.run([replica.step["loss"], replica.right], feed)
-        return [[self.scenario.rounds, float(loss), int(right) / min(size, len(data.test_x))]]
+    def _evaluate(self, session, transcript: Transcript, step: int, after: int) -> None:
+        """At the chief, which meanwhile computes nothing else: loss and accuracy, if they have become due by `after` updates."""
+        scenario, data, replica = self.scenario, self.trainee.data, self.replica
+        steps, size = min(after // scenario.updates_per_step, scenario.rounds), scenario.test_size
+        if not (size and self.tasks.is_chief) or steps // scenario.evaluate_every == self._evaluated:
+            return
+        self._evaluated, start_s = steps // scenario.evaluate_every, time.time()
+        x, y = data.test_x[:size], data.test_y[:size]
+        loss, right = session.run([replica.step["loss"], replica.right], {replica.x: x, replica.y: y})
+        self.evaluations.append([steps - 1, float(loss), int(right) / len(x)])
+        transcript.evaluated(step, start_s, time.time(), len(x), after)
 
     def _say(self, line: str) -> None:
         if self.tasks.is_chief and self.runtime.progress:
@@ -209,7 +219,8 @@ def _hook(worker: Worker):
     replica, is_chief = worker.replica, worker.tasks.is_chief
     tokens = replica.tokens
     local = tokens.chief_init_op if is_chief else tokens.local_step_init_op
-    ready, first = tokens.ready_for_local_init_op, tokens.get_init_tokens_op() if is_chief else None
+    at_the_start = 0 if worker.scenario.protocol.barrier else -1  # -1: as many as gradients make an update
+    ready, first = tokens.ready_for_local_init_op, tokens.get_init_tokens_op(at_the_start) if is_chief else None
     update = replica.update if is_chief else None
 
     def keep_updating(session):

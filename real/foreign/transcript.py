@@ -65,6 +65,10 @@ class Transcript:
         applied_s = [self.clocks.there(k, s) for k, s in enumerate(done["applied"])]
         self._served(int(done["after"]), version, arrived_s, applied_s)
 
+    def evaluated(self, step: int, start_s: float, end_s: float, samples: int, version: int) -> None:
+        """Keep an evaluation after a step; readings of this host's clock."""
+        self._row(step, "evaluate", self.clocks.here(start_s), self.clocks.here(end_s), samples, version=version)
+
     def _served(self, after: int, version: int, arrived_s: list[float], applied_s: list[float]) -> None:
         """What each server did with the gradient."""
         label, self._label = (self._label, after) if self._tokens else (version, 0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from real.clock import Clock
 from real.gradients import Gradient
+from real.parameters import Piece
 from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Sent, Shards
 from real.recorder import Recorder
 from real.trainee import Trainee
@@ -91,6 +92,14 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     def parameters(self) -> np.ndarray:
         """The parameters at hand: a server's own, or those last received."""
         return self._held
+
+    def pieces(self) -> list[Piece]:
+        """Those of all parameters that are this rank's to give: a server's own, or of the first rank all."""
+        if self.rank not in self.servers or not self.scenario.protocol.uses_servers:
+            return [(slice(None), self.parameters)] if self.rank == 0 else []
+        places = self.scenario.server_slices[self.rank]
+        ends = np.cumsum([place.stop - place.start for place in places])[:-1]
+        return list(zip(places, np.split(self.parameters, ends), strict=True))
 
     def steps(self):
         """Every round; sets `step`."""

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from real import launch
+from real.parameters import read as read_parameters
 from sim.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
@@ -38,6 +38,18 @@ LONGEST_S = 10  # of a run whose rank has died; the requirement, far above the s
 # Eight updates at a rate of 0.1 of mean gradients below 1, each a sum of three in another order: at most
 # 8 * 0.1 * 3 * 2**-24 = 1.5e-7 apart if no step magnified what the one before left, which a few steps hardly do.
 TOLERANCE = 1e-6
+BARRIER = ["--protocol", "ps-sync", "--set", "barrier=true", "--steps", 8]
+KEPT = {
+    "mpi": ["--protocol", "allreduce", "--steps", 8],
+    "a step more": ["--protocol", "allreduce", "--steps", 9],
+    "master": ["--protocol", "fmb", "--steps", 8],
+    "two servers": [*BARRIER, "--runtime", "mpi", "--servers", 2],
+    "two servers of TensorFlow": [*BARRIER, "--runtime", "tensorflow", "--servers", 2, "--variable-partitions", 2],
+    "tensorflow": [*BY_TENSORFLOW["tensorflow"], "--steps", 8],
+    "horovod": [*BY_HOROVOD["horovod"], "--steps", 8],
+    "overlapped": [*BY_HOROVOD["overlapped"], "--steps", 8],
+}
+COMPARED = [name for name in list(KEPT)[2:] if name not in BY_HOROVOD or find_spec("horovod")]
 
 
 @pytest.fixture(scope="module")
@@ -85,22 +97,17 @@ def test_its_trace_is_a_trace_like_any_other(recorded, name):
 
 
 @pytest.fixture(scope="module")
-def parameters(tmp_path_factory):
-    """Rank 0's parameters after the same job, by runtime."""
-    file = tmp_path_factory.mktemp("parameters") / "kept.npz"
-    names = ["mpi", "a step more", "tensorflow", *(["horovod", "overlapped"] if find_spec("horovod") else [])]
-    line = [launch.mpirun(), "-n", RANKS, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
-    line += [sys.executable, "-m", "mpi4py", ROOT / "tests/mpi/keep_parameters.py", file, *names]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = [str(word) for word in line]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
-    return np.load(file)
+def parameters(tmp_path_factory, campaign):
+    """What the same job ends with, float32 (parameters,), by runtime."""
+    folder = tmp_path_factory.mktemp("parameters")
+    job = ["--workload", "mlp", "--batch", BATCH, "--warmup", 0, "--optimiser", "sgd", "--stragglers", "none"]
+    cells = {name: [*KEPT[name], *job, "--workers", RANKS] for name in ("mpi", "a step more", *COMPARED)}
+    files = {name: ["--trace", folder / f"{name}.parquet", "--parameters", folder / f"{name}.npz"] for name in cells}
+    campaign([[*cell, *files[name]] for name, cell in cells.items()], folder)
+    return {name: np.concatenate([v.ravel() for v in read_parameters(files[name][-1]).values()]) for name in cells}
 
 
-@pytest.mark.parametrize(
-    "name", ["tensorflow", *(pytest.param(n, marks=WITHOUT_HOROVOD) for n in ("horovod", "overlapped"))]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[WITHOUT_HOROVOD] * (n in BY_HOROVOD)) for n in list(KEPT)[2:]])
 def test_its_parameters_are_ours(parameters, name):
     np.testing.assert_allclose(parameters[name], parameters["mpi"], rtol=0, atol=TOLERANCE)
 

@@ -217,9 +217,10 @@ WRONG_REAL = {
     "device": (["--device", "tpu"], ["--device", "tpu", "gpu"]),
     "more ranks than memory": (["--workers", "100000"], ["--workers", "100000", "memory"]),
     "runtime": (["--runtime", "tensorflow"], ["--runtime", "mpi", "ps-async"]),
+    "parameters": (["--parameters", "kept.csv"], ["--parameters", "kept.csv", ".npz"]),
     "no such runtime": (["--runtime", "event"], ["--runtime", "event", "mpi"]),
     "textbook barrier": (
-        ["--protocol", "ps-sync", "--runtime", "tensorflow", "--set", "barrier=true"],
+        ["--protocol", "ps-backup", "--runtime", "tensorflow", "--set", "barrier=true"],
         ["--set barrier", "tokens"],
     ),
     "lists by hand": (["--protocol", "ps-async", "--job", "ps"], ["--ps-hosts", "host:port"]),

@@ -29,6 +29,7 @@ def with_horovod(monkeypatch):
         ("ps-sync", "tensorflow", None, True),
         ("ps-sync --runtime mpi", "mpi", None, False),
         ("ps-sync --set barrier=True", "mpi", None, False),
+        ("ps-sync --set barrier=True --runtime tensorflow", "tensorflow", None, True),
         ("ps-async --job ps", "tensorflow", None, True),
         ("fmb", "mpi", None, False),
     ],
@@ -49,7 +50,7 @@ def test_who_runs_it(options, runtime, library, by_servers):
         ("allreduce --runtime horovod --set algorithm=tree", "--set algorithm"),
         ("allreduce --runtime tensorflow --device gpu", "--device"),
         ("allreduce --job worker", "--job"),
-        ("ps-sync --runtime tensorflow --set barrier=True", "--set barrier"),
+        ("ps-backup --runtime tensorflow --set barrier=True", "--set barrier"),
         ("ps-layers", "--protocol"),
     ],
 )

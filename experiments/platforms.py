@@ -1,0 +1,289 @@
+"""TensorFlow's servers, Horovod, TensorFlow's collectives and our texts over MPI on one model, as seeds 000 and 001 compare such.
+
+Every platform runs several times for its speed: steps/s in every 50 steps (seed 000), and over the second half, steps 100 to
+200 (seed 001). It runs once for its accuracy, for evaluation takes time, and once for its correctness: from the same
+parameters, over the same minibatches, synchronous platforms must end with the same parameters, but for rounding.
+All runs share one launch in random order, with those that profiles are fitted on: other batches, of 1 worker and, by MPI, 2.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from experiments import platforms_report
+from experiments.agreement import Agreement, tolerance, unequal_updates
+from experiments.cells import Cell, interleaved, measure, refusal, simulate
+from real import parameters
+from sim import cluster as clusters
+from sim import workload as workloads
+from sim.cluster import Cluster
+from sim.errors import RunFailed, WrongSetting
+from sim.outcome import of_trace
+from sim.traces import Trace
+
+WARMUP, STEPS, REPEATS, FITS = 10, 200, 2, 2
+DEMO_STEPS, DEMO_FITS = 60, 1
+EVERY = 50  # steps between two lines of seed 000
+BATCH, TEST_SIZE, CHECKED_STEPS, FIT_STEPS = 32, 500, 20, 60
+OPTIMISER = "sgd"  # what it does in a step is the same in all runtimes, but for rounding
+REPLICATIONS = 20  # of the simulator
+CONTROL = "control"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One way to train.
+
+    Args:
+        runtime, settings: as options of real.run.
+        synchronous: an update is made of one gradient from each worker, on the newest parameters.
+        fitted: on what its prediction is, in WAYS; None if no calibration knows its costs.
+    """
+
+    name: str
+    protocol: str
+    runtime: str = "mpi"
+    settings: tuple[str, ...] = ()
+    synchronous: bool = True
+    fitted: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """In the name of a file."""
+        return "-".join(self.name.lower().translate(str.maketrans(",()", "   ")).split())
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Runs that a profile is fitted on, at half and twice the batch.
+
+    Args:
+        another: a model of another size too, for what size costs.
+        settings: of the protocol; all runs once with each.
+    """
+
+    protocol: str
+    runtime: str = "mpi"
+    workers: tuple[int, ...] = (1,)
+    another: bool = False
+    settings: tuple[tuple[str, ...], ...] = ((),)
+
+
+PLATFORMS = (
+    Platform("TensorFlow servers, asynchronous", "ps-async", "tensorflow", synchronous=False, fitted="ps-async"),
+    Platform("TensorFlow servers, tokens", "ps-sync", "tensorflow", synchronous=False, fitted="ps-sync"),
+    Platform("TensorFlow servers, barrier", "ps-sync", "tensorflow", ("barrier=true",), fitted="ps-sync"),
+    Platform("TensorFlow collectives", "allreduce", "tensorflow"),
+    Platform("Horovod, after computing", "allreduce", "horovod"),
+    Platform("Horovod, while computing", "horovod", "horovod"),
+    Platform("MPI, allreduce", "allreduce", fitted="mpi"),
+    Platform("MPI, master", "fmb", fitted="mpi"),
+    Platform("MPI, servers", "ps-sync", settings=("barrier=true",), fitted="mpi"),
+    Platform("MPI, hybrid (Parallax)", "hybrid"),
+)
+MASTER = Fit("fmb", workers=(1, 2))  # also tells how busy cores slow each other
+WAYS = {
+    "mpi": (MASTER,),
+    "ps-async": (MASTER, Fit("ps-async", "tensorflow", another=True)),
+    "ps-sync": (MASTER, Fit("ps-sync", "tensorflow", another=True)),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A platform's runs.
+
+    Args:
+        step_s: seconds of each step after warm-up, shape (repeats, steps).
+        learnt: step, loss and accuracy, of each evaluation.
+        predicted_s: as step_s, shape (replications, steps); None if nothing was fitted.
+    """
+
+    name: str
+    step_s: np.ndarray
+    learnt: list[tuple[int, float, float]]
+    predicted_s: np.ndarray | None = None
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured steps/s of the second half, less 1."""
+        return float(late(self.predicted_s).mean() / late(self.step_s).mean() - 1)
+
+
+def every(steps: int) -> int:
+    """Steps of a window: 50, or in a short run half of it."""
+    return min(EVERY, steps // 2)
+
+
+def windows(step_s: np.ndarray) -> np.ndarray:
+    """Steps/s in each window, shape (runs, windows), of seconds of each step, shape (runs, steps); a rest is left out."""
+    runs, steps = step_s.shape
+    length = every(steps)
+    whole = steps // length
+    return length / step_s[:, : whole * length].reshape(runs, whole, length).sum(axis=2)
+
+
+def late(step_s: np.ndarray) -> np.ndarray:
+    """Steps/s of each run over its second half, shape (runs,), of seconds of each step, shape (runs, steps)."""
+    half = step_s[:, step_s.shape[1] // 2 :]
+    return half.shape[1] / half.sum(axis=1)
+
+
+def cells_of(platform: Platform, steps: int, **job) -> dict[str, Cell]:
+    """What a platform runs: for its speed, its accuracy and its correctness."""
+    job |= {"protocol": platform.protocol, "runtime": platform.runtime, "settings": platform.settings}
+    job |= {"batch": BATCH, "optimiser": OPTIMISER}
+    return {
+        "speed": Cell(**job, steps=steps, warmup=WARMUP),
+        "accuracy": Cell(**job, steps=steps, warmup=0, test_size=TEST_SIZE, evaluate_every=every(steps)),
+        "check": Cell(**job, steps=CHECKED_STEPS, warmup=0, keeps_parameters=True),
+    }
+
+
+def fitted_cells(fit: Fit, workload: str, data: str | None, seed: int) -> dict[str, Cell]:
+    """The cells of a fit, by name."""
+    known = {"optimiser": OPTIMISER, "steps": FIT_STEPS, "seed": seed, "runtime": fit.runtime}
+    jobs = [(batch, workload, data) for batch in (BATCH // 2, 2 * BATCH)]
+    if fit.another:
+        jobs.append((100, "toy_fc" if workload == "mlp" else "mlp", None))
+    return {
+        f"{'-'.join(['fit', fit.protocol, fit.runtime, *settings, model])}-{workers}w-{batch}": Cell(
+            fit.protocol, workers, batch, workload=model, data=files, settings=settings, **known
+        )
+        for workers in fit.workers
+        for batch, model, files in jobs
+        for settings in fit.settings
+    }
+
+
+def available(steps: int, **job) -> dict[Platform, dict[str, Cell]]:
+    """The platforms that this machine and this model can have, and their cells; of each other one a line on stderr.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    found, refused = {}, []
+    for platform in PLATFORMS:
+        cells = cells_of(platform, steps, **job)
+        if why := refusal(cells["speed"]) or refusal(cells["check"]):
+            refused.append(why)
+            print(f"{platform.name}: left out ({why})", file=sys.stderr)
+            continue
+        if why := refusal(cells["accuracy"]):
+            del cells["accuracy"]
+            print(f"{platform.name}: accuracy left out ({why})", file=sys.stderr)
+        found[platform] = cells
+    if not found:
+        raise refused[0]
+    return found
+
+
+def run(
+    out: Path,
+    seed: int = 0,
+    *,
+    demo: bool = False,
+    workers: int = 2,
+    workload: str = "lstm_classifier",
+    data: str | None = None,
+    steps: int | None = None,
+) -> None:
+    """Run everything; print the tables, write out/platforms.csv, out/agreement.csv and out/platforms.png.
+
+    Args:
+        demo: fewer steps.
+        data: what fits the workload if None.
+        steps: measured, after warm-up.
+
+    Raises:
+        RunFailed: synchronous platforms disagree, or the check does not see a planted fault.
+        WrongSetting: naming the option.
+    """
+    steps = steps or (DEMO_STEPS if demo else STEPS)
+    if workers < 1:
+        raise WrongSetting("--workers", workers, "an integer from 1")
+    if steps < 4:
+        raise WrongSetting("--steps", steps, "an integer from 4")
+    workloads.read(workload)
+    chosen = available(steps, workers=workers, workload=workload, data=data, seed=seed)
+    fits = {
+        way: {name: cell for fit in WAYS[way] for name, cell in fitted_cells(fit, workload, data, seed).items()}
+        for way in WAYS
+        if any(platform.fitted == way for platform in chosen)
+    }
+    times = DEMO_FITS if demo else FITS
+    traces = measure(order(chosen, fits, times, seed), out / "traces")
+    profiles = {
+        way: profile(way, [f"{name}-{i}" for name in cells for i in range(times)], out) for way, cells in fits.items()
+    }
+    rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in chosen.items()]
+    agreement, excused = agreed(chosen, traces, out / "traces", workers)
+    title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
+    platforms_report.write(rows, agreement, out)
+    platforms_report.show(rows, agreement, excused, title, out)
+    if failures := agreement.failures():
+        raise RunFailed(f"FAIL: {'; '.join(failures)}")
+
+
+def order(chosen: dict[Platform, dict[str, Cell]], fits: dict[str, dict[str, Cell]], times: int, seed: int):
+    """All runs by name, (name, cell), those that are fitted `times` times, among those that are compared."""
+    runs = {name: (cell, times) for cells in fits.values() for name, cell in cells.items()}
+    for platform, cells in chosen.items():
+        repeats = {"speed": REPEATS, "accuracy": 1, "check": 1}
+        runs |= {f"{what}-{platform.slug}": (cell, repeats[what]) for what, cell in cells.items()}
+    faulty = next(cells["check"] for platform, cells in chosen.items() if platform.synchronous)
+    runs[CONTROL] = (replace(faulty, steps=CHECKED_STEPS + 1), 1)
+    return interleaved([(name, cell, often) for name, (cell, often) in runs.items()], seed)
+
+
+def profile(way: str, names: list[str], out: Path) -> Cluster:
+    """What calibration.fit makes of the runs of these names, and the probe."""
+    from calibration import fit
+
+    paths = [str(out / "traces" / f"{name}.parquet") for name in names]
+    file = str(out / f"{way}.toml")
+    fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {way}"])
+    return clusters.read(file)
+
+
+def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], profile: Cluster | None) -> Row:
+    """A platform's runs, and what the simulator says of them with a profile."""
+    measured = [traces[f"speed-{platform.slug}-{repeat}"] for repeat in range(REPEATS)]
+    learnt = []
+    if "accuracy" in cells:
+        learnt = traces[f"accuracy-{platform.slug}-0"].header.details["evaluations"]
+    predicted = None if profile is None else step_s(simulate(cells["speed"], profile, REPLICATIONS))
+    return Row(platform.name, step_s(measured), [(step + 1, *said) for step, *said in learnt], predicted)
+
+
+def step_s(traces: list[Trace]) -> np.ndarray:
+    """Seconds of each step after warm-up, shape (runs, steps)."""
+    return np.concatenate([of_trace(trace).step_s for trace in traces])
+
+
+def agreed(
+    chosen: dict[Platform, dict[str, Cell]], traces: dict[str, Trace], folder: Path, workers: int
+) -> tuple[Agreement, dict[str, str]]:
+    """What the checked runs ended with; and by platform why it need not agree, if it need not."""
+    kept = {platform.name: parameters.read(folder / f"check-{platform.slug}-0.npz") for platform in chosen}
+    excused = {p.name: why for p in chosen if (why := excuse(p, traces[f"check-{p.slug}-0"]))}
+    synchronous = {name: values for name, values in kept.items() if name not in excused}
+    others = {name: values for name, values in kept.items() if name in excused}
+    control = parameters.read(folder / f"{CONTROL}-0.npz")
+    return Agreement(synchronous, others, control, tolerance(workers, CHECKED_STEPS)), excused
+
+
+def excuse(platform: Platform, trace: Trace) -> str | None:
+    """Why a platform need not end as others do."""
+    if trace.header.updates_per_step > 1:
+        return "asynchronous"
+    unequal = (
+        unequal_updates(trace) if platform.runtime == "tensorflow" else 0
+    )  # our texts ask whose gradients they add
+    if platform.synchronous and not unequal:
+        return None
+    return f"{unequal} of {CHECKED_STEPS} updates were not made of one gradient from each worker"

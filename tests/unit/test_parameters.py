@@ -1,0 +1,37 @@
+"""The file of parameters that a run ends with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from real import parameters
+from sim import protocols
+from sim.errors import WrongSetting
+from sim.scenario import Scenario
+from sim.workload import NAMED
+
+MLP = NAMED["mlp"]
+FLAT = np.arange(MLP.parameters, dtype=np.float32)
+
+
+@pytest.mark.parametrize(("servers", "parts"), [(1, 1), (2, 1), (3, 4)])
+def test_servers_shards_make_whole_variables_again(tmp_path, servers, parts):
+    scenario = Scenario(protocols.make("ps-sync"), MLP, servers=servers, variable_partitions=parts)
+    pieces = [(place, FLAT[place]) for places in scenario.server_slices for place in places]
+    parameters.write(tmp_path / "kept.npz", parameters.joined(MLP, reversed(pieces)))
+    kept = parameters.read(tmp_path / "kept.npz")
+    assert {name: values.shape for name, values in kept.items()} == {v.name: v.shape for v in MLP.variables}
+    assert (np.concatenate([kept[v.name].ravel() for v in MLP.variables]) == FLAT).all()
+
+
+def test_what_nobody_gave_is_not_a_number():
+    first, *others = parameters.joined(MLP, [(slice(0, MLP.variables[0].size), FLAT[: MLP.variables[0].size])]).values()
+    assert np.isfinite(first).all()
+    assert all(np.isnan(values).all() for values in others)
+
+
+@pytest.mark.parametrize("name", ["kept.npy", "kept", "nowhere/kept.npz"])
+def test_a_file_that_cannot_be_written_is_refused(tmp_path, name):
+    with pytest.raises(WrongSetting, match=r"^--parameters"):
+        parameters.check_path(str(tmp_path / name))
