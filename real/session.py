@@ -11,7 +11,8 @@ from pathlib import Path
 from zlib import crc32
 
 from real.clock import Clock, common_clock
-from real.recorder import Recorder, begin
+from real.parts import begin
+from real.recorder import Recorder
 from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank
