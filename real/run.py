@@ -124,7 +124,7 @@ def session_of(given: argparse.Namespace, comm):
     if name := library_of(given):
         from real.foreign.session import LibrarySession, library
 
-        return LibrarySession(library(name, comm), *settings)
+        return LibrarySession(library(name, comm, given.horovod_timeline), *settings)
     from real.session import Session
 
     return Session(*settings)

@@ -64,6 +64,7 @@ class EventWorld:
     """The ranks of one scenario on their machines."""
 
     def __init__(self, scenario: Scenario, replication: int, timeline: Timeline | None = None):
+        scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}

@@ -41,7 +41,18 @@ def recorded(tmp_path_factory, campaign) -> dict[str, traces.Trace]:
         "async": ["--protocol", "ps-async", "--workers", 2, "--servers", 2],
         "sync": ["--protocol", "ps-sync", "--workers", 3, "--optimiser", "sgd"],
         "backup": ["--protocol", "ps-backup", "--workers", 3],
-        "parted": ["--protocol", "ps-async", "--workers", 1, "--servers", 2, "--variable-partitions", 3],
+        "parted": [
+            "--protocol",
+            "ps-async",
+            "--workers",
+            1,
+            "--servers",
+            2,
+            "--variable-partitions",
+            3,
+            "--test-size",
+            100,
+        ],
         "slow": ["--protocol", "ps-async", "--workers", 3, "--stragglers", "niagara*0.01", "--test-size", 100],
     }
     campaign(
@@ -96,8 +107,9 @@ def test_the_induced_sleeps_are_the_simulator_s(recorded):
             assert slept_s == pytest.approx(drawn[step], abs=0.02)
 
 
-def test_it_learns(recorded):
-    [[_, loss, accuracy]] = recorded["slow"].header.details["evaluations"]
+@pytest.mark.parametrize("name", ["slow", "parted"])
+def test_it_learns(recorded, name):
+    [[_, loss, accuracy]] = recorded[name].header.details["evaluations"]
     assert loss < 2.3
     assert accuracy > 0.5
 

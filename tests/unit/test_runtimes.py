@@ -30,6 +30,7 @@ def with_horovod(monkeypatch):
         ("ps-sync --runtime mpi", "mpi", None, False),
         ("ps-sync --set barrier=True", "mpi", None, False),
         ("ps-async --job ps", "tensorflow", None, True),
+        ("ps-async --servers 2 --test-size 5", "tensorflow", None, True),
         ("fmb", "mpi", None, False),
     ],
 )
@@ -51,6 +52,8 @@ def test_who_runs_it(options, runtime, library, by_servers):
         ("allreduce --job worker", "--job"),
         ("ps-sync --runtime tensorflow --set barrier=True", "--set barrier"),
         ("ps-layers", "--protocol"),
+        ("ps-async --servers 2 --test-size 5 --runtime mpi", "--test-size"),
+        ("allreduce --horovod-timeline t.json", "--horovod-timeline"),
     ],
 )
 def test_what_a_runtime_has_not_is_refused(options, setting):
