@@ -103,8 +103,9 @@ def test_the_induced_sleeps_are_the_simulator_s(recorded):
     for worker in (1, 2, 3):
         asleep = rows[(rows["rank"] == worker) & (rows["activity"] == "sleep")].sort_values("step")[:20]
         drawn = scenario.sleeps(0, worker)
-        for step, slept_s in zip(asleep["step"], asleep["end_s"] - asleep["start_s"], strict=True):
-            assert slept_s == pytest.approx(drawn[step], abs=0.02)
+        over_s = asleep["end_s"] - asleep["start_s"] - [drawn[step] for step in asleep["step"]]
+        assert over_s.min() > -1e-3
+        assert over_s.median() < 0.02  # one sleep may last longer, where the machine has other things to do
 
 
 @pytest.mark.parametrize("name", ["slow", "parted"])
