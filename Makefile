@@ -22,11 +22,12 @@ $(STAMP): setup.cfg pyproject.toml
 	@echo "Installing into $(VENV) with $$($(PYTHON) --version); TensorFlow is large, this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --editable '.[real,test]'
+	@real/foreign/horovod.sh $(BIN)/python --if-kept
 	@touch $@
 
-# The wheel is kept in .wheels, which `make clean` leaves.
+# The wheel is kept in pip's cache, which `make clean` leaves; a later `make setup` installs it.
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
-	wheel=$$(real/foreign/horovod_wheel.sh $(BIN)/python .wheels) && $(BIN)/python -m pip install "$$wheel"
+	@real/foreign/horovod.sh $(BIN)/python
 
 # Tests that start MPI or TensorFlow are timed against the clock and want the cores to themselves.
 test: setup  ## run all tests: plain ones in parallel, then those with MPI and TensorFlow one by one

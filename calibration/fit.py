@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
 from sim import command
+from sim.errors import WrongSetting
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from calibration.profiles import Source
     from sim.cluster import Cluster
+
+TIMELINE = "horovod-timeline"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,12 +28,27 @@ def main(argv: list[str] | None = None) -> int:
     from calibration import profiles
 
     given = _parser().parse_args(argv)
-    probe = profiles.read_probe(given.probe) if given.probe else None
-    sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
-    made = profiles.make(sources, given.name or Path(given.output).stem, probe)
+    made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
     profiles.write(made, given.output)
     _report(given, made)
     return 0
+
+
+def _of_traces(given: Namespace) -> Cluster:
+    from calibration import profiles
+
+    probe = profiles.read_probe(given.probe) if given.probe else None
+    sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
+    return profiles.make(sources, given.name or Path(given.output).stem, probe)
+
+
+def _of_timeline(given: Namespace) -> Cluster:
+    from calibration import timelines
+
+    if len(given.traces) > 1 or given.probe:
+        raise WrongSetting(f"--from {TIMELINE}", " ".join(given.traces), "one timeline, and no --probe")
+    name = given.name or Path(given.output).stem
+    return timelines.profile(given.traces[0], name, given.workload, given.ranks, given.batch)
 
 
 def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers: str = "none") -> list[Source]:
@@ -55,11 +73,15 @@ def _parser() -> command.Parser:
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces, or with --from other files or folders")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
-    parser.add_argument("--from", dest="source", choices=["trace", *IMPORTERS], default="trace", help="what TRACE is")
+    parser.add_argument(
+        "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
+    )
     parser.add_argument("--name", help="of the cluster; the output's without its ending if not given")
     imported = parser.add_argument_group("of imported logs, which do not say")
     imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")
+    imported.add_argument("--ranks", type=int, metavar="N", help="of a timeline's run (default: those that marked it)")
+    imported.add_argument("--batch", type=int, metavar="N", help="of a timeline's ranks (default: the workload's)")
     return parser
 
 

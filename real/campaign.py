@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from pathlib import Path
 
-from real import launch, parameters, testbed
+from real import launch, parameters, parts, testbed
 from real.foreign.horovod_allreduce import tuned
 from real.foreign.runtimes import library_of, served
 from real.options import scenario as scenario_of
 from real.options import training
-from real.run import check_training, parse, parts_folder
+from real.run import check_training, parse
 from sim import command, options
 from sim.errors import WrongSetting
 from sim.scenario import Scenario
@@ -97,11 +96,11 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
             write(measured, probe)
     for number, cell in enumerate(cells, 1):
         say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
-        trace = runners.of(cell).run(scenario_of(cell), parts=parts_folder(cell.trace), parameters=cell.parameters)
+        trace = runners.of(cell).run(scenario_of(cell), parts=parts.folder(cell.trace), parameters=cell.parameters)
         barrier(comm)
         if trace is not None:
             trace.write(cell.trace)
-            shutil.rmtree(parts_folder(cell.trace), ignore_errors=True)
+            parts.remove(cell.trace)
     runners.end()
     return 0
 

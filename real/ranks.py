@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -33,6 +34,25 @@ def join(work: Callable[[object], int | None]) -> int:
         say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}")
         _leave(comm, 1)
     return 0
+
+
+def workers_of(given: argparse.Namespace, size: int) -> int:
+    """How many workers the `size` ranks of a launch make, by the options `given`.
+
+    Raises:
+        WrongSetting: the launcher started another number of ranks than `--workers` needs.
+    """
+    from sim import protocols
+
+    protocol = protocols.make(given.protocol, given.set)
+    others, least = (given.servers, 1) if protocol.uses_servers else (0 if protocol.masterless else 1, 0)
+    workers = size - others
+    if workers < least or given.workers not in (None, workers):
+        who = {0: "all are workers", 1: "one is no worker"}.get(others, f"{others} are servers")
+        raise WrongSetting(
+            "--workers", given.workers, f"{max(least, workers)}: the launcher started {size} ranks and {who}"
+        )
+    return workers
 
 
 def say(kind: str, message: str) -> None:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from dataclasses import asdict
 from pathlib import Path
 
-from sim.files import write_whole
-from sim.traces import HEADER_FILE, Activity, Header, part_file
+from sim.traces import Activity, part_file
 
 BLOCK_S = 0.5  # a crash loses at most what happened since
-
-
-def begin(folder: Path, header: Header) -> None:
-    """Make the folder of a growing trace, with its header and nothing of an earlier run."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    write_whole(folder / HEADER_FILE, lambda path: path.write_text(json.dumps(asdict(header))))
 
 
 class Recorder:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
-from pathlib import Path
 
-from real import launch, parameters, testbed
+from real import launch, parameters, parts, ranks, testbed
+from real.foreign import local
 from real.foreign.runtimes import library_of, served
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
 from sim import command, options
 from sim.errors import WrongSetting
+from sim.scenario import Scenario
 
 REPLICATIONS = 1
 
@@ -45,34 +45,50 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
-    if served(given):
-        from real.foreign import start
-
-        if not (given.job or launch.joined()):
-            check(given)
-        return start.main(given, argv, answer)
-    if launch.joined():
-        from real import ranks
-
-        return ranks.join(lambda comm: work(given, comm))
+    by_servers = served(given)
+    if given.job or launch.joined():
+        return join(given, by_servers)
     scenario = check(given)
     if scenario.ranks == 1:
         return work(given, None)
-    placed = scenario.cluster if given.cluster else None
-    if not launch.remote(placed):
-        launch.check_memory(scenario.ranks)
-    if given.trace:
-        shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
-    try:
-        with testbed.asked(given.testbed, scenario.ranks) as hosts:
-            launch.launch(launch.command(scenario.ranks, "real.run", argv, placed, hosts))
-    except (Exception, KeyboardInterrupt):
-        keep_parts(given.trace)
-        raise
+    start(given, argv, scenario, by_servers)
     return 0
 
 
-def check(given: argparse.Namespace):
+def join(given: argparse.Namespace, by_servers: bool) -> int:
+    """Be one of the processes of a run that somebody else has started."""
+    if by_servers:
+        from real.foreign import start
+
+        return start.join(given, answer)
+    return ranks.join(lambda comm: work(given, comm))
+
+
+def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, by_servers: bool) -> None:
+    """Start all processes of a run, and see them to their end."""
+    placed = scenario.cluster if given.cluster else None
+    if not launch.remote(placed):
+        launch.check_memory(scenario.ranks)
+    parts.remove(given.trace)
+    if given.trace and by_servers:
+        parts.begin(parts.folder(given.trace), scenario.header("tensorflow"))
+    with parts.kept(given.trace, finished(by_servers)), testbed.asked(given.testbed, scenario.ranks) as hosts:
+        if by_servers and not (hosts or launch.remote(placed)):
+            local.run(scenario, argv)
+        else:
+            launch.launch(launch.command(scenario.ranks, "real.run", argv, placed, hosts))
+
+
+def finished(by_servers: bool):
+    """What is still to be done to a trace of a run that ended early."""
+    if by_servers:
+        from real.foreign.transcript import renumbered
+
+        return renumbered
+    return lambda trace: trace
+
+
+def check(given: argparse.Namespace) -> Scenario:
     """Refuse what the ranks would refuse, before they are started; the scenario.
 
     Raises:
@@ -93,13 +109,13 @@ def check(given: argparse.Namespace):
 def work(given: argparse.Namespace, comm) -> int:
     """What each rank does: the runs, and at rank 0 the answer."""
     if comm is not None:
-        given.workers = workers_of(comm.size, servers_of(given), given.workers)
+        given.workers = ranks.workers_of(given, comm.size)
     scenario, clock_s = scenario_of(given), time.perf_counter()
     session = session_of(given, comm)
     traces = []
     for replication in range(options.replications(given, REPLICATIONS)):
-        parts = parts_folder(given.trace) if given.trace and replication == 0 else None
-        traces.append(session.run(scenario, replication, parts, given.parameters if replication == 0 else None))
+        kept = given.parameters if replication == 0 else None
+        traces.append(session.run(scenario, replication, parts.of(given.trace, replication), kept))
     if session.rank == 0:
         answer(given, scenario, traces, time.perf_counter() - clock_s)
     return 0
@@ -111,7 +127,7 @@ def session_of(given: argparse.Namespace, comm):
     if name := library_of(given):
         from real.foreign.session import LibrarySession, library
 
-        return LibrarySession(library(name, comm), *settings)
+        return LibrarySession(library(name, comm, given.horovod_timeline), *settings)
     from real.session import Session
 
     return Session(*settings)
@@ -128,8 +144,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:
     outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
     world = trace.header.world
     options.write_outputs(given, trace)
-    if given.trace:
-        shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
+    parts.remove(given.trace)
     summed = summary.as_json(scenario, world, outcome, wall_s)
     if given.json:
         print(json.dumps(summed), flush=True)
@@ -145,29 +160,6 @@ def learned(trace) -> list[str]:
     ]
 
 
-def servers_of(given: argparse.Namespace) -> int:
-    """How many ranks come before the workers: the servers, of protocols that have them, or the master, or nobody."""
-    from sim import protocols
-
-    protocol = protocols.make(given.protocol, given.set)
-    if protocol.masterless:
-        return 0
-    return given.servers if protocol.uses_servers else 1
-
-
-def workers_of(ranks: int, servers: int, asked: int | None) -> int:
-    """How many workers a launcher's ranks make.
-
-    Raises:
-        WrongSetting: the launcher started another number of ranks than `--workers` needs.
-    """
-    workers = ranks - servers
-    if workers < 0 or asked not in (None, workers):
-        others = {0: "all are workers", 1: "one is the master"}.get(servers, f"{servers} are servers")
-        raise WrongSetting("--workers", asked, f"{max(0, workers)}: the launcher started {ranks} ranks and {others}")
-    return workers
-
-
 def check_training(given: argparse.Namespace) -> None:
     """Refuse what every rank would refuse, before they are started.
 
@@ -180,23 +172,6 @@ def check_training(given: argparse.Namespace) -> None:
     scenario = scenario_of(given)
     forward_of(scenario.workload)
     data_for(scenario.workload, given.data, scenario.seed)
-
-
-def parts_folder(trace: str) -> Path:
-    """Where the ranks write their parts of a growing trace."""
-    return Path(f"{trace}.parts")
-
-
-def keep_parts(trace: str | None) -> None:
-    """After a run that ended early: put what the ranks have written in the trace file."""
-    from sim import traces
-
-    if not trace or not (parts_folder(trace) / traces.HEADER_FILE).exists():
-        return
-    kept = traces.read_parts(parts_folder(trace))
-    kept.write(trace)
-    shutil.rmtree(parts_folder(trace), ignore_errors=True)
-    print(f"real.run: the trace so far, {len(kept.rows)} activities, is in {trace}", file=sys.stderr)
 
 
 if __name__ == "__main__":

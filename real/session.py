@@ -12,7 +12,8 @@ from zlib import crc32
 
 from real.clock import Clock, common_clock
 from real.parameters import joined, write
-from real.recorder import Recorder, begin
+from real.parts import begin
+from real.recorder import Recorder
 from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank

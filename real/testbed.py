@@ -93,14 +93,24 @@ def testbed(hosts: int, rate_bytes_per_s: float) -> Iterator[Hosts]:
     if not 1 <= hosts <= MOST_HOSTS:
         raise WrongSetting("--testbed", f"{hosts} hosts", f"1 to {MOST_HOSTS}")
     previous = signal.signal(signal.SIGTERM, interrupt)
-    folder = Path(tempfile.mkdtemp(prefix="trainsim-testbed-"))
     holders: dict[str, subprocess.Popen] = {}
     try:
-        yield _up(hosts, rate_bytes_per_s, folder, holders)
+        with _folder() as folder:
+            try:
+                yield _up(hosts, rate_bytes_per_s, folder, holders)
+            finally:
+                _down(holders)
     finally:
-        _down(holders)
-        shutil.rmtree(folder, ignore_errors=True)
         signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder that goes when this process does, be it killed: another takes it away at the end of a pipe from this one."""
+    folder = tempfile.mkdtemp(prefix="trainsim-testbed-")
+    take_away = ["sh", "-c", 'cat; rm -rf "$0"', folder]
+    with subprocess.Popen(take_away, stdin=subprocess.PIPE, start_new_session=True):
+        yield Path(folder)
 
 
 @contextmanager

@@ -63,6 +63,7 @@ def job_options() -> Parser:
     answer.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
     answer.add_argument("--trace", metavar="FILE", help="the first replication's activities, .parquet or .jsonl")
     answer.add_argument("--timeline", metavar="FILE", help="the same for Perfetto or chrome://tracing, .json")
+    answer.add_argument("--horovod-timeline", metavar="FILE", help="the same as Horovod's own timeline, .json")
     answer.add_argument("--plot", metavar="FILE", help="a picture of them, .png, .pdf or .svg")
     return parser
 
@@ -124,10 +125,10 @@ def check_outputs(options: argparse.Namespace) -> None:
 
     from sim import plots, traces
 
-    for option in ("trace", "timeline", "plot"):
+    for option in ("trace", "timeline", "horovod_timeline", "plot"):
         path = getattr(options, option)
         if path and not Path(path).resolve().parent.is_dir():
-            raise WrongSetting(f"--{option}", path, "a file in a folder that exists")
+            raise WrongSetting(f"--{option.replace('_', '-')}", path, "a file in a folder that exists")
     if options.trace:
         traces.check_path(options.trace)
     if options.plot:

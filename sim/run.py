@@ -6,6 +6,7 @@ import argparse
 import time
 
 from sim import command, options
+from sim.errors import WrongSetting
 
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 
@@ -33,7 +34,10 @@ def main(argv: list[str] | None = None) -> int:
     scenario = options.scenario(given, servers_on=given.servers_on)
     world = choose_world(given, scenario)
     replications = options.replications(given, REPLICATIONS[world])
-    outcome, trace = simulate(scenario, world, replications, bool(given.trace or given.timeline or given.plot))
+    timeline = horovod_timeline(given, scenario)
+    outcome, trace = simulate(scenario, world, replications, wants_trace(given), timeline)
+    if timeline:
+        timeline.write(given.horovod_timeline)
     free = None
     if not given.json and scenario.stragglers.mean > 0:
         free, _ = simulate(scenario.without_stragglers(), world, replications)
@@ -50,16 +54,40 @@ def choose_world(given: argparse.Namespace, scenario) -> str:
     return given.world
 
 
-def simulate(scenario, world: str, replications: int, want_trace: bool = False):
-    """Outcome of all replications, and the trace of the first, which the event world makes; None if it was not needed."""
+def wants_trace(given: argparse.Namespace) -> bool:
+    """Whether a file is asked for that is made of one."""
+    return bool(given.trace or given.timeline or given.plot)
+
+
+def horovod_timeline(given: argparse.Namespace, scenario):
+    """What is to become the file of --horovod-timeline; None if it was not asked for.
+
+    Raises:
+        WrongSetting: another protocol than horovod.
+    """
+    from sim.horovod_timeline import Timeline
+
+    if not given.horovod_timeline:
+        return None
+    if scenario.protocol.name != "horovod":
+        raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
+    return Timeline(scenario)
+
+
+def simulate(scenario, world: str, replications: int, want_trace: bool = False, timeline=None):
+    """Outcome of all replications, and the trace of the first, which the event world makes; None if it was not needed.
+
+    Args:
+        timeline: told of the first, in the event world.
+    """
     from sim.outcome import join, of_trace
     from sim.worlds import event, vector
 
     if world == "vector":
         return vector.run(scenario, replications), event.run(scenario) if want_trace else None
-    traces = (event.run(scenario, replication) for replication in range(replications))
-    first = next(traces)
-    return join([of_trace(first), *(of_trace(trace) for trace in traces)]), first
+    first = event.run(scenario, timeline=timeline)
+    others = (of_trace(event.run(scenario, replication)) for replication in range(1, replications))
+    return join([of_trace(first), *others]), first
 
 
 def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float) -> None:

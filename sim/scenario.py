@@ -85,10 +85,6 @@ class Scenario:
                 raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
         if self.workers < 1 and type(self.protocol).alone is Protocol.alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
-        if self.servers > 1 and self.test_size:
-            raise WrongSetting(
-                "--test-size", self.test_size, "0 with several servers: none of them holds all parameters"
-            )
         if self.servers_on not in ("own", "workers"):
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
         self.protocol.check(self)
@@ -98,6 +94,16 @@ class Scenario:
             beside = self.servers_on == "workers" and self.workers
             object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
         _ = self.hosts
+
+    def check_evaluation(self) -> None:
+        """Refuse what no rank can do that follows the protocol's text, in whatever world; TensorFlow's workers can.
+
+        Raises:
+            WrongSetting: the first of several servers is to evaluate.
+        """
+        if self.servers > 1 and self.test_size:
+            allowed = "0 with several servers, of which none holds all parameters; TensorFlow's runtime can"
+            raise WrongSetting("--test-size", self.test_size, allowed)
 
     @property
     def ranks(self) -> int:

@@ -1,4 +1,7 @@
-"""Other people's logs as traces: each importer reads one run or several from a path. Horovod's timeline gives costs, not a trace."""
+"""Other people's logs as traces: each importer reads one run or several from a path.
+
+Horovod's timeline is no trace: calibration.timelines makes a profile of it.
+"""
 
 from __future__ import annotations
 

@@ -1,85 +1,84 @@
-"""Horovod's timeline (HOROVOD_TIMELINE=FILE): what each reduction waited for and moved, and the costs that follow.
+"""Horovod's timeline (HOROVOD_TIMELINE=FILE): what each reduction waited for and moved.
 
 A timeline is rank 0's view, in the Trace Event Format (Google, 2016), one `pid` a tensor; `ts` in microseconds. A tensor's events:
-NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for each; ALLREDUCE around the rest: MEMCPY_IN_FUSION_BUFFER,
-GLOO_ALLREDUCE (MPI_ALLREDUCE, NCCL_ALLREDUCE), MEMCPY_OUT_FUSION_BUFFER; the bytes are in its end. Tensors that were fused have the
-same spans, one beside another: a `Reduction` is all of them.
-
-    python -m calibration.importers.horovod_timeline FILE --ranks 4
+NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for each (where the response cache knows the tensor, from
+when rank 0 has it, without marks); ALLREDUCE around the rest: MEMCPY_IN_FUSION_BUFFER, GLOO_ALLREDUCE (MPI_ALLREDUCE, NCCL_ALLREDUCE),
+MEMCPY_OUT_FUSION_BUFFER; the bytes are in its end. Tensors that were fused have the same spans, one beside another: a `Reduction` is all
+of them. sim.horovod_timeline writes such files of simulated runs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
-from calibration import lines
-from sim import command
 from sim.errors import WrongSetting
+from sim.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
 NEVER = 0
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
-NEGOTIATION, WHOLE = "NEGOTIATE_ALLREDUCE", "ALLREDUCE"
-INTO, OUT = "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"
 MOVES = ("GLOO_ALLREDUCE", "MPI_ALLREDUCE", "NCCL_ALLREDUCE")
+FIRST_RANK = "0"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Reduction:
     """One call of the library's allreduce.
 
     Args:
+        step: in which each tensor is reduced once.
         tensors: that it fused.
         bytes: of all of them.
+        had_s: when rank 0 had all of them, since the timeline's start; so is ended_s.
         ready_s: from the first rank that had any of them to the last that had all.
         agreed_s: from there to the begin of the work: cycles, and the negotiation.
         copied_s: into the fusion buffer and out of it.
         moved_s: the library's allreduce.
+        ended_s: when all of them were reduced.
     """
 
-    tensors: int = 0
-    bytes: int = 0
-    ready_s: float = 0.0
-    agreed_s: float = 0.0
-    copied_s: float = 0.0
-    moved_s: float = 0.0
+    step: int
+    tensors: int
+    bytes: int
+    had_s: float
+    ready_s: float
+    agreed_s: float
+    copied_s: float
+    moved_s: float
+    ended_s: float
 
 
 @dataclass(frozen=True)
-class Costs:
-    """What a simulation is told: of a ring's links, and of one copy.
+class Timeline:
+    """All reductions in order, and the number of ranks that marked them; 0 if none did."""
 
-    Args:
-        latency_s, bandwidth_bytes_per_s: of a link, for 2 (n - 1) (L + bytes / (n G)) seconds a ring (Patarasuk and Yuan, 2009).
-        copy_s: seconds for each byte of one copy, a `pack` slope.
-        agreed_s: the median of a reduction's.
-    """
-
-    latency_s: float
-    bandwidth_bytes_per_s: float
-    copy_s: float
-    agreed_s: float
+    reductions: list[Reduction]
+    ranks: int
 
 
 @dataclass
 class _Tensor:
-    """What happened to a tensor since its negotiation began; spans in microseconds."""
+    """What happened to a tensor since its negotiation began; spans and marks in microseconds."""
 
+    pid: int
     spans: dict[str, list[float]] = field(default_factory=dict)
+    marks: dict[str, float] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
     moving: int = NEVER  # which move it was in
     bytes: int = 0
 
+    @property
+    def had(self) -> float:
+        """When rank 0 had it: its mark, or else the begin of the negotiation."""
+        return self.marks.get(FIRST_RANK, self.spans.get(NEGOTIATION, self.spans[WHOLE])[0])
 
-def read(path: str | Path) -> list[Reduction]:
-    """All reductions of a timeline, in order; a run that was cut short leaves out its last.
+
+def read(path: str | Path) -> Timeline:
+    """A timeline's reductions; a run that was cut short leaves out its last.
 
     Raises:
         WrongSetting: no such file, or no timeline of Horovod's.
@@ -90,48 +89,21 @@ def read(path: str | Path) -> list[Reduction]:
     moves: dict[int, list[_Tensor]] = {}
     for tensor in done:
         moves.setdefault(tensor.moving, []).append(tensor)
-    return [_reduction(moves[number]) for number in sorted(moves)]
+    together = [moves[number] for number in sorted(moves)]
+    found = [_reduction(tensors, step) for tensors, step in zip(together, _steps(together), strict=True)]
+    return Timeline(found, len({mark for tensor in done for mark in tensor.marks}))
 
 
-def costs(reductions: list[Reduction], ranks: int) -> Costs:
-    """The costs of a ring of `ranks` ranks, as fitted.
-
-    Raises:
-        WrongSetting: fewer than two ranks, or nothing that moved.
-    """
-    if ranks < 2:
-        raise WrongSetting("--ranks", ranks, "2 or more: nobody sums alone")
-    sizes = np.array([r.bytes for r in reductions], float)
-    moved_s = np.array([r.moved_s for r in reductions])
-    kept = moved_s > 0
-    if not kept.any():
-        raise WrongSetting("timeline", "reductions without bytes that move", "one of several ranks")
-    base_s, slope_s = lines.line(sizes[kept], moved_s[kept])
-    steps = 2 * (ranks - 1)
-    copied = [(r.copied_s / 2, r.bytes) for r in reductions if r.copied_s > 0]
-    return Costs(
-        latency_s=base_s / steps,
-        bandwidth_bytes_per_s=steps / (ranks * slope_s) if slope_s else float("inf"),
-        copy_s=float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0,
-        agreed_s=float(np.median([r.agreed_s for r in reductions])),
-    )
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
-    parser = command.Parser(prog="calibration.importers.horovod_timeline", description="What Horovod's timeline says.")
-    parser.add_argument("timeline", metavar="FILE", help="written with HOROVOD_TIMELINE=FILE")
-    parser.add_argument("--ranks", type=int, required=True, metavar="N", help="of the run")
-    given = parser.parse_args(sys.argv[1:] if argv is None else argv)
-    reductions = read(given.timeline)
-    found = costs(reductions, given.ranks)
-    print(f"{len(reductions)} reductions, {np.mean([r.tensors for r in reductions]):.1f} tensors each; medians:")
-    for name in ("bytes", "ready_s", "agreed_s", "copied_s", "moved_s"):
-        value = float(np.median([getattr(r, name) for r in reductions]))
-        print(f"  {name:9} {value:,.0f}" if name == "bytes" else f"  {name:9} {value * 1e3:.3f} ms")
-    print(f"as a ring of {given.ranks}: latency_s = {found.latency_s:.3g}, ", end="")
-    print(f"bandwidth_bytes_per_s = {found.bandwidth_bytes_per_s:.3g}, pack slope_s = {found.copy_s:.3g}")
-    return 0
+def _steps(together: list[list[_Tensor]]) -> list[int]:
+    """The step of each reduction: a new one begins with a tensor that this one has had."""
+    step, seen, steps = 0, set(), []
+    for tensors in together:
+        pids = {tensor.pid for tensor in tensors}
+        if pids & seen:
+            step, seen = step + 1, set()
+        seen |= pids
+        steps.append(step)
+    return steps
 
 
 def _events(path: str | Path) -> list[dict]:
@@ -161,13 +133,15 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
         for event in events:
             phase, pid = event["ph"], event.get("pid")
             if phase == "B":
-                name, tensor = event["name"], at.setdefault(pid, _Tensor())
+                name, tensor = event["name"], at.setdefault(pid, _Tensor(pid))
                 tensor.open.append(name)
                 tensor.spans[name] = [event["ts"], event["ts"]]
                 if name in MOVES:
                     moves += not moving
                     moving.add(pid)
                     tensor.moving = moves
+            elif phase == "X" and pid in at:
+                at[pid].marks[event["name"]] = event["ts"]
             elif phase == "E" and at.get(pid) and at[pid].open:
                 tensor = at[pid]
                 name = tensor.open.pop()
@@ -189,7 +163,7 @@ def _finished(tensor: _Tensor, event: dict) -> _Tensor:
     return tensor
 
 
-def _reduction(tensors: list[_Tensor]) -> Reduction:
+def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
     def span(*names: str) -> float:
         """The longest time that one of the tensors was in these phases; fused ones are so side by side."""
         return MICRO * max(sum(end - begin for name, (begin, end) in t.spans.items() if name in names) for t in tensors)
@@ -198,14 +172,13 @@ def _reduction(tensors: list[_Tensor]) -> Reduction:
     first, last = min((b for b, _ in asked), default=0), max((e for _, e in asked), default=0)
     begun = min(t.spans[WHOLE][0] for t in tensors)
     return Reduction(
+        step=step,
         tensors=len(tensors),
         bytes=sum(t.bytes for t in tensors),
+        had_s=MICRO * max(t.had for t in tensors),
         ready_s=MICRO * (last - first),
         agreed_s=MICRO * (begun - last) if asked else 0.0,
         copied_s=span(INTO, OUT),
         moved_s=span(*MOVES),
+        ended_s=MICRO * max(t.spans[WHOLE][1] for t in tensors),
     )
-
-
-if __name__ == "__main__":
-    command.run("calibration.importers.horovod_timeline", main)

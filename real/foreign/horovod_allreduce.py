@@ -17,6 +17,7 @@ from sim.scenario import Scenario
 LOOPBACK_INTERFACE = "lo"
 FUSION_BYTES, CYCLE_S = 128 * 2**20, 1e-3  # what Horovod does untold
 TUNING = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME")
+TIMELINE = "HOROVOD_TIMELINE"
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,13 @@ class Horovod:
 
     name = "horovod"
 
-    def __init__(self, comm):
-        """Of all ranks of the launch, or of this one alone if None."""
+    def __init__(self, comm, timeline: str | None = None):
+        """Of all ranks of the launch, or of this one alone if None; `timeline` is the file of the first run's, if one is wanted."""
         from importlib.metadata import version
 
         self.versions = {"horovod": version("horovod")}
         self._interface = os.environ.get("HOROVOD_GLOO_IFACE")
-        self._stays = None
+        self._timeline, self._stays = timeline, None
 
     def begin(self, comm, scenario: Scenario, training: Training) -> None:
         """Initialise Horovod over the ranks of `comm`.
@@ -112,7 +113,12 @@ class Horovod:
         for name in TUNING:
             os.environ.pop(name, None)
         os.environ.update(told)
+        if self._timeline:
+            os.environ[TIMELINE] = self._timeline
         self._meet(comm)
+        if self._timeline:
+            del os.environ[TIMELINE]
+            self._timeline = None
 
     def _meet(self, comm) -> None:
         gathered = comm.allgather if comm is not None else lambda mine: [mine]

@@ -31,6 +31,8 @@ def runtime_of(given: argparse.Namespace) -> str:
         raise WrongSetting("--job", given.job, f"no such option with {scenario.protocol.name}: mpirun starts its ranks")
     if runtime != "mpi" and scenario.protocol.masterless:
         check_device(given.device)
+    if given.horovod_timeline and runtime != "horovod":
+        raise WrongSetting("--horovod-timeline", given.horovod_timeline, "no such file but with --runtime horovod")
     if runtime == "horovod" and not launch.found("horovod"):
         raise WrongSetting("--runtime", runtime, HOW_TO_GET_HOROVOD)
     return runtime
@@ -53,6 +55,8 @@ def check(scenario: Scenario, runtime: str) -> None:
         WrongSetting: naming it.
     """
     protocol = scenario.protocol
+    if runtime == "mpi":
+        scenario.check_evaluation()
     if protocol.name == "horovod" and runtime != "horovod":
         raise WrongSetting("--runtime", runtime, "horovod with --protocol horovod, which is its own text")
     if protocol.name not in HAVE.get(runtime, (protocol.name,)):

@@ -25,7 +25,8 @@ from real.foreign.runtimes import check
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
 from real.parameters import write
-from real.recorder import Recorder, begin
+from real.parts import begin
+from real.recorder import Recorder
 from real.tensorflow_setup import tensorflow
 from real.trainee import Trainee, Workshop
 from sim.errors import RunFailed

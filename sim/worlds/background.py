@@ -8,6 +8,7 @@ import simpy
 
 from sim.collectives.tree import tree
 from sim.workload import ITEM_BYTES
+from sim.worlds.collective import Collective
 from sim.worlds.layers import FORWARD_SHARE
 
 REQUEST = slice(0, 64)  # what a rank tells rank 0 in a negotiation, and is told: bits of a cache, in items of 4 bytes
@@ -41,8 +42,8 @@ class Readiness:
         return event
 
 
-class Background:
-    """Verbs of such a rank. The event world gives `world`, `swap`, `exchange`, `reduce_all` and what it costs."""
+class Background(Collective):
+    """Verbs of such a rank. The event world gives `world`, `swap`, `exchange` and what it costs."""
 
     ready = reduced = 0  # gradients of this rank since the start: had, and summed over all ranks
     cycle_from_s = -math.inf
@@ -74,6 +75,8 @@ class Background:
         for share in reversed(shares):
             yield from self._spend(work_s * share, computing=True)
             self.ready = self.world.readiness.announce(self.rank)
+            if self.world.timeline:
+                self.world.timeline.ready(self.rank, self.ready, self.now_s)
         self._record("compute", start_s, samples=batch)
 
     def next_cycle(self, cycle_s: float):
@@ -85,6 +88,8 @@ class Background:
             start_s += math.ceil((self.now_s - start_s) / cycle_s) * cycle_s if cycle_s else self.now_s - start_s
         yield self.world.env.timeout(max(0.0, start_s - self.now_s))
         self.cycle_from_s = self.now_s
+        if self._timeline:
+            self._timeline.cycle(self.now_s)
         self._record("wait", min(self.now_s, max(asleep_s, self.idle_from_s)))
 
     def negotiate(self):
@@ -100,12 +105,28 @@ class Background:
         yield from self.negotiated()
         variables = len(self.scenario.workload.variables)
         agreed, self.reduced = range(self.reduced, least), least
+        if self._timeline:
+            self._timeline.agreed(agreed, self.now_s)
         return [variables - 1 - count % variables for count in agreed]
 
     def copy(self, piece: slice):
         """Into the fusion buffer, or out of it."""
-        size_bytes = ITEM_BYTES * (piece.stop - piece.start)
+        start_s, size_bytes = self.now_s, ITEM_BYTES * (piece.stop - piece.start)
         yield from self._work("pack", self.world.costs.pack(size_bytes), bytes=size_bytes)
+        if self._timeline:
+            self._timeline.copied(piece, start_s, self.now_s)
+
+    def reduce_all(self, algorithm: str, whole: slice):
+        """As any rank's; a timeline is told."""
+        start_s = self.now_s
+        yield from super().reduce_all(algorithm, whole)
+        if self._timeline:
+            self._timeline.moved(whole, start_s, self.now_s)
+
+    @property
+    def _timeline(self):
+        """The timeline, at rank 0, of whose thread it is."""
+        return self.world.timeline if self.rank == 0 else None
 
 
 def layer_shares(sizes: list[int], order: str) -> list[float]:

@@ -13,6 +13,7 @@ from sim.collectives import Exchange
 from sim.cpu import Cores
 from sim.errors import RunFailed
 from sim.flows import Bucket, Flows
+from sim.horovod_timeline import Timeline
 from sim.laws import LogNormal
 from sim.network import Inbox, Message, Port
 from sim.randomness import Stream
@@ -22,21 +23,20 @@ from sim.tcp import Connection
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
-from sim.worlds.collective import Collective
 from sim.worlds.layers import Layers
 from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
 
 ROUND_OFF_S = 1e-12
 
 
-def run(scenario: Scenario, replication: int = 0) -> Trace:
-    """One run of the scenario, as a trace.
+def run(scenario: Scenario, replication: int = 0, timeline: Timeline | None = None) -> Trace:
+    """One run of the scenario, as a trace; a `timeline` is told what Horovod's would.
 
     Raises:
         RunFailed: the protocol's texts wait for one another for ever.
     """
     with garbage_left_lying():
-        return EventWorld(scenario, replication).run()
+        return EventWorld(scenario, replication, timeline).run()
 
 
 @contextmanager
@@ -64,8 +64,9 @@ class Machine:
 class EventWorld:
     """The ranks of one scenario on their machines."""
 
-    def __init__(self, scenario: Scenario, replication: int):
-        self.scenario, self.replication = scenario, replication
+    def __init__(self, scenario: Scenario, replication: int, timeline: Timeline | None = None):
+        scenario.check_evaluation()
+        self.scenario, self.replication, self.timeline = scenario, replication, timeline
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         link, hosts, cores = scenario.cluster.network, scenario.cluster.machines(), scenario.cluster.shared_cores
@@ -97,7 +98,7 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving, Asynchrony, Layers, Collective, Background):
+class Rank(Serving, Asynchrony, Layers, Background):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):

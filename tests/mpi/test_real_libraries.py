@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
+from calibration.importers import horovod_timeline
 from real.parameters import read as read_parameters
 from sim.traces import read
 
@@ -137,6 +139,34 @@ def test_what_a_death_or_ctrl_c_does(tmp_path, runtime, rank, number, code, word
     assert "Traceback" not in err
     assert len(read(trace).rows) > 300
     assert os.listdir(tmp_path) == [trace.name]
+
+
+@WITHOUT_HOROVOD
+def test_horovods_own_timeline_calibrates_the_model(tmp_path):
+    """As a user would: a run with its timeline, a profile of that, a prediction of another run."""
+    timeline, profile = tmp_path / "timeline.json", tmp_path / "profile.toml"
+    job = ["--workload", "mlp", "--batch", "32", "--steps", "30", "--stragglers", "none", "--workers", "2", "--quiet"]
+    _module("real.run", "--protocol", "horovod", *job, "--replications", "2", "--horovod-timeline", timeline)
+    found = horovod_timeline.read(timeline)
+    assert found.ranks == 2
+    assert len({one.step for one in found.reductions}) in range(
+        30 + 10, 30 + 10 + 5
+    )  # of one replication, and to warm up
+    assert sum(one.bytes for one in found.reductions) % (4 * 79510) == 0
+    _module(
+        "calibration.fit", timeline, "--from", "horovod-timeline", "--workload", "mlp", "--batch", 32, "-o", profile
+    )
+    words = ["--protocol", "horovod", "--set", "algorithm=ring", "--cluster", profile, "--workers", 4, "--batch", 32]
+    answer = json.loads(_module("sim.run", *words, "--stragglers", "none", "--steps", 10, "--json").stdout)
+    assert answer["step_s"]["mean"] > 0
+    assert sorted(os.listdir(tmp_path)) == ["profile.toml", "timeline.json"]
+
+
+def _module(module: str, *options) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", module, *map(str, options)]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def _in_full_swing(parts: Path, pid: int) -> list[psutil.Process]:

@@ -41,7 +41,18 @@ def recorded(tmp_path_factory, campaign) -> dict[str, traces.Trace]:
         "async": ["--protocol", "ps-async", "--workers", 2, "--servers", 2],
         "sync": ["--protocol", "ps-sync", "--workers", 3, "--optimiser", "sgd"],
         "backup": ["--protocol", "ps-backup", "--workers", 3],
-        "parted": ["--protocol", "ps-async", "--workers", 1, "--servers", 2, "--variable-partitions", 3],
+        "parted": [
+            "--protocol",
+            "ps-async",
+            "--workers",
+            1,
+            "--servers",
+            2,
+            "--variable-partitions",
+            3,
+            "--test-size",
+            100,
+        ],
         "slow": ["--protocol", "ps-async", "--workers", 3, "--stragglers", "niagara*0.01", "--test-size", 100],
     }
     campaign(
@@ -92,12 +103,14 @@ def test_the_induced_sleeps_are_the_simulator_s(recorded):
     for worker in (1, 2, 3):
         asleep = rows[(rows["rank"] == worker) & (rows["activity"] == "sleep")].sort_values("step")[:20]
         drawn = scenario.sleeps(0, worker)
-        for step, slept_s in zip(asleep["step"], asleep["end_s"] - asleep["start_s"], strict=True):
-            assert slept_s == pytest.approx(drawn[step], abs=0.02)
+        over_s = asleep["end_s"] - asleep["start_s"] - [drawn[step] for step in asleep["step"]]
+        assert over_s.min() > -1e-3
+        assert over_s.median() < 0.02  # one sleep may last longer, where the machine has other things to do
 
 
-def test_it_learns(recorded):
-    evaluations = recorded["slow"].header.details["evaluations"]
+@pytest.mark.parametrize("name", ["slow", "parted"])
+def test_it_learns(recorded, name):
+    evaluations = recorded[name].header.details["evaluations"]
     steps, losses, _ = zip(*evaluations, strict=True)
     assert steps == (9, 19, 29, 39)
     assert losses[-1] < losses[0]

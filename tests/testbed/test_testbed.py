@@ -107,7 +107,8 @@ def _fail_inside(started: list):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_the_command_ends_nothing_stays(number, left):
+def test_however_the_command_ends_nothing_stays(number, left, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     before = left()
     line = [sys.executable, "-m", "real.run", "--protocol", "allreduce", "--workers", "2", "--steps", "10000", *JOB]
     with subprocess.Popen([*line, "--testbed", "100 Mbit/s"], stderr=subprocess.PIPE, text=True, cwd=ROOT) as started:
@@ -117,6 +118,7 @@ def test_however_the_command_ends_nothing_stays(number, left):
     assert started.returncode == (-number if number == signal.SIGKILL else 130)
     assert "Traceback" not in err
     until(lambda: left() == before, 15)
+    until(lambda: not list(tmp_path.glob("trainsim-testbed-*")), 15)
 
 
 @pytest.mark.parametrize(("rate", "size"), [(RATE, 2_500_000), (4 * RATE, 10_000_000)])

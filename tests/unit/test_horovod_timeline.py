@@ -1,11 +1,23 @@
-"""Horovod's timeline: what was fused is one reduction, and planted costs are recovered."""
+"""Horovod's timeline: what was fused is one reduction, planted costs are recovered, and what we write is read again."""
 
 import json
+from collections import Counter
 
+import numpy as np
 import pytest
 
-from calibration.importers.horovod_timeline import costs, main, read
+from calibration import fit, timelines
+from calibration.importers.horovod_timeline import read
+from sim import cluster, protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
 from sim.errors import WrongSetting
+from sim.horovod_timeline import Timeline
+from sim.laws import LogNormal
+from sim.outcome import of_trace
+from sim.run import main as simulate
+from sim.scenario import Scenario
+from sim.worlds import event
 
 RANKS, LATENCY_S, BANDWIDTH, COPY_S = 3, 40e-6, 1e9, 2e-10  # planted
 FUSED = [(1, [100, 1000], 400_000), (2, [7], 28)]  # pid, shape, bytes
@@ -13,7 +25,8 @@ ALONE = [(3, [250_000], 1_000_000)]
 
 
 def ring_us(size_bytes):
-    return 1e6 * 2 * (RANKS - 1) * (LATENCY_S + size_bytes / (RANKS * BANDWIDTH))
+    """As rank 0 sees it, which waits until the others have been told."""
+    return 1e6 * (2 * (RANKS - 1) * (LATENCY_S + size_bytes / (RANKS * BANDWIDTH)) + LATENCY_S)
 
 
 def reduction(tensors, start_us, agreed_us=500.0, late_us=300.0):
@@ -51,28 +64,33 @@ def timeline(tmp_path):
 
 
 def test_fused_tensors_are_one_reduction(timeline):
-    found = read(timeline)
-    assert [(r.tensors, r.bytes) for r in found] == [(2, 400_028), (1, 1_000_000), (2, 400_028)]
-    for one in found:
+    found = read(timeline).reductions
+    assert [(r.step, r.tensors, r.bytes) for r in found] == [(0, 2, 400_028), (0, 1, 1_000_000), (1, 2, 400_028)]
+    for one, start_s in zip(found, (0, 0.1, 0.2), strict=True):
+        assert one.had_s == pytest.approx(start_s, abs=2e-6)
         assert one.ready_s == pytest.approx(300e-6)
         assert one.agreed_s == pytest.approx(500e-6)
         assert one.moved_s == pytest.approx(1e-6 * ring_us(one.bytes))
         assert one.copied_s == pytest.approx(2 * COPY_S * one.bytes if one.tensors > 1 else 0)
 
 
-def test_planted_costs_are_recovered(timeline, capsys):
-    found = costs(read(timeline), RANKS)
+def test_a_tensor_that_the_cache_knows_is_rank_0s_from_the_begin_of_its_negotiation(timeline):
+    marked, unmarked = read(timeline), [e for e in json.loads(timeline.read_text()) if e["ph"] != "X"]
+    timeline.write_text(json.dumps(unmarked))
+    assert (marked.ranks, read(timeline).ranks) == (1, 0)
+    assert [r.had_s for r in read(timeline).reductions] == pytest.approx([r.had_s for r in marked.reductions])
+
+
+def test_planted_costs_of_a_ring_are_recovered(timeline):
+    found = timelines.ring(read(timeline).reductions, RANKS)
     assert found.latency_s == pytest.approx(LATENCY_S, rel=1e-3)
     assert found.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=1e-3)
     assert found.copy_s == pytest.approx(COPY_S)
-    assert found.agreed_s == pytest.approx(500e-6)
-    assert main([str(timeline), "--ranks", str(RANKS)]) == 0
-    assert "bandwidth_bytes_per_s = 1e+09" in capsys.readouterr().out
 
 
 def test_a_run_that_was_cut_short_leaves_out_its_last(timeline):
     timeline.write_text(timeline.read_text()[:-150])
-    assert [r.tensors for r in read(timeline)] == [2, 1]
+    assert [r.tensors for r in read(timeline).reductions] == [2, 1]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[{}]", '{"a": 1}', '[{"ph": "B", "ts": 1}]', "nothing"])
@@ -87,4 +105,140 @@ def test_what_is_no_timeline_is_refused(tmp_path, text):
 
 def test_one_rank_has_no_ring(timeline):
     with pytest.raises(WrongSetting, match="--ranks"):
-        costs(read(timeline), 1)
+        timelines.ring(read(timeline).reductions, 1)
+
+
+SAMPLE_S, BATCH = 2e-4, 100  # planted in a simulated run
+LINK = Link(latency_s=LATENCY_S, overhead_s=0, bandwidth_bytes_per_s=BANDWIDTH)
+
+
+def job(workers: int, link: Link = LINK, sample_s: float = SAMPLE_S, copy_s: float = COPY_S) -> Scenario:
+    """Rank 0 is no slower than others; a core computes, another is Horovod's thread's, and sums cost nothing."""
+    costs = Costs(compute=Line(slope_s=sample_s), pack=Line(slope_s=copy_s), noise=LogNormal(cv=0.05))
+    hosts = [Host(name="rank", count=workers, cores=2, slots=1)]
+    placed = Cluster(hosts=hosts, network=link, costs={"mnist": costs})
+    protocol = protocols.make("horovod", ["algorithm=ring"])
+    return Scenario(protocol, workload.read("mnist"), workers, cluster=placed, steps=30, warmup=2, batch=BATCH)
+
+
+def exported(scenario: Scenario, file):
+    """The trace of a run, and its timeline in `file`."""
+    timeline = Timeline(scenario)
+    trace = event.run(scenario, timeline=timeline)
+    timeline.write(file)
+    return trace
+
+
+def step_s(trace) -> float:
+    return float(of_trace(trace).step_s.mean())
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """The trace of a run of three ranks, and its timeline."""
+    file = tmp_path_factory.mktemp("simulated") / "timeline.json"
+    return exported(job(RANKS), file), file
+
+
+def test_a_simulated_timeline_is_nested_and_has_every_tensor_in_every_step(simulated):
+    trace, file = simulated
+    events, open_, ended = json.loads(file.read_text()), {}, Counter()
+    assert [e["ts"] for e in events if "ts" in e] == sorted(e["ts"] for e in events if "ts" in e)
+    for one in events:
+        if one["ph"] == "B":
+            open_.setdefault(one["pid"], []).append(one["name"])
+        elif one["ph"] == "E" and open_[one["pid"]].pop() == "ALLREDUCE":
+            assert not open_[one["pid"]]
+            ended[one["pid"], one["args"]["shape"]] += 1
+    assert not any(open_.values())
+    variables = workload.read("mnist").variables
+    rounds = trace.header.steps + trace.header.warmup
+    assert ended == {(pid, str(list(v.shape))): rounds for pid, v in enumerate(variables, 1)}
+    assert [e["args"]["name"] for e in events if e.get("name") == "process_name"] == [v.name for v in variables]
+
+
+def test_a_simulated_timeline_says_what_the_trace_says(simulated):
+    """Of rank 0: buffers, their copies, and when it had computed."""
+    trace, file = simulated
+    mine = trace.rows[trace.rows["rank"] == 0]
+    copies, reductions = mine[mine["activity"] == "pack"], read(file).reductions
+    copied = [r for r in reductions if r.tensors > 1]
+    assert len(copies) == 2 * len(copied) > 0
+    assert sum(r.copied_s for r in copied) == pytest.approx((copies["end_s"] - copies["start_s"]).sum(), rel=0.02)
+    ends = mine[mine["activity"] == "compute"].groupby("step")["end_s"].max().to_numpy()
+    had = [max(r.had_s for r in reductions if r.step == step) for step in range(len(ends))]
+    np.testing.assert_allclose(had, ends, atol=1e-6)
+
+
+def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(simulated, tmp_path):
+    _, file = simulated
+    made = tmp_path / "profile.toml"
+    options = [str(file), "--from", "horovod-timeline", "--workload", "mnist", "--batch", str(BATCH), "-o", str(made)]
+    assert fit.main(options) == 0
+    profile = cluster.read(str(made))
+    costs, link = profile.costs["mnist"], profile.network
+    assert costs.compute.slope_s == pytest.approx(SAMPLE_S, rel=0.02)
+    assert costs.pack.slope_s == pytest.approx(COPY_S, rel=0.02)
+    assert costs.noise.cv == pytest.approx(0.05, rel=0.4)
+    assert link.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.02)
+    assert link.latency_s == pytest.approx(LATENCY_S, rel=0.1)
+    for workers in (RANKS, 5):
+        learned = job(workers, link, costs.compute.slope_s, costs.pack.slope_s)
+        assert step_s(event.run(learned)) == pytest.approx(step_s(event.run(job(workers))), rel=0.02)
+    words = [
+        "--protocol",
+        "horovod",
+        "--set",
+        "algorithm=ring",
+        "--workers",
+        "8",
+        "--cluster",
+        str(made),
+        "--steps",
+        "5",
+    ]
+    assert simulate([*words, "--replications", "1", "--json"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--workload", "cifar10"], "float32 parameters"),
+        (["--workload", "mnist", "--ranks", "1"], "nobody sums alone"),
+        (["--workload", "mnist", "--probe", "probe.json"], "no --probe"),
+    ],
+)
+def test_what_a_timeline_does_not_fit_is_refused(simulated, tmp_path, options, words):
+    line = [str(simulated[1]), "--from", "horovod-timeline", "-o", str(tmp_path / "p.toml"), *options]
+    with pytest.raises(WrongSetting, match=words):
+        fit.main(line)
+
+
+def test_a_pause_is_no_computation(timeline):
+    """A step that began long after the one before: an evaluation, or the start of training."""
+    start_us, events = 0.0, []
+    for pause_us in (1e4,) * 9 + (1e6, 1e4):
+        start_us += pause_us
+        events += reduction(FUSED, start_us)
+    timeline.write_text(json.dumps(events))
+    went_s = timelines.computed_s(read(timeline).reductions)
+    assert went_s.max() > 0.9
+    flat = workload.Workload(name="flat", variables=[workload.Variable(name="w", shape=(100_007,))])
+    file = timeline.with_suffix(".toml")
+    file.write_text('name = "flat"\nvariables = [{name = "w", shape = [100007]}]\nbatch = 10\n')
+    profile = timelines.profile(str(timeline), "p", str(file), ranks=RANKS)
+    assert profile.costs[flat.name].compute(10) == pytest.approx(np.median(went_s), rel=1e-3)
+    assert "1 of 10 left out as pauses" in " ".join(profile.provenance.notes)
+
+
+def test_other_protocols_have_no_timeline_of_horovods(tmp_path):
+    with pytest.raises(WrongSetting, match="--protocol horovod"):
+        simulate(["--protocol", "fmb", "--horovod-timeline", str(tmp_path / "t.json")])
+
+
+def test_the_command_writes_it(tmp_path, capsys):
+    file = tmp_path / "t.json"
+    words = ["--protocol", "horovod", "--steps", "5", "--replications", "1", "--stragglers", "none", "--json"]
+    assert simulate([*words, "--horovod-timeline", str(file)]) == 0
+    assert json.loads(capsys.readouterr().out)["protocol"] == "horovod"
+    assert read(file).ranks == 3

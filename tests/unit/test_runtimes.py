@@ -31,6 +31,7 @@ def with_horovod(monkeypatch):
         ("ps-sync --set barrier=True", "mpi", None, False),
         ("ps-sync --set barrier=True --runtime tensorflow", "tensorflow", None, True),
         ("ps-async --job ps", "tensorflow", None, True),
+        ("ps-async --servers 2 --test-size 5", "tensorflow", None, True),
         ("fmb", "mpi", None, False),
     ],
 )
@@ -52,6 +53,8 @@ def test_who_runs_it(options, runtime, library, by_servers):
         ("allreduce --job worker", "--job"),
         ("ps-backup --runtime tensorflow --set barrier=True", "--set barrier"),
         ("ps-layers", "--protocol"),
+        ("ps-async --servers 2 --test-size 5 --runtime mpi", "--test-size"),
+        ("allreduce --horovod-timeline t.json", "--horovod-timeline"),
     ],
 )
 def test_what_a_runtime_has_not_is_refused(options, setting):

@@ -288,3 +288,9 @@ def test_a_gradient_counts_as_of_its_token_not_of_what_was_pulled():
     assert (behind > 0).mean() > 0.03
     added = rows[(rows["rank"] == 0) & (rows["activity"] == "reduce")]
     assert len(added) < (behind == 0).sum() + 3
+
+
+def test_no_server_of_several_evaluates():
+    with pytest.raises(WrongSetting, match="none holds all parameters"):
+        event.run(job("ps-async", servers=2, test_size=5))
+    event.run(job("ps-async", servers=1, test_size=5))

@@ -1,0 +1,137 @@
+"""A profile from Horovod's own timeline of a run: what rank 0 computed between reductions, and what a reduction cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from calibration import factors, lines
+from calibration.importers.horovod_timeline import Reduction, read
+from calibration.profiles import SLOTS
+from sim import workload as workloads
+from sim.cluster import Cluster, Host, Link, Provenance
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.workload import ITEM_BYTES, Workload
+
+CORES = 2  # of each rank: one computes, one is left to Horovod's thread
+OTHERS = 0.01  # share of a step's bytes that may be no gradients: metrics that are averaged
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Of what reductions cost.
+
+    Args:
+        latency_s, bandwidth_bytes_per_s: of a link, for 2 (n - 1) (L + bytes / (n G)) seconds a ring (Patarasuk and Yuan, 2009),
+            of which rank 0 sees log2(n) L more, for it is the first to know what is to be summed, and tells the others along a
+            tree. What it costs to add up is in them.
+        copy_s: seconds for each byte of one copy into the fusion buffer or out of it.
+    """
+
+    latency_s: float
+    bandwidth_bytes_per_s: float
+    copy_s: float
+
+
+def ring(reductions: list[Reduction], ranks: int) -> Ring:
+    """The costs of a ring of `ranks` ranks, as fitted.
+
+    Raises:
+        WrongSetting: fewer than two ranks, or nothing that moved.
+    """
+    if ranks < 2:
+        raise WrongSetting("--ranks", ranks or "not in the timeline", "2 or more: nobody sums alone")
+    sizes = np.array([r.bytes for r in reductions], float)
+    moved_s = np.array([r.moved_s for r in reductions])
+    kept = moved_s > 0
+    if not kept.any():
+        raise WrongSetting("timeline", "reductions without bytes that move", "one of several ranks")
+    base_s, slope_s = lines.line(sizes[kept], moved_s[kept])
+    messages = 2 * (ranks - 1)
+    copied = [(r.copied_s / 2, r.bytes) for r in reductions if r.copied_s > 0]
+    return Ring(
+        latency_s=base_s / (messages + int(np.log2(ranks))),
+        bandwidth_bytes_per_s=messages / (ranks * slope_s) if slope_s else float("inf"),
+        copy_s=float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0,
+    )
+
+
+def computed_s(reductions: list[Reduction]) -> np.ndarray:
+    """Seconds of each step but the first from the last reduction before it until rank 0 had all gradients, shape (steps - 1,)."""
+    ended, had = {}, {}
+    for one in reductions:
+        ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
+        had[one.step] = max(one.had_s, had.get(one.step, 0.0))
+    return np.array([had[step] - ended[step - 1] for step in sorted(had)[1:]])
+
+
+def profile(path: str, name: str, workload: str, ranks: int | None = None, batch: int | None = None) -> Cluster:
+    """The cluster that a timeline is of, with a host for each rank, and for as many more as may be asked for.
+
+    The first step is left out: ranks connect in it.
+
+    Args:
+        workload: whose gradients it reduced: a name, or a TOML file.
+        ranks: of the run; as many as marked the first negotiations if None.
+        batch: samples of each rank and step; the workload's if None.
+
+    Raises:
+        WrongSetting: no timeline, or too short; or one of another workload.
+    """
+    trained, timeline = workloads.read(workload), read(path)
+    ranks, batch = ranks or timeline.ranks, batch or trained.batch
+    kept = [one for one in timeline.reductions if one.step > 0]
+    seconds = computed_s(timeline.reductions)
+    seconds = seconds[seconds > 0]
+    if not len(seconds):
+        raise WrongSetting("timeline", path, "one of two steps at least")
+    _check_workload(trained, kept, workload)
+    going = seconds <= lines.STALL * np.median(seconds)
+    mean_s, costs = float(np.mean(seconds[going])), ring(kept, ranks)
+    return Cluster(
+        name=name,
+        hosts=(Host(name="rank", count=SLOTS, cores=CORES, slots=1),),
+        network=Link(latency_s=costs.latency_s, overhead_s=0, bandwidth_bytes_per_s=costs.bandwidth_bytes_per_s),
+        costs={
+            trained.name: Costs(
+                compute=Line(slope_s=mean_s / batch),
+                pack=Line(slope_s=costs.copy_s),
+                noise=factors.law(seconds[going] / mean_s),
+            )
+        },
+        provenance=Provenance(
+            traces=(Path(path).name,),
+            made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            notes=_notes(kept, batch, going),
+        ),
+    )
+
+
+def _check_workload(trained: Workload, reductions: list[Reduction], given: str) -> None:
+    steps = {one.step for one in reductions}
+    items = sum(one.bytes for one in reductions) / len(steps) / ITEM_BYTES
+    if abs(items - trained.parameters) > OTHERS * items:
+        allowed = f"a workload of {items:,.0f} float32 parameters, which a step of the timeline reduces; a TOML file as in sim/zoo"
+        raise WrongSetting("--workload", f"{given}, of {trained.parameters:,}", allowed)
+
+
+def _notes(reductions: list[Reduction], batch: int, going: np.ndarray) -> tuple[str, ...]:
+    def median(field: str) -> float:
+        return float(np.median([getattr(one, field) for one in reductions]))
+
+    said = ", ".join(
+        f"{field} {median(field) * 1e3:.3f} ms" for field in ("ready_s", "agreed_s", "copied_s", "moved_s")
+    )
+    tensors = np.mean([one.tensors for one in reductions])
+    pauses = f"; {(~going).sum()} of {len(going)} left out as pauses: above {lines.STALL} times the median" * (
+        not going.all()
+    )
+    return (
+        f"{len(reductions)} reductions of {tensors:.1f} tensors, medians: {median('bytes'):,.0f} bytes, {said}",
+        "links are a ring's, with what it costs to add up: simulate with --set algorithm=ring",
+        f"compute is rank 0's step at batch {batch}, with input, update and sleeps, which a timeline does not tell apart{pauses}",
+    )
