@@ -15,6 +15,7 @@ from real.recorder import Recorder, begin
 from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank
+from real.worlds.rows import SparseRank
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
 
@@ -70,7 +71,8 @@ class Session:
         recorder = Recorder(self.rank, parts)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
-        me = self.rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
+        rank_class = SparseRank if scenario.sends_rows else self.rank_class
+        me = rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
         self._follow(me)
         recorder.close()
         return self._gathered(comm, header, me)
