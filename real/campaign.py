@@ -70,6 +70,10 @@ def _check(cell: argparse.Namespace) -> Scenario:
     options.check_outputs(cell)
     check_training(cell)
     scenario = scenario_of(cell)
+    if cell.variable_partitions == options.SEARCH:
+        raise WrongSetting(
+            "--variable-partitions", options.SEARCH, "a number in a campaign, whose cells are single runs"
+        )
     if scenario.ranks < 2:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
     if library_of(cell) == "horovod" and tuned(scenario):

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from real import launch, testbed
@@ -90,16 +91,22 @@ def check(given: argparse.Namespace):
 
 def work(given: argparse.Namespace, comm) -> int:
     """What each rank does: the runs, and at rank 0 the answer."""
+    from real.partitions import searched
+
     if comm is not None:
         given.workers = workers_of(comm.size, servers_of(given), given.workers)
     scenario, clock_s = scenario_of(given), time.perf_counter()
     session = session_of(given, comm)
+    found = None
+    if given.variable_partitions == options.SEARCH:
+        found = searched(session, scenario)
+        scenario = replace(scenario, variable_partitions=found.best)
     traces = []
     for replication in range(options.replications(given, REPLICATIONS)):
         parts = parts_folder(given.trace) if given.trace and replication == 0 else None
         traces.append(session.run(scenario, replication, parts))
     if session.rank == 0:
-        answer(given, scenario, traces, time.perf_counter() - clock_s)
+        answer(given, scenario, traces, time.perf_counter() - clock_s, found)
     return 0
 
 
@@ -115,8 +122,8 @@ def session_of(given: argparse.Namespace, comm):
     return Session(*settings)
 
 
-def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:
-    """Write the files asked for, and answer on stdout, as sim.run does."""
+def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=None) -> None:
+    """Write the files asked for, and answer on stdout, as sim.run does; `found` is what a search for partitions found."""
     import json
 
     from sim import summary
@@ -128,11 +135,12 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:
     options.write_outputs(given, trace)
     if given.trace:
         shutil.rmtree(parts_folder(given.trace), ignore_errors=True)
-    summed = summary.as_json(scenario, world, outcome, wall_s)
+    summed = summary.as_json(scenario, world, outcome, wall_s, found)
     if given.json:
         print(json.dumps(summed), flush=True)
         return
-    summary.show(summed, scenario, None, notes(scenario, outcome, world, trace) + learned(trace))
+    said = [*notes(scenario, outcome, world, trace), *learned(trace), *([str(found)] if found else [])]
+    summary.show(summed, scenario, None, said)
 
 
 def learned(trace) -> list[str]:
@@ -148,7 +156,7 @@ def servers_of(given: argparse.Namespace) -> int:
     from sim import protocols
 
     protocol = protocols.make(given.protocol, given.set)
-    if protocol.masterless:
+    if not protocol.served(options.workload_of(given)):
         return 0
     return given.servers if protocol.uses_servers else 1
 

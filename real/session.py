@@ -77,6 +77,11 @@ class Session:
         recorder.close()
         return self._gathered(comm, header, me)
 
+    @property
+    def machines(self) -> int:
+        """How many hosts the launch has; collective."""
+        return len(set(self._hosts(self.comm)))
+
     def rest(self) -> None:
         """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
         barrier(self.comm)

@@ -272,5 +272,10 @@ class Scenario:
             cluster=self.cluster.name,
             servers=self.servers if self.workers else 1,
             updates_per_step=self.updates_per_step,
-            details={"test_size": self.test_size, "evaluate_every": self.evaluate_every, **details},
+            details={
+                "test_size": self.test_size,
+                "evaluate_every": self.evaluate_every,
+                "variable_partitions": self.variable_partitions,
+                **details,
+            },
         )

@@ -85,7 +85,9 @@ class SparseRank(Rank):
 
     def _packed_bytes(self) -> int:
         loads = [Load(len(of.rows), of.values.size) for of in self._gradient_rows.values()]
-        return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.scenario.summed_items)
+        return HEADER_BYTES + ITEM_BYTES * (
+            sum(load.rows + load.numbers for load in loads) + self.scenario.summed_items
+        )
 
     def _parcels(self, peer: int) -> list[Parcel]:
         slices = [self._gradient_rows[part] for part in self._parts_with(peer)]

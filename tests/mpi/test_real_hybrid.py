@@ -100,7 +100,7 @@ def kept(folder):
     line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [str(word) for word in line]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     return np.load(folder / "kept.npz")
 
@@ -224,7 +224,9 @@ def structure(trace) -> Counter:
     rows, servers = trace.rows.copy(), trace.header.servers
     of_rows = (rows["rank"] < servers) | rows["peer"].isin(range(servers)) | rows["activity"].isin(["pack"])
     of_rows |= rows["samples"] == 0  # what is taken up
-    of_rows |= rows["activity"].isin(["send", "receive", "reduce"]) & (rows["peer"] == servers)  # who adds up for a host
+    of_rows |= rows["activity"].isin(["send", "receive", "reduce"]) & (
+        rows["peer"] == servers
+    )  # who adds up for a host
     rows.loc[of_rows, "bytes"] = 0
     return Counter(rows[["rank", "step", "activity", "samples", "bytes", "peer"]].itertuples(index=False, name=None))
 
