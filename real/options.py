@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from real.optimiser import LEARNING_RATES
-from real.tables import check_by_rows
 from sim.errors import WrongSetting
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ def _check_rows(described: Scenario, optimiser: str) -> None:
     Raises:
         WrongSetting: naming it.
     """
+    from real.tables import check_by_rows
+
     if any(not variable.rows for variable in described.served):
         allowed = f"hybrid for {described.workload.name}: servers that hold dense variables beside sparse ones are simulated only"
         raise WrongSetting("--protocol", described.protocol.name, allowed)
