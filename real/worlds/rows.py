@@ -9,7 +9,7 @@ from real.slices import Part, Slices, parts_of
 from real.sparse_gradients import SparseGradient, look_up
 from real.tables import Table
 from real.trainee import Trainee
-from real.waiting import arrived, poll
+from real.waiting import arrived, poll, receive
 from real.worlds.mpi import Rank
 from real.worlds.verbs import verb
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
@@ -143,7 +143,7 @@ class SparseRank(Rank):
 
     def _buffer(self, sender: int, size_bytes: int) -> np.ndarray:
         buffer = np.empty(size_bytes, np.uint8)
-        self.comm.Recv(buffer, sender, TAG)
+        receive(self.comm, buffer, sender, TAG, self._is_here(sender))
         return buffer
 
     def _next_buffer(self, sender: int) -> np.ndarray:
