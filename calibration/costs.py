@@ -29,6 +29,8 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     stalled = _stalled(table)
     table, notes = table[~stalled], _stall_notes(table, stalled)
     side = {name: _line(table[table["activity"] == name]) for name in SIDE}
+    by_rows = table[table["activity"] == "reduce_rows"]
+    side["reduce_rows"] = None if by_rows.empty else _line(by_rows)
     compute, loop_s, partition, more = _gradient(table)
     factor = _factors(table, compute, loop_s, partition)
     mean = factor.groupby(["run", "rank"])["factor"].mean()
@@ -114,11 +116,11 @@ def _factors(table, compute: Line, loop_s: float, partition: Line):
 
 
 def _update_factors(table) -> np.ndarray:
-    """Seconds of each update over the mean of its run, of runs that have one; what differs between runs is not noise."""
+    """Seconds of each update over the mean of its run and rank; what differs between them is not noise."""
     rows = table[table["activity"] == "update"]
     if rows.empty:
         return np.ones(1)
-    mean_s = rows.groupby("run")["seconds"].transform("mean")
+    mean_s = rows.groupby(["run", "rank"])["seconds"].transform("mean")
     return (rows["seconds"] / mean_s).to_numpy()
 
 

@@ -17,7 +17,17 @@ from sim.traces import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTED = ("input", "compute", "partition", "pack", "take_up", "reduce", "update", "evaluate")  # fields of Costs
+COSTED = (
+    "input",
+    "compute",
+    "partition",
+    "pack",
+    "take_up",
+    "reduce",
+    "reduce_rows",
+    "update",
+    "evaluate",
+)  # fields of Costs
 SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
 
 
@@ -69,8 +79,10 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     rows = rows[rows["step"] >= header.warmup]
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
-    taken_up = (rows["activity"] == "update") & (rows["rank"] >= header.servers) & (header.servers > 0)
-    rows.loc[taken_up, "activity"] = "take_up"
+    updates = (rows["activity"] == "update") & (rows["rank"] >= header.servers) & (header.servers > 0)
+    rows.loc[updates & (rows["samples"] == 0), "activity"] = "take_up"  # workers of the hybrid update too
+    if header.protocol == "hybrid":  # what it adds up is rows, or pieces of an allreduce, which know of no samples
+        rows.loc[(rows["activity"] == "reduce") & (rows["samples"] > 0), "activity"] = "reduce_rows"
     partitions = header.settings.get("partitions")
     if partitions and header.protocol != "amb-dg":  # whose partitions are small minibatches, each with a row of its own
         rows = _partitions(rows, header.batch // partitions)

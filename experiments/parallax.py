@@ -182,8 +182,7 @@ def run(out: Path, seed: int = 0) -> None:
     slow = _met(constants, "port_bytes_per_s", "lm1b", "Horovod", 2)
     console.print(f"Horovod's fall is met if its port carries {slow.port_bytes_per_s / 1e9:.2f} GB/s, not fitted above")
     found = partitions(constants)
-    tried = ", ".join(f"{parts}: {seconds * 1e3:.1f} ms" for parts, seconds in sorted(found.tried.items()))
-    console.print(f"partitions for the hybrid on two machines: {found.best}; tried {tried}; a, b, c = {found.fitted}")
+    console.print(f"the hybrid on two machines: {found}")
 
 
 def _shape(assumed: Assumed) -> str:

@@ -71,6 +71,10 @@ def _check(cell: argparse.Namespace) -> Scenario:
         parameters.check_path(cell.parameters)
     check_training(cell)
     scenario = scenario_of(cell)
+    if cell.variable_partitions == options.SEARCH:
+        raise WrongSetting(
+            "--variable-partitions", options.SEARCH, "a number in a campaign, whose cells are single runs"
+        )
     if scenario.workers < 1:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
     if library_of(cell) == "horovod" and tuned(scenario):

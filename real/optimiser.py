@@ -35,7 +35,7 @@ class Optimiser:
         if name not in LEARNING_RATES:
             raise WrongSetting("--optimiser", name, ", ".join(LEARNING_RATES))
         start = LEARNING_RATES[name] if learning_rate is None else learning_rate
-        _check(start, decay_steps, decay_rate, weight_decay)
+        check(start, decay_steps, decay_rate, weight_decay)
         self._keras = _keras(name, _schedule(start, decay_steps, decay_rate))
         self._weight_decay = weight_decay
         self._variable = None
@@ -84,7 +84,12 @@ class Optimiser:
         return self._variable.read_value()
 
 
-def _check(learning_rate: float, decay_steps: int, decay_rate: float, weight_decay: float) -> None:
+def check(learning_rate: float, decay_steps: int, decay_rate: float, weight_decay: float) -> None:
+    """Refuse rates that cannot be.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
     if not learning_rate > 0:
         raise WrongSetting("--learning-rate", learning_rate, "a number above 0")
     if decay_steps < 0:

@@ -57,13 +57,25 @@ def scenario(options: argparse.Namespace) -> Scenario:
     if getattr(described.protocol, "algorithm", None) in collectives.SIMULATED:
         allowed = "another: NCCL's own ring is simulated only (sim.run)"
         raise WrongSetting("--set algorithm", described.protocol.algorithm, allowed)
-    rows = [load for server in range(described.servers) for load in described.loads(server) if load.rows]
-    if described.protocol.name == "hybrid" or rows or described.gathered_loads:
-        allowed = (
-            f"another for {described.workload.name}: rows of sparse variables travel alone in simulation only (sim.run)"
-        )
-        raise WrongSetting("--protocol", described.protocol.name, allowed)
+    if described.gathered_loads:
+        raise WrongSetting("--set sparse_as_dense", False, "true: rows are gathered in simulation only (sim.run)")
+    if described.sends_rows:
+        _check_rows(described, options.optimiser)
     return described
+
+
+def _check_rows(described: Scenario, optimiser: str) -> None:
+    """Refuse what servers of rows cannot do.
+
+    Raises:
+        WrongSetting: naming it.
+    """
+    from real.tables import check_by_rows
+
+    if any(not variable.rows for variable in described.served):
+        allowed = f"hybrid for {described.workload.name}: servers that hold dense variables beside sparse ones are simulated only"
+        raise WrongSetting("--protocol", described.protocol.name, allowed)
+    check_by_rows(optimiser)
 
 
 def training(options: argparse.Namespace) -> Training:

@@ -11,7 +11,7 @@ from sim.errors import WrongSetting
 from sim.files import write_whole
 from sim.workload import Workload
 
-Piece = tuple[slice, np.ndarray]  # where in the flat vector of all parameters, and the numbers there
+Piece = tuple[slice | np.ndarray, np.ndarray]  # where in the flat vector of all parameters, and the numbers there
 ENDING = ".npz"
 
 

@@ -7,19 +7,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.workload import HEADER_BYTES
+from sim.workload import HEADER_BYTES, ITEM_BYTES
 
 TAG = 1
-LETTER, NOTE, LAST = range(3)  # kinds: with parameters or a gradient, a header alone, and one that ends training
+NOTHING = np.empty(0)
+# Kinds: with parameters or a gradient, a header alone, one that ends training, and one that asks for rows.
+LETTER, NOTE, LAST, REQUEST = range(4)
 
 
 class Parcel:
-    """A message's buffer: header and payload are views of it."""
+    """A message's buffer: header, numbers of rows if it carries any, and payload are views of it."""
 
-    def __init__(self, parameters: int):
-        self.buffer = np.zeros(HEADER_BYTES + 4 * parameters, np.uint8)
+    def __init__(self, parameters: int, rows: int = 0):
+        self.buffer = np.zeros(HEADER_BYTES + ITEM_BYTES * (rows + parameters), np.uint8)
         self.header = self.buffer[:HEADER_BYTES].view(np.int64)
-        self.payload = self.buffer[HEADER_BYTES:].view(np.float32)
+        self.rows = self.buffer[HEADER_BYTES : HEADER_BYTES + ITEM_BYTES * rows].view(np.int32)
+        self.payload = self.buffer[HEADER_BYTES + ITEM_BYTES * rows :].view(np.float32)
+
+    @classmethod
+    def of(cls, rows: np.ndarray = NOTHING, values: np.ndarray = NOTHING) -> Parcel:
+        """A message that carries copies of both."""
+        parcel = cls(values.size, rows.size)
+        parcel.rows[:], parcel.payload[:] = rows, values.ravel()
+        return parcel
 
 
 class Letter(NamedTuple):
@@ -82,6 +92,28 @@ class Sent(NamedTuple):
     step: int
     version: int
     size_bytes: int
+
+
+@dataclass
+class Departure:
+    """Messages that leave together."""
+
+    size_bytes: int
+    _parcels: list[Parcel]  # which must live as long
+    _requests: list
+
+    @classmethod
+    def of(cls, comm, peer: int, parcels: list[Parcel], header: tuple) -> Departure:
+        """Begin to send them under one header."""
+        for parcel in parcels:
+            parcel.header[:] = header
+        requests = [comm.Isend(parcel.buffer, peer, TAG) for parcel in parcels]
+        return cls(sum(parcel.buffer.nbytes for parcel in parcels), parcels, requests)
+
+    def left(self) -> bool:
+        """Whether all of them have left."""
+        self._requests = [request for request in self._requests if not request.Test()]
+        return not self._requests
 
 
 @dataclass

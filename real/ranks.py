@@ -42,10 +42,13 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
     Raises:
         WrongSetting: the launcher started another number of ranks than `--workers` needs.
     """
-    from sim import protocols
+    from sim import options, protocols
 
     protocol = protocols.make(given.protocol, given.set)
-    others, least = (given.servers, 1) if protocol.uses_servers else (0 if protocol.masterless else 1, 0)
+    if not protocol.served(options.workload_of(given)):
+        others, least = 0, 0
+    else:
+        others, least = (given.servers, 1) if protocol.uses_servers else (1, 0)
     workers = size - others
     if workers < least or given.workers not in (None, workers):
         who = {0: "all are workers", 1: "one is no worker"}.get(others, f"{others} are servers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 
 from real import launch, parameters, parts, ranks, testbed
 from real.foreign import local
@@ -108,16 +109,22 @@ def check(given: argparse.Namespace) -> Scenario:
 
 def work(given: argparse.Namespace, comm) -> int:
     """What each rank does: the runs, and at rank 0 the answer."""
+    from real.partitions import searched
+
     if comm is not None:
         given.workers = ranks.workers_of(given, comm.size)
     scenario, clock_s = scenario_of(given), time.perf_counter()
     session = session_of(given, comm)
+    found = None
+    if given.variable_partitions == options.SEARCH:
+        found = searched(session, scenario)
+        scenario = replace(scenario, variable_partitions=found.best)
     traces = []
     for replication in range(options.replications(given, REPLICATIONS)):
         kept = given.parameters if replication == 0 else None
         traces.append(session.run(scenario, replication, parts.of(given.trace, replication), kept))
     if session.rank == 0:
-        answer(given, scenario, traces, time.perf_counter() - clock_s)
+        answer(given, scenario, traces, time.perf_counter() - clock_s, found)
     return 0
 
 
@@ -133,8 +140,8 @@ def session_of(given: argparse.Namespace, comm):
     return Session(*settings)
 
 
-def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:
-    """Write the files asked for, and answer on stdout, as sim.run does."""
+def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=None) -> None:
+    """Write the files asked for, and answer on stdout, as sim.run does; `found` is what a search for partitions found."""
     import json
 
     from sim import summary
@@ -145,11 +152,12 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float) -> None:
     world = trace.header.world
     options.write_outputs(given, trace)
     parts.remove(given.trace)
-    summed = summary.as_json(scenario, world, outcome, wall_s)
+    summed = summary.as_json(scenario, world, outcome, wall_s, found)
     if given.json:
         print(json.dumps(summed), flush=True)
         return
-    summary.show(summed, scenario, None, notes(scenario, outcome, world, trace) + learned(trace))
+    said = [*notes(scenario, outcome, world, trace), *learned(trace), *([str(found)] if found else [])]
+    summary.show(summed, scenario, None, said)
 
 
 def learned(trace) -> list[str]:

@@ -17,6 +17,7 @@ from real.recorder import Recorder
 from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank
+from real.worlds.rows import SparseRank
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
 
@@ -75,7 +76,8 @@ class Session:
         recorder = Recorder(self.rank, parts)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
-        me = self.rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
+        rank_class = SparseRank if scenario.sends_rows else self.rank_class
+        me = rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
         used_s = time.process_time()
         self._follow(me)
         recorder.close()
@@ -83,6 +85,11 @@ class Session:
         if parameters:
             self._keep(comm, me, parameters)
         return self._gathered(comm, header, me, used_s)
+
+    @property
+    def machines(self) -> int:
+        """How many hosts the launch has; collective."""
+        return len(set(self._hosts(self.comm)))
 
     def rest(self) -> None:
         """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""

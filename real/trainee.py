@@ -10,6 +10,8 @@ from real.data import Batches, data_for
 from real.gradients import Gradients
 from real.models import initial
 from real.optimiser import LEARNING_RATES, Optimiser
+from real.sparse_gradients import SparseGradients
+from real.tables import RowOptimiser
 from sim.scenario import Scenario
 
 
@@ -46,20 +48,24 @@ class Workshop:
 
     def __init__(self, training: Training, rank: int, gpu_index: int = 0):
         self.training, self.rank, self.gpu_index = training, rank, gpu_index
-        self._gradients: dict[str, Gradients] = {}
+        self._gradients: dict[tuple, Gradients] = {}
         self._data: dict = {}
 
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
         """What this rank needs for one run, warm; with gradients made for this run, if any are given."""
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
+        if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
+            self._warm_up(gradients, scenario)
+        optimiser = self._optimiser(scenario)
+        return Trainee(scenario, gradients, data, optimiser, replication, scenario.worker_number(self.rank))
+
+    @staticmethod
+    def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
         partitions = getattr(scenario.protocol, "partitions", None)
         if scenario.protocol.renews:
             gradients.warm_up(scenario.batch // partitions)
         else:
             gradients.warm_up(scenario.batch, partitions)
-        updated = scenario.updated_by(self.rank)
-        optimiser = self._optimiser(updated) if updated else None
-        return Trainee(scenario, gradients, data, optimiser, replication, scenario.worker_number(self.rank))
 
     def feeder(self, scenario: Scenario, replication: int, number: int) -> Trainee:
         """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
@@ -69,20 +75,27 @@ class Workshop:
         workload, training = scenario.workload, self.training
         serves = self.rank < scenario.servers
         device = "cpu" if training.master_on_cpu and serves else training.device
-        if workload.name not in self._gradients:
-            self._gradients[workload.name] = Gradients(workload, training.threads, device, self.gpu_index)
-        return self._gradients[workload.name]
+        kind = SparseGradients if scenario.sends_rows else Gradients
+        if (workload, kind) not in self._gradients:
+            self._gradients[workload, kind] = kind(workload, training.threads, device, self.gpu_index)
+        return self._gradients[workload, kind]
 
     def _loaded(self, scenario: Scenario):
         workload = scenario.workload
-        if workload.name not in self._data:
-            self._data[workload.name] = data_for(workload, self.training.data, scenario.seed)
-        return self._data[workload.name]
+        if workload not in self._data:
+            self._data[workload] = data_for(workload, self.training.data, scenario.seed)
+        return self._data[workload]
 
-    def _optimiser(self, parameters: int) -> Optimiser:
-        training = self.training
-        optimiser = Optimiser(training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate)
-        optimiser.warm_up(parameters)
+    def _optimiser(self, scenario: Scenario) -> Optimiser | RowOptimiser | None:
+        """Of what this rank updates, if anything."""
+        training, updated = self.training, scenario.updated_by(self.rank)
+        settings = training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
+        if scenario.sends_rows and self.rank < scenario.servers:
+            return RowOptimiser(*settings)
+        if not updated:
+            return None
+        optimiser = Optimiser(*settings)
+        optimiser.warm_up(updated)
         return optimiser
 
 
@@ -93,7 +106,7 @@ class Trainee:
     scenario: Scenario
     gradients: Gradients
     data: object
-    optimiser: Optimiser | None
+    optimiser: Optimiser | RowOptimiser | None
     replication: int
     number: int
     _batches: Batches = field(init=False)

@@ -11,9 +11,11 @@ from sim.errors import WrongSetting
 if TYPE_CHECKING:
     from sim.cluster import Cluster
     from sim.scenario import Scenario
+    from sim.workload import Workload
 
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
+SEARCH = "search"  # in place of a number of parts
 
 
 def job_options() -> Parser:
@@ -35,7 +37,11 @@ def job_options() -> Parser:
     )
     job.add_argument("--placement", default="round-robin", metavar="NAME", help="of variables: round-robin or greedy")
     job.add_argument(
-        "--variable-partitions", type=int, default=1, metavar="N", help="parts that each variable is cut into"
+        "--variable-partitions",
+        type=_parts,
+        default=1,
+        metavar="N",
+        help="parts that each variable is cut into; or search, as Parallax does for sparse ones",
     )
     job.add_argument("--steps", type=int, default=100, metavar="N", help="measured steps")
     job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before them that are left out")
@@ -78,14 +84,14 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None, **further
     Raises:
         WrongSetting: naming the option.
     """
-    from sim import cluster, protocols, stragglers, workload
+    from sim import cluster, protocols, stragglers
     from sim.scenario import Scenario
 
     placed = cluster.read(options.cluster) if options.cluster else None
-    name = options.workload or (_calibrated(placed) if placed else None) or DEFAULT_WORKLOAD
-    return Scenario(
+    searches = options.variable_partitions == SEARCH
+    described = Scenario(
         protocol=protocols.make(options.protocol, options.set),
-        workload=workload.read(name),
+        workload=workload_of(options),
         workers=DEFAULT_WORKERS if options.workers is None else options.workers,
         steps=options.steps,
         warmup=options.warmup,
@@ -98,9 +104,27 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None, **further
         evaluate_every=options.evaluate_every,
         servers=options.servers,
         placement=options.placement,
-        variable_partitions=options.variable_partitions,
+        variable_partitions=max(1, options.servers) if searches else options.variable_partitions,
         **further,
     )
+    if searches and not described.sends_rows:
+        allowed = (
+            f"a number: with {described.protocol.name}, {described.workload.name} has no sparse variables on servers"
+        )
+        raise WrongSetting("--variable-partitions", SEARCH, allowed)
+    return described
+
+
+def workload_of(options: argparse.Namespace) -> Workload:
+    """The workload asked for, or that the cluster was calibrated for.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    from sim import cluster, workload
+
+    calibrated = _calibrated(cluster.read(options.cluster)) if options.cluster and not options.workload else None
+    return workload.read(options.workload or calibrated or DEFAULT_WORKLOAD)
 
 
 def replications(options: argparse.Namespace, default: int) -> int:
@@ -147,6 +171,14 @@ def write_outputs(given: argparse.Namespace, trace) -> None:
         from sim import plots
 
         plots.gantt(trace, given.plot)
+
+
+def _parts(text: str) -> int | str:
+    """A number of parts, or SEARCH."""
+    try:
+        return text if text == SEARCH else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"given {text!r}; allowed: an integer from 1, or {SEARCH}") from None
 
 
 def _calibrated(placed) -> str | None:

@@ -24,6 +24,12 @@ class Search:
     tried: dict[int, float]
     fitted: tuple[float, float, float] | None
 
+    def __str__(self):
+        tried = ", ".join(f"{parts}: {seconds * 1e3:.4g} ms" for parts, seconds in sorted(self.tried.items()))
+        a, b, c = (f"{1e3 * x:.3g}" for x in self.fitted or (0, 0, 0))
+        law = f"; t(P) = {b}/P + {a}(P - 1) + {c} ms" if self.fitted else ""
+        return f"{self.best} variable partitions, searched for: {tried}{law}"
+
 
 def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search:
     """Kim et al., "Parallax", EuroSys 2019, section 3.2: double the parts from `start` while steps get shorter, then halve them
@@ -60,12 +66,20 @@ def fit(tried: dict[int, float]) -> tuple[float, float, float]:
     return float(a), float(b), float(c)
 
 
-def searched(scenario: Scenario) -> Search:
-    """The search over simulated runs of a scenario, from as many parts as there are machines and at least one a server."""
+def searched(scenario: Scenario, step_s: Callable[[Scenario], float] | None = None, machines: int = 0) -> Search:
+    """The search over runs of a scenario, from as many parts as there are machines and at least one a server.
+
+    Args:
+        step_s: mean seconds of a step of a scenario; simulated by the event world if not given.
+        machines: that ranks sit on; the cluster's if not given.
+    """
+    took_s = step_s or _simulated_step_s
+    start = machines or len(set(scenario.hosts))
+    return search(lambda parts: took_s(replace(scenario, variable_partitions=parts)), start, least=scenario.servers)
+
+
+def _simulated_step_s(scenario: Scenario) -> float:
     from sim.outcome import of_trace
     from sim.worlds import event
 
-    def step_s(parts: int) -> float:
-        return float(of_trace(event.run(replace(scenario, variable_partitions=parts))).step_s.mean())
-
-    return search(step_s, start=len(set(scenario.hosts)), least=scenario.servers)
+    return float(of_trace(event.run(scenario)).step_s.mean())

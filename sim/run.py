@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 from sim import command, options
 from sim.errors import WrongSetting
@@ -29,9 +30,15 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parse(argv)
+    from sim.partitions import searched
+
     clock_s = time.perf_counter()
     options.check_outputs(given)
     scenario = options.scenario(given, servers_on=given.servers_on)
+    found = None
+    if given.variable_partitions == options.SEARCH:
+        found = searched(scenario)
+        scenario = replace(scenario, variable_partitions=found.best)
     world = choose_world(given, scenario)
     replications = options.replications(given, REPLICATIONS[world])
     timeline = horovod_timeline(given, scenario)
@@ -41,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     free = None
     if not given.json and scenario.stragglers.mean > 0:
         free, _ = simulate(scenario.without_stragglers(), world, replications)
-    report(given, scenario, world, outcome, trace, free, clock_s)
+    report(given, scenario, world, outcome, trace, free, clock_s, found)
     return 0
 
 
@@ -90,21 +97,22 @@ def simulate(scenario, world: str, replications: int, want_trace: bool = False, 
     return join([of_trace(first), *others]), first
 
 
-def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float) -> None:
-    """Write the files asked for, and answer on stdout."""
+def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float, found) -> None:
+    """Write the files asked for, and answer on stdout; `found` is what a search for partitions found, if there was one."""
     from sim import summary
     from sim.notes import notes
 
     if trace is not None:
         options.write_outputs(given, trace)
-    answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s)
+    answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s, found)
     if given.json:
         import json
 
         print(json.dumps(answer))
         return
     baseline = summary.as_json(scenario.without_stragglers(), world, free, 0.0) if free is not None else None
-    summary.show(answer, scenario, baseline, notes(scenario, outcome, world, trace))
+    said = notes(scenario, outcome, world, trace) + ([str(found)] if found else [])
+    summary.show(answer, scenario, baseline, said)
 
 
 if __name__ == "__main__":

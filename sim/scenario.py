@@ -148,13 +148,16 @@ class Scenario:
         """Numbers in them."""
         return sum(variable.size for variable in self.summed)
 
-    @cached_property
-    def groups(self) -> list[list[int]]:
-        """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it."""
+    def groups(self, hosts: list[int]) -> list[list[int]]:
+        """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it.
+
+        Args:
+            hosts: of each rank, shape (ranks,); real ones need not be where the cluster has them.
+        """
         together = {}
         for worker in range(self.servers, self.ranks):
             shared = self.protocol.local_aggregation and self.served
-            together.setdefault(self.hosts[worker] if shared else worker, []).append(worker)
+            together.setdefault(hosts[worker] if shared else worker, []).append(worker)
         return list(together.values())
 
     @cached_property
@@ -186,6 +189,11 @@ class Scenario:
             return [variable.load(self.batch, minibatches) for variable in held]
         return [Load(0, sum(variable.size for variable in held))]
 
+    @property
+    def sends_rows(self) -> bool:
+        """Whether rows of sparse variables travel between servers and workers."""
+        return self.protocol.uses_servers and any(variable.rows for variable in self.served)
+
     @cached_property
     def gathered_loads(self) -> list[Load]:
         """The rows that workers hand to one another, of each variable."""
@@ -205,15 +213,11 @@ class Scenario:
         gathered = [v.load(self.batch, minibatches).answer_bytes for v in self.protocol.gathered(self.workload)]
         return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + gathered
 
-    def held_bytes(self, rank: int) -> int:
-        """Bytes of a message that carries what a rank updates: what a server holds, or all parameters."""
-        return self.server_bytes[rank] if rank < self.servers else self.workload.message_bytes
-
     def updated_by(self, rank: int) -> int:
         """How many parameters a rank applies the optimiser to."""
         if rank < self.servers:
             return sum(variable.size for variable, server in self.placed if server == rank)
-        return 0 if self.served else self.workload.parameters
+        return self.summed_items
 
     def worker_number(self, rank: int) -> int:
         """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""
@@ -274,5 +278,10 @@ class Scenario:
             cluster=self.cluster.name,
             servers=self.servers if self.workers else 1,
             updates_per_step=self.updates_per_step,
-            details={"test_size": self.test_size, "evaluate_every": self.evaluate_every, **details},
+            details={
+                "test_size": self.test_size,
+                "evaluate_every": self.evaluate_every,
+                "variable_partitions": self.variable_partitions,
+                **details,
+            },
         )

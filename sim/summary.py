@@ -11,19 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sim.outcome import Outcome
+    from sim.partitions import Search
     from sim.scenario import Scenario
 
 LEVEL = 0.9  # of the interval
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 
 
-def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float) -> dict:
+def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float, found: Search | None = None) -> dict:
     """What was run and what came of it; units are in the keys, what cannot be known is None, nothing is NaN.
 
     Args:
         world: the one that ran it: event, vector or mpi.
         wall_s: seconds that simulating or running took.
+        found: by a search for the number of variable partitions, if there was one.
     """
+    searched = {"variable_partitions": asdict(found)} if found else {}
     return {
         "protocol": scenario.protocol.name,
         "settings": asdict(scenario.protocol),
@@ -37,6 +40,7 @@ def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float) -> 
         "idle_fraction": [_known(share) for share in outcome.idle_fraction.mean(axis=0)],
         "interval": {"level": LEVEL, "samples_per_s": _known_pair(outcome.interval(LEVEL))},
         "wall_s": float(wall_s),
+        **searched,
     }
 
 

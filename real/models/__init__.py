@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from real.models import convolutional, dense, recurrent
+from real.models import bigram, convolutional, dense, recurrent
 from sim.errors import WrongSetting
 from sim.randomness import generator
 from sim.workload import Variable, Workload
@@ -22,6 +22,7 @@ FORWARD: dict[str, Forward] = {
     "mlp": dense.sigmoid_layers,
     "lstm_classifier": recurrent.row_by_row,
     "lstm_lm": recurrent.next_word,
+    "bigram": bigram.next_word,
 }
 
 

@@ -23,12 +23,21 @@ class CollectiveForReal(Collective):
         self._vector = np.zeros(parameters + 1, np.float32)  # and the number of samples
         self._taken = np.zeros_like(self._vector)
         self._leaving = None
+        self._between = self.comm  # the workers alone
+        if self.scenario.servers:
+            group = self.comm.Get_group()
+            self._between = self.comm.Create_group(group.Incl(list(self.workers)))
         return self._vector[:-1]
+
+    def end_reducing(self) -> None:
+        """Give back what setting up took."""
+        if self.scenario.servers and self.scenario.summed and self.rank in self.workers:
+            self._between.Free()
 
     def reduce_all(self, algorithm: str, whole: slice):
         """One call, on some items of the vector; auto leaves it to MPI."""
         self._vector[-1] = self.samples
-        if algorithm == "auto" and len(self.hosts) > 1:
+        if algorithm == "auto" and self.scenario.workers > 1:
             yield from self._leave_it_to_mpi(whole)
         else:
             yield from super().reduce_all(algorithm, whole)
@@ -71,8 +80,8 @@ class CollectiveForReal(Collective):
         from mpi4py import MPI
 
         start_s = self.now_s
-        poll(self.comm.Ibarrier().Test, "all ranks to reduce")
+        poll(self._between.Ibarrier().Test, "all ranks to reduce")
         moving_s = self.now_s
-        self.comm.Allreduce(MPI.IN_PLACE, self._vector[whole])
+        self._between.Allreduce(MPI.IN_PLACE, self._vector[whole])
         self._record("wait", start_s, moving_s)
         self._record("receive", moving_s, bytes=ITEM_BYTES * (whole.stop - whole.start))

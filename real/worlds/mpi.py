@@ -11,7 +11,7 @@ import numpy as np
 from real.clock import Clock
 from real.gradients import Gradient
 from real.parameters import Piece
-from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Letter, Parcel, Sent, Shards
+from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Departure, Letter, Parcel, Sent, Shards
 from real.recorder import Recorder
 from real.trainee import Trainee
 from real.waiting import arrived, poll, receive
@@ -48,28 +48,32 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         self.rank, self._at = comm.rank if comm else 0, hosts
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
-        self.step, self.version, self.samples, self.ran_out = 0, 0, 0, 0
+        self.step, self.version, self.samples, self.minibatches, self.ran_out = 0, 0, 0, 0, 0
         self.evaluations: list[tuple[int, float, float]] = []
         self.begin_serving(scenario.updates if self.rank == 0 else ENDLESS)
+        self.begin_aggregating([hosts.index(host) for host in hosts])
         self._sleeps = scenario.sleeps(replication, scenario.worker_number(self.rank))
         self.begin_asynchrony(scenario.delays(replication, scenario.worker_number(self.rank)))
         self._log, self._timed = log, {"sleep": 0.0, "compute": 0.0, "send": -1.0, "idle": -1.0}
         self._round_s = self._idle_since_s = 0.0
-        self._shards = Shards(scenario.server_slices)
         self._serves = self.rank in self.servers
-        self._in, self._out = ({s: Parcel(self._shards.size(s)) for s in self._kept()} for _ in range(2))
-        self._answers = Answers(self.comm)
         self._posted: tuple[object, Sent] | None = None  # the gradient that is on its way while the next is computed
         self._spare: Parcel | None = None
         self._minibatch = None
-        self._held = self._initially_held(trainee)
+        self._held = self._begin_messages(trainee)
         self._sum = np.zeros_like(self._held) if self._serves else None
-        if scenario.protocol.masterless:
-            self._sum = self.begin_reducing(self._held.size, hosts)
+        if scenario.summed and not self._serves:
+            self._sum = self.begin_reducing(scenario.summed_items, hosts)
+
+    def _begin_messages(self, trainee: Trainee) -> np.ndarray:
+        """Set up what is sent and received; the parameters at hand."""
+        self._shards, self._answers = Shards(self.scenario.server_slices), Answers(self.comm)
+        self._in, self._out = ({s: Parcel(self._shards.size(s)) for s in self._kept()} for _ in range(2))
+        return self._initially_held(trainee)
 
     def _initially_held(self, trainee: Trainee) -> np.ndarray:
         """A server's shard; a master's parameters where they are sent from; a worker's own, or where they come."""
-        if self.scenario.protocol.masterless:
+        if not self.scenario.served:
             return trainee.initial().copy()
         if self._serves and self.scenario.protocol.uses_servers:
             return self._shards.cut(trainee.initial(), self.rank)
@@ -129,7 +133,10 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         self.oldest = self.version
         x, y = self._minibatch or self._input()
         start_s, self._minibatch = self.now_s, None
-        self._computed(start_s, self.trainee.gradients.fixed(self.parameters, x, y))
+        self._computed(start_s, self._gradient(x, y))
+
+    def _gradient(self, x: np.ndarray, y: np.ndarray):
+        return self.trainee.gradients.fixed(self.parameters, x, y)
 
     @verb
     def compute_until(self, deadline_s, partitions):
@@ -163,17 +170,18 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         """Hand a message to each of `peers`; go on when the last has left."""
         peers = [peers] if isinstance(peers, int) else list(peers)
         start_s = first_s = self.now_s
-        parcels = {peer: self._out[self.rank if self._serves else peer] for peer in peers}
-        for parcel in parcels.values():
-            parcel.header[:] = self.step, self.version, self.samples, LETTER
-        pending = {peer: self.comm.Isend(parcel.buffer, peer, TAG) for peer, parcel in parcels.items()}
+        header = (self.step, self.version, self.samples, LETTER)
+        pending = {peer: Departure.of(self.comm, peer, self._parcels(peer), header) for peer in peers}
         while pending:
-            poll(lambda: any(request.Test() for request in pending.values()), f"rank {next(iter(pending))} to receive")
-            for peer in [peer for peer, request in pending.items() if request.Test()]:
-                del pending[peer]
-                self._record("send", start_s, bytes=parcels[peer].buffer.nbytes, peer=peer)
+            poll(lambda: any(d.left() for d in pending.values()), f"rank {next(iter(pending))} to receive")
+            for peer in [peer for peer, departure in pending.items() if departure.left()]:
+                self._record("send", start_s, bytes=pending.pop(peer).size_bytes, peer=peer)
                 start_s = self.now_s
         self._sent(first_s)
+
+    def _parcels(self, peer: int) -> list[Parcel]:
+        """The messages that carry a gradient, or parameters, to a peer."""
+        return [self._out[self.rank if self._serves else peer]]
 
     @verb
     def post(self, peer):
@@ -199,15 +207,19 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
 
     @verb
     def take_up(self, letter: Letter):
-        """New parameters replace those at hand; of a single server they have done so by coming."""
+        """New parameters replace those at hand."""
         start_s = self.now_s
+        self._paste(letter)
+        if letter.sender == 0:
+            self.version = letter.version
+        self._record("update", start_s, bytes=letter.size_bytes)
+
+    def _paste(self, letter: Letter) -> None:
+        """Put parameters that have come where they belong; of a single server they are there by coming."""
         if len(self.servers) > 1:
             self._shards.paste(letter.payload, self._held, letter.sender)
         elif letter.payload is not self._held:
             np.copyto(self._held, letter.payload)
-        if letter.sender == 0:
-            self.version = letter.version
-        self._record("update", start_s, bytes=letter.size_bytes)
 
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
@@ -221,8 +233,8 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     @verb
     def add(self):
         """Add the gradient that was taken to the sum."""
-        start_s, letter, gradient = self.now_s, self.taken, self.taken.payload
-        np.add(self._sum, gradient, out=self._sum) if self.samples else np.copyto(self._sum, gradient)
+        start_s, letter = self.now_s, self.taken
+        self._add_up(letter.payload)
         self.samples += letter.samples
         about = {
             "samples": letter.samples,
@@ -232,17 +244,25 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         }
         self._record("reduce", start_s, **about)
 
+    def _add_up(self, gradient: np.ndarray) -> None:
+        np.add(self._sum, gradient, out=self._sum) if self.samples else np.copyto(self._sum, gradient)
+
     @verb
     def update(self):
         """Make new parameters of the sum."""
         start_s = self.now_s
         if self.scenario.protocol.arrival_order_matters:
             self.step = self.version
-        self.trainee.optimiser.apply(self._held, self._sum, self.samples)
+        size_bytes = self._apply()
         self.version += 1
         self.updated()
-        self._record("update", start_s, samples=self.samples, bytes=self.scenario.held_bytes(self.rank))
+        self._record("update", start_s, samples=self.samples, bytes=size_bytes)
         self.samples = 0
+
+    def _apply(self) -> int:
+        """Apply the optimiser; to how many bytes."""
+        self.trainee.optimiser.apply(self._held, self._sum, self.samples)
+        return sum(self.scenario.updated_bytes(self.rank))
 
     @verb
     def post_note(self, peer: int, version: int | None = None, last: bool = False):
@@ -272,17 +292,23 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
             if until_s > start_s:
                 self._record("wait", start_s)
             return None
-        moving_s, sender, size_bytes = self.now_s, status.source, status.Get_count(MPI.BYTE)
+        moving_s, sender = self.now_s, status.source
+        letter = self._receive(sender, status.Get_count(MPI.BYTE))
+        self._record("wait", start_s, moving_s, peer=sender)
+        self._record("receive", moving_s, bytes=letter.size_bytes, peer=sender)
+        return letter
+        yield
+
+    def _receive(self, sender: int, size_bytes: int) -> Letter:
+        """The message of so many bytes that has come."""
         parcel = self._in[self.rank if self._serves else sender]
         receive(self.comm, parcel.buffer, sender, TAG, self._is_here(sender))
-        self._record("wait", start_s, moving_s, peer=sender)
-        self._record("receive", moving_s, bytes=size_bytes, peer=sender)
         return Letter(sender, *map(int, parcel.header[1:]), size_bytes, parcel.payload)
-        yield
 
     def finish(self) -> None:
         """Wait until all that was sent has been received."""
         poll(lambda: self._settle() or not (self._answers.pending or self._posted), "the last messages to be received")
+        self.end_reducing()
 
     def _settle(self) -> None:
         """Record what has left since the last look of what was answered and posted."""
@@ -318,20 +344,26 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         return x, y
 
     def _computed(self, start_s: float, gradient: Gradient) -> None:
-        """Put the gradient where it is sent from, or added up if nobody else adds to it."""
         self.samples = gradient.samples
+        self._put(gradient)
+        self._record_computed(start_s, gradient)
+
+    def _put(self, gradient: Gradient) -> None:
+        """Put the gradient where it is sent from, or added up if nobody else adds to it."""
         if self._sum is not None:
             self._sum[:] = gradient.sum
         else:
             for server in self.servers:
                 self._shards.copy(gradient.sum, server, self._out[server].payload)
-        self._record_computed(start_s, gradient)
 
     def _record_computed(self, start_s: float, gradient: Gradient) -> None:
         computed_s = start_s + gradient.computed_s
         self._record("compute", start_s, computed_s, samples=gradient.samples)
-        self._record("pack", computed_s, bytes=self.scenario.workload.message_bytes)
+        self._record("pack", computed_s, bytes=self._packed_bytes())
         self._timed["compute"] = self.now_s - self._round_s
+
+    def _packed_bytes(self) -> int:
+        return self.scenario.packed_bytes
 
     def _sent(self, start_s: float) -> None:
         """What a worker's log line says: of this round its computing, of the last round its sending and idling."""

@@ -109,12 +109,9 @@ class Rank(Serving, Asynchrony, Layers, Background):
         self.master, self.servers = 0, range(scenario.servers)
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples, self.minibatches = 0, 0, 0, 0
-        group = next((group for group in scenario.groups if rank in group), [rank])
-        self.leader, self.senders = group[0], [group[0] for group in scenario.groups]
-        self.neighbours = group[1:] if rank == self.leader else []
-        self.aggregators = self.servers if rank == self.leader else [self.leader]
         number = scenario.worker_number(rank)
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
+        self.begin_aggregating(self.hosts)
         self.begin_asynchrony(scenario.delays(world.replication, number))
         self._fetched = False
         self.inbox, self._posted = Inbox(world.env), None

@@ -24,6 +24,14 @@ class Serving:
         self._owed: set[int] = set()
         self._gone: set[int] = set()
 
+    def begin_aggregating(self, hosts: list[int]) -> None:
+        """Set up who sends for whom, by the host of each rank."""
+        groups = self.scenario.groups(hosts)
+        mine = next((group for group in groups if self.rank in group), [self.rank])
+        self.senders, self.leader = [group[0] for group in groups], mine[0]
+        self.neighbours = mine[1:] if self.rank == self.leader else []
+        self.aggregators = self.servers if self.rank == self.leader else [self.leader]
+
     def begin_round(self) -> None:
         """A worker's next step begins."""
         self.step, self._rounds_begun = self._rounds_begun, self._rounds_begun + 1

@@ -24,8 +24,8 @@ LONGEST_S = 10  # of a run whose rank has died; the requirement, far above the s
 def long_run(tmp_path, request):
     """A run in full swing, of fmb or of the protocol asked for; its processes, and its trace file."""
     trace = tmp_path / "t.parquet"
-    protocol = ["--protocol", getattr(request, "param", "fmb")]
-    line = [sys.executable, "-m", "real.run", *protocol, *JOB, "--trace", str(trace)]
+    protocol = ["--protocol", *getattr(request, "param", "fmb").split()]
+    line = [sys.executable, "-m", "real.run", *JOB, *protocol, "--trace", str(trace)]
     started = subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     process = psutil.Process(started.pid)
     _until(lambda: _rows(Path(f"{trace}.parts")) > 500)
@@ -61,7 +61,11 @@ def _end(started, processes) -> str:
     return words
 
 
-@pytest.mark.parametrize(("long_run", "rank"), [("fmb", 0), ("fmb", 2), ("allreduce", 1)], indirect=["long_run"])
+@pytest.mark.parametrize(
+    ("long_run", "rank"),
+    [("fmb", 0), ("fmb", 2), ("allreduce", 1), ("hybrid --workload bigram", 0)],
+    indirect=["long_run"],
+)
 def test_a_killed_rank_ends_the_run_with_its_name(long_run, rank):
     started, processes, trace = long_run
     ranks(processes)[rank].send_signal(signal.SIGKILL)

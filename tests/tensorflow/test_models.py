@@ -15,8 +15,9 @@ LAYERS = {
     "mlp": "sigmoid linear",
     "lstm_classifier": "lstm linear",
     "lstm_lm": "embed lstm linear",
+    "bigram": "follow",
 }
-VARIABLES = {"pool": 0, "embed": 1}  # of a layer, where not two
+VARIABLES = {"pool": 0, "embed": 1, "follow": 1}  # of a layer, where not two
 
 
 def convolve(x, kernel, bias):
@@ -46,6 +47,10 @@ def sigmoid(x, weights, bias):
 
 def embed(x, table):
     return table[x.astype(int)]
+
+
+def follow(x, table):
+    return table[x[:, -1].astype(int)]
 
 
 def lstm(x, kernel, bias):

@@ -75,6 +75,20 @@ def test_json_is_one_object_and_nothing_else(protocol):
     assert len(answer["idle_fraction"]) == 3
 
 
+def test_partitions_are_searched_for(here):
+    """The answer is of the number that was found."""
+    job = ["--protocol", "hybrid", "--workload", "lstm_lm", "--servers", 2, "--steps", 3, "--replications", 1, "--json"]
+    found = json.loads(here("sim.run", *job, "--variable-partitions", "search").stdout)
+    assert set(found) == KEYS | {"variable_partitions"}
+    search = found["variable_partitions"]
+    assert min(map(int, search["tried"])) == 2
+    given = json.loads(here("sim.run", *job, "--variable-partitions", search["best"]).stdout)
+    assert given["step_s"] == found["step_s"]
+    assert "variable partitions, searched for" in here(
+        "sim.run", *job[:-1], "--variable-partitions", "search"
+    ).stdout.replace("\n", " ")
+
+
 def test_a_seed_decides_the_answer(here):
     answers = [json.loads(here("sim.run", "--json", "--seed", seed).stdout) for seed in (1, 1, 2)]
     for answer in answers:
@@ -163,6 +177,11 @@ WRONG = {
     "world": (["--world", "mars"], ["--world", "mars", "vector"]),
     "cluster": (["--cluster", "nowhere.toml"], ["--cluster", "nowhere.toml"]),
     "option": (["--protcol", "amb"], ["--protcol"]),
+    "variable partitions": (["--variable-partitions", "many"], ["--variable-partitions", "many", "search"]),
+    "nothing to search for": (
+        ["--protocol", "hybrid", "--variable-partitions", "search"],
+        ["--variable-partitions", "search", "no sparse variables"],
+    ),
     "trace's ending": (["--trace", "t.csv"], ["t.csv", ".parquet", ".jsonl"]),
     "folder": (["--trace", "no/where/t.jsonl"], ["--trace", "no/where/t.jsonl"]),
     "plot's ending": (["--plot", "t.gif"], ["t.gif", ".png"]),
@@ -224,6 +243,23 @@ WRONG_REAL = {
         ["--set barrier", "tokens"],
     ),
     "lists by hand": (["--protocol", "ps-async", "--job", "ps"], ["--ps-hosts", "host:port"]),
+    "optimiser of rows": (
+        ["--protocol", "hybrid", "--workload", "lstm_lm", "--optimiser", "adm"],
+        ["--optimiser", "adm", "sgd, mom, rms"],
+    ),
+    "rows beside dense variables": (
+        ["--protocol", "ps-sync", "--workload", "lstm_lm"],
+        ["--protocol", "ps-sync", "hybrid"],
+    ),
+    "rows gathered": (
+        ["--protocol", "allreduce", "--workload", "lstm_lm", "--set", "sparse_as_dense=false"],
+        ["sparse_as_dense", "sim.run"],
+    ),
+    "servers without parts": (
+        ["--protocol", "hybrid", "--workload", "lstm_lm", "--servers", "2"],
+        ["--servers", "--variable-partitions"],
+    ),
+    "evaluation": (["--protocol", "hybrid", "--workload", "lstm_lm", "--test-size", "9"], ["--test-size", "9"]),
     "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "0 to 2"]),
 }
 

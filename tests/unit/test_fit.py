@@ -20,6 +20,7 @@ from sim.laws import Empirical, LogNormal
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.hybrid import Hybrid
 from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace
 from sim.worlds import event
@@ -96,6 +97,26 @@ def test_a_profile_is_read_back(recovered, tmp_path):
     assert again.costs["mlp"].compute(256) == pytest.approx(recovered.costs["mlp"].compute(256), rel=1e-4)
     assert again.provenance.traces == tuple(f"run{i}" for i in range(6))
     assert any("no probe" in note for note in again.provenance.notes)
+
+
+def test_what_the_hybrid_adds_takes_up_and_updates_is_told_apart():
+    """Rows cost more to add than pieces of an allreduce, and a worker takes up rows and updates what is dense."""
+    planted = PLANTED.model_copy(update={"reduce_rows": Line(base_s=1e-4, slope_s=4e-9)})
+    where = Cluster(hosts=[Host(count=4)], costs={"lstm_lm": planted})
+    job = {"workload": workload.read("lstm_lm"), "workers": 3, "steps": 20, "warmup": 2, "cluster": where}
+    sources = [
+        Source(f"{batch}", event.run(Scenario(Hybrid(local_aggregation=False), batch=batch, **job)))
+        for batch in (8, 64)
+    ]
+    costs = make(sources, "hybrid").costs["lstm_lm"]
+    for name in ("take_up", "reduce", "reduce_rows", "update"):
+        for amount in (2e4, 2e5):
+            assert getattr(costs, name)(amount) == pytest.approx(getattr(planted, name)(amount), rel=1e-3), name
+    assert costs.update_noise.cv == pytest.approx(0, abs=1e-6)
+
+
+def test_a_run_without_rows_says_nothing_of_them(recovered):
+    assert recovered.costs["mlp"].reduce_rows is None
 
 
 def test_shared_cores_do_not_count_twice():

@@ -40,6 +40,26 @@ def test_a_fit_of_noise_is_least_squares():
     assert fit(tried) == pytest.approx((0.01, 1.0, 1.0), abs=0.01)
 
 
+def test_what_was_found_is_said():
+    assert str(search(planted(0.5, 0.9), 4)).endswith("t(P) = 900/P + 500(P - 1) + 1e+03 ms")
+    assert (
+        str(search(planted(1.0, 0.1), start=1, least=3))
+        == "3 variable partitions, searched for: 3: 3033 ms, 6: 6017 ms"
+    )
+
+
+def test_a_search_may_go_over_other_runs_than_simulated_ones():
+    """From as many parts as servers, or as machines if there are more of these."""
+    scenario = Scenario(protocols.make("hybrid"), workload.read("lstm_lm"), 3, servers=2, variable_partitions=2)
+    for machines, first in ((1, 2), (5, 5)):
+        tried = []
+        found = searched(
+            scenario, lambda s, tried=tried: tried.append(s) or planted(0.1, 0.9)(s.variable_partitions), machines
+        )
+        assert tried[0].variable_partitions == first
+        assert found.tried.keys() == {s.variable_partitions for s in tried}
+
+
 def test_the_simulator_has_such_a_law():
     """A server on 16 cores adds parts at once, and every part costs overheads: neither one part nor 64 is best."""
     costs = Costs(compute=Line(base_s=0.01), reduce_rows=Line(slope_s=2e-7))

@@ -1,0 +1,125 @@
+"""What servers hold of sparse variables, and the update that touches some of its rows."""
+
+from __future__ import annotations
+
+from math import log1p
+
+import numpy as np
+
+from real.optimiser import LEARNING_RATES, WEIGHT_DECAY, check
+from real.slices import Slices
+from sim.errors import WrongSetting
+
+MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7  # as real.optimiser has them, of Keras
+BY_ROWS = ("sgd", "mom", "rms")
+
+
+class RowOptimiser:
+    """Applies summed gradients to the rows that have one, and leaves the others, with their moments, as they are.
+
+    So do TensorFlow's kernels for IndexedSlices (ResourceSparseApplyMomentum, ResourceSparseApplyRMSProp); the formulas are
+    Keras's, so that an update in which every row has a gradient is real.optimiser's. Of sgd every update is: weight decay that a
+    row has missed is made up for when it is next read (Carpenter, "Lazy sparse stochastic gradient descent for regularized
+    multinomial logistic regression", 2008); momentum and RMSprop decay rows with a gradient only. Adam is refused: TensorFlow's
+    moves every row in every update.
+
+    Args: as of real.optimiser.Optimiser.
+
+    Raises:
+        WrongSetting: an optimiser that has no such update, or a rate that cannot be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        learning_rate: float | None = None,
+        decay_steps: int = 0,
+        decay_rate: float = 1.0,
+        weight_decay: float = WEIGHT_DECAY,
+    ):
+        check_by_rows(name)
+        self._start = LEARNING_RATES[name] if learning_rate is None else learning_rate
+        check(self._start, decay_steps, decay_rate, weight_decay)
+        self.name, self._weight_decay, self._updates = name, weight_decay, 0
+        self._decay_steps, self._decay_rate = decay_steps, decay_rate
+        self.decayed = 0.0  # logarithm of what all updates so far leave of a row that none of them touched
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next update."""
+        return self._start * self._decay_rate ** (self._updates / self._decay_steps if self._decay_steps else 0)
+
+    @property
+    def decay(self) -> float:
+        """Logarithm of what the next update leaves of a row that it does not touch."""
+        return log1p(-self.learning_rate * self._weight_decay) if self.name == "sgd" else 0.0
+
+    def apply(self, values: np.ndarray, moments: np.ndarray, mean: np.ndarray) -> None:
+        """One update of rows and their moments, in place, by their mean gradient; all float32 (rows, width)."""
+        gradient, rate = mean + np.float32(self._weight_decay) * values, np.float32(self.learning_rate)
+        if self.name == "sgd":
+            values -= rate * gradient
+        elif self.name == "mom":
+            moments *= np.float32(MOMENTUM)
+            moments -= rate * gradient
+            values += moments
+        else:
+            moments *= np.float32(RHO)
+            moments += np.float32(1 - RHO) * np.square(gradient)
+            values -= rate * gradient / np.sqrt(moments + np.float32(EPSILON))
+
+    def end_update(self) -> None:
+        """All tables have been updated."""
+        self.decayed += self.decay
+        self._updates += 1
+
+
+def check_by_rows(name: str) -> None:
+    """Refuse an optimiser that moves rows without a gradient.
+
+    Raises:
+        WrongSetting: naming it.
+    """
+    if name not in BY_ROWS:
+        allowed = f"{', '.join(BY_ROWS)} where servers update rows: TensorFlow's Adam moves all of them in every update"
+        raise WrongSetting("--optimiser", name, allowed)
+
+
+class Table:
+    """A part of a sparse variable at its server.
+
+    Args:
+        values: float32 (rows, width), at the start.
+        optimiser: which all tables of a server share.
+    """
+
+    def __init__(self, values: np.ndarray, optimiser: RowOptimiser):
+        self._values, self._optimiser = values.copy(), optimiser
+        self._moments = np.zeros_like(values)
+        self._decayed = np.zeros(len(values))  # what the optimiser's was when each row was last made up for
+        self._sum: Slices | None = None
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Values of some rows, each named once, float32 (rows, width); a copy."""
+        missed = self._optimiser.decayed - self._decayed[rows]
+        if missed.any():
+            self._values[rows] *= np.exp(missed, dtype=np.float32)[:, None]
+            self._decayed[rows] = self._optimiser.decayed
+        return self._values[rows]
+
+    def all(self) -> np.ndarray:
+        """Values of all rows, float32 (rows, width); a copy."""
+        return self.read(np.arange(len(self._values)))
+
+    def add(self, gradient: Slices) -> None:
+        """Add a gradient to the sum of the next update."""
+        self._sum = self._sum + gradient if self._sum else gradient
+
+    def update(self, samples: int) -> int:
+        """Apply the sum over so many samples; how many rows it touched. The optimiser's `end_update` comes after all tables."""
+        touched, self._sum = self._sum, None
+        values, moments = self.read(touched.rows), self._moments[touched.rows]
+        self._optimiser.apply(values, moments, touched.values / np.float32(samples))
+        self._values[touched.rows], self._moments[touched.rows] = values, moments
+        self._decayed[touched.rows] += self._optimiser.decay
+        return len(touched.rows)

@@ -1,0 +1,239 @@
+"""The hybrid for real: it trains as an allreduce does, leaves the simulated record, and mixes what it says it mixes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_conformance import order, record
+
+from real import launch
+from real.data import Batches, data_for
+from sim import protocols, workload
+from sim.cluster import Cluster, Host
+from sim.rows import Load
+from sim.scenario import Scenario
+from sim.traces import Trace, read
+from sim.worlds import event
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+ROOT = Path(__file__).parents[2]
+WORDS, WIDTH, UNITS, LENGTH = 60, 6, 5, 4  # of a language model that is small enough to be traced in a moment
+SIZES = {
+    "embedding": (WORDS, WIDTH),
+    "lstm/kernel": (WIDTH + UNITS, 4 * UNITS),
+    "lstm/bias": (4 * UNITS,),
+    "softmax/kernel": (UNITS, WORDS),
+    "softmax/bias": (WORDS,),
+}
+EMBEDDING_BYTES, ROW_BYTES = 4 * WORDS * WIDTH, 4 + 4 * WIDTH
+STEPS, WARMUP, BATCH = 6, 2, 8  # in all, and of these before measuring
+MLP = ["--workload", "mlp", "--batch", 16, "--test-size", 10, "--evaluate-every", 2]
+# Sums in another order, at most 1e-6 apart as of the libraries' tests; and each update rounds the parameters, in both runs.
+CLOSE = {"atol": 1e-6, "rtol": STEPS * 2.0**-23}
+# Workers, servers, parts of the embedding, and whether hosts aggregate.
+HYBRIDS = [
+    (1, 1, 1, True),
+    (2, 1, 1, True),
+    (2, 1, 3, False),
+    (2, 2, 2, False),
+    (2, 2, 5, True),
+    (3, 1, 3, True),
+]
+
+
+def model(words: int = WORDS, length: int = LENGTH) -> str:
+    """The language model of the zoo with other sizes, as a TOML file."""
+    shapes = {**SIZES, "embedding": (words, WIDTH), "softmax/kernel": (UNITS, words), "softmax/bias": (words,)}
+    variables = [
+        f'[[variables]]\nname = "{name}"\nshape = {list(shape)}\n'
+        + (f"rows = {{ per_sample = {length} }}\n" if name == "embedding" else "")
+        for name, shape in shapes.items()
+    ]
+    head = f'name = "lstm_lm"\ninputs = "words"\nsample_shape = [{length}]\nclasses = {words}\n'
+    return head + "flops_per_sample = 1e3\n" + "".join(variables)
+
+
+def options(workers: int, servers: int, parts: int, aggregates: bool) -> list:
+    return [
+        *("--protocol", "hybrid", "--workers", workers, "--servers", servers, "--variable-partitions", parts),
+        *("--set", f"local_aggregation={aggregates}"),
+    ]
+
+
+def of(cell) -> str:
+    return "-".join(map(str, cell))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("hybrid")
+    (made / "few.toml").write_text(model())
+    (made / "all.toml").write_text(model(words=4, length=8))  # of which every minibatch reads every word
+    return made
+
+
+@pytest.fixture(scope="module")
+def kept(folder):
+    """Every rank's parameters after runs in one launch, NAME/RANK; their traces are in the folder."""
+    job = ["--steps", STEPS - WARMUP, "--warmup", WARMUP, "--stragglers", "niagara*0.002", "--optimiser", "sgd"]
+    few = [*job, "--workload", folder / "few.toml", "--batch", BATCH]
+    cells = {f"allreduce-{w}": ["--protocol", "allreduce", "--workers", w, *few] for w in (1, 2, 3)}
+    cells |= {f"few-{of(cell)}": [*options(*cell), *few] for cell in HYBRIDS}
+    cells |= {
+        f"all-{of(cell)}": [*options(*cell), *job, "--workload", folder / "all.toml", "--batch", 64] for cell in HYBRIDS
+    }
+    cells["a step more"] = [*options(2, 2, 5, True), *few, "--steps", STEPS - WARMUP + 1]
+    cells["auto"] = [*options(2, 2, 5, True), *few, "--set", "algorithm=auto"]
+    for name in ("hybrid", "allreduce"):
+        plain = ["--protocol", name, "--workers", 2, *job]
+        cells[f"dense {name}"] = [*plain, *MLP]
+        cells[f"sparse {name}"] = [*plain, "--workload", "bigram"]
+    cells["sparse hybrid"] += ["--set", "local_aggregation=False"]
+    asked = {name: [*map(str, words), "--trace", str(folder / f"{name}.parquet")] for name, words in cells.items()}
+    (folder / "kept.json").write_text(json.dumps(asked))
+    line = [launch.mpirun(), "-n", 4, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
+    line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [str(word) for word in line]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr
+    return np.load(folder / "kept.npz")
+
+
+# ---- parameters
+
+
+def assembled(kept, name: str, workers: int, servers: int, parts: int) -> np.ndarray:
+    """The whole model: word w's row is row w // parts of part w mod parts, parts lie on servers in turn; the rest, a worker's."""
+    embedding = np.empty((WORDS, WIDTH), np.float32)
+    left = [kept[f"{name}/{server}"] for server in range(servers)]
+    for part in range(parts):
+        size = embedding[part::parts].size
+        embedding[part::parts] = left[part % servers][:size].reshape(-1, WIDTH)
+        left[part % servers] = left[part % servers][size:]
+    assert not any(of.size for of in left)
+    dense = [kept[f"{name}/{servers + worker}"] for worker in range(workers)]
+    assert all((of == dense[0]).all() for of in dense)
+    return np.concatenate([embedding.ravel(), dense[0]])
+
+
+@pytest.mark.parametrize("cell", HYBRIDS, ids=of)
+def test_it_ends_where_an_allreduce_of_everything_does(kept, cell):
+    """Rows that no minibatch has touched for a while included: the weight decay that they missed is made up for."""
+    expected = kept[f"allreduce-{cell[0]}/0"]
+    np.testing.assert_allclose(assembled(kept, f"few-{of(cell)}", *cell[:3]), expected, **CLOSE)
+
+
+def test_mpis_own_allreduce_sums_the_same(kept):
+    np.testing.assert_allclose(assembled(kept, "auto", 2, 2, 5), kept["allreduce-2/0"], **CLOSE)
+
+
+def test_the_tolerance_would_see_a_step_too_many(kept):
+    more = np.abs(assembled(kept, "a step more", 2, 2, 5) - kept["allreduce-2/0"])
+    embedding, dense = np.split(more, [WORDS * WIDTH])
+    assert embedding.max() > 100 * CLOSE["atol"]
+    assert dense.max() > 100 * CLOSE["atol"]
+
+
+def test_without_sparse_variables_there_are_no_servers(kept):
+    """Two ranks, both workers, as with an allreduce."""
+    for name in ("dense hybrid", "dense allreduce"):
+        assert [key for key in kept.files if key.startswith(name)] == [f"{name}/0", f"{name}/1"]
+    np.testing.assert_allclose(kept["dense hybrid/0"], kept["dense allreduce/0"], **CLOSE)
+
+
+def test_without_dense_variables_servers_have_all(kept):
+    assert [kept[f"sparse hybrid/{rank}"].size for rank in range(3)] == [1_000_000, 0, 0]
+    np.testing.assert_allclose(kept["sparse hybrid/0"], kept["sparse allreduce/0"], **CLOSE)
+
+
+# ---- records
+
+
+@pytest.fixture(scope="module")
+def real_traces(kept, folder):
+    return folder
+
+
+def simulated(file, cell=(2, 1, 1, True), **sizes):
+    """The same run on one host, simulated."""
+    from sim import stragglers
+
+    workers, servers, parts, aggregates = cell
+    protocol = protocols.make("hybrid", [f"local_aggregation={aggregates}"])
+    luck = {"steps": STEPS - WARMUP, "warmup": WARMUP, "stragglers": stragglers.read("niagara*0.002")}
+    here = Cluster(hosts=[Host(slots=8)])
+    placing = {"servers": servers, "variable_partitions": parts, "cluster": here}
+    return Scenario(protocol, workload.read(str(file)), workers, **luck, **placing, **sizes)
+
+
+@pytest.mark.parametrize("cell", HYBRIDS, ids=of)
+def test_the_record_is_the_simulated_one(real_traces, cell):
+    """Of a model of few words: every minibatch reads all of them, so that rows are certain, bytes and all."""
+    real = read(real_traces / f"all-{of(cell)}.parquet")
+    alike = event.run(simulated(real_traces / "all.toml", cell, batch=64))
+    assert record(real) == record(alike)
+    assert order(received(real)) == order(received(alike))
+
+
+def received(trace) -> Trace:
+    """What workers do but for sending, which goes on beside what they do next."""
+    rows = trace.rows
+    return Trace(trace.header, rows[(rows["rank"] >= trace.header.servers) & (rows["activity"] != "send")])
+
+
+def test_without_sparse_variables_the_record_is_the_simulated_one(real_traces):
+    alike = event.run(simulated("mlp", batch=16, test_size=10, evaluate_every=2))
+    assert record(read(real_traces / "dense hybrid.parquet")) == record(alike)
+
+
+@pytest.mark.parametrize("cell", HYBRIDS, ids=of)
+def test_bytes_are_those_of_the_rows_that_minibatches_read(real_traces, cell):
+    """Of a model of more words: all but bytes is the simulated record, and bytes follow from the data."""
+    real = read(real_traces / f"few-{of(cell)}.parquet")
+    scenario = simulated(real_traces / "few.toml", cell, batch=BATCH)
+    assert structure(real) == structure(event.run(scenario))
+    workers, servers, parts, aggregates = cell
+    data = data_for(scenario.workload, None, 0)
+    batches = [Batches(data, BATCH, 0, 0, worker + 1) for worker in range(workers)]
+    rows = real.rows
+    for step in range(STEPS):
+        read_by = [set(next(batch)[0].astype(int).ravel()) for batch in batches]
+        added = [set.union(*read_by)] if aggregates else read_by
+        here = rows[rows["step"] == step]
+        packed = here[here["activity"] == "pack"].sort_values("rank")["bytes"]
+        assert list(packed) == [scenario.workload.message_bytes - EMBEDDING_BYTES + ROW_BYTES * len(w) for w in read_by]
+        for server in range(servers):
+            mine = here[here["rank"] == server]
+            held = [part for part in range(parts) if part % servers == server]
+
+            def loads(words, held=held):
+                numbers = [sum(word % parts == part for word in words) for part in held]
+                return [Load(count, count * WIDTH) for count in numbers]
+
+            def sizes(kind, words, loads=loads):
+                return sum(getattr(load, f"{kind}_bytes") for load in loads(words))
+
+            assert sorted(mine["bytes"][mine["activity"] == "send"]) == sorted(sizes("answer", w) for w in read_by)
+            assert sorted(mine["bytes"][mine["activity"] == "reduce"]) == sorted(sizes("gradient", w) for w in added)
+            asked = [sizes("request", w) for w in read_by]
+            came = sorted(mine["bytes"][mine["activity"] == "receive"])
+            assert came == sorted(asked + [sizes("gradient", w) for w in added])
+            assert list(mine["bytes"][mine["activity"] == "update"]) == [sizes("answer", set.union(*read_by))]
+
+
+def structure(trace) -> Counter:
+    """The record without bytes."""
+    return record(Trace(trace.header, trace.rows.assign(bytes=0)))
+
+
+def test_without_dense_variables_workers_talk_to_servers_alone(real_traces):
+    rows = read(real_traces / "sparse hybrid.parquet").rows
+    assert set(rows["peer"][(rows["rank"] > 0) & rows["activity"].isin(["send", "receive"])]) == {0}
