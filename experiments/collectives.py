@@ -1,4 +1,4 @@
-"""Allreduce over MPI, Horovod and TensorFlow's collectives, predicted and measured: a fit on 1 and 2 ranks predicts 2 to 4.
+"""Allreduce over MPI, Horovod, TensorFlow's collectives, the hybrid, predicted and measured: a fit on 1 and 2 ranks predicts 2 to 4.
 
 Each library has a profile, fitted on runs without stragglers of other batches than those predicted; sums that overlap with
 computing have one of their own. How much busy cores slow each other comes from runs of another protocol. All runs share
@@ -41,6 +41,20 @@ class Way(NamedTuple):
     workload: str = "toy_fc"
 
 
+class Fit(NamedTuple):
+    """What a profile is made of.
+
+    Args:
+        several: settings of the protocol, each run.
+        jobs: (workload, batch), each run by two ranks; by one the first alone, where a call says what there is to say.
+    """
+
+    protocol: str
+    runtime: str
+    several: tuple[tuple[str, ...], ...] = ((),)
+    jobs: tuple[tuple[str, int], ...] = (("toy_fc", 128), ("toy_fc", 512), ("mlp", 256))
+
+
 WAYS = {
     "MPI": Way("mpi", "allreduce", "mpi"),
     "MPI, unfused": Way("mpi", "allreduce", "mpi", ("fused=false",), batch=384),
@@ -49,14 +63,15 @@ WAYS = {
     "Horovod, overlapping": Way("overlapping", "horovod", "horovod", ("algorithm=ring",)),
     "TensorFlow": Way("tensorflow", "allreduce", "tensorflow", ("algorithm=ring",)),
     "TensorFlow, unfused": Way("tensorflow", "allreduce", "tensorflow", ("algorithm=ring", "fused=false"), batch=384),
+    "hybrid": Way("hybrid", "hybrid", "mpi", batch=32, workload="lstm_classifier"),
 }
-FITTED = {  # of each profile: protocol, runtime, settings
-    "mpi": ("allreduce", "mpi", APART),
-    "horovod": ("allreduce", "horovod", APART),
-    "overlapping": ("horovod", "horovod", ((),)),
-    "tensorflow": ("allreduce", "tensorflow", APART),
+FITTED = {
+    "mpi": Fit("allreduce", "mpi", APART),
+    "horovod": Fit("allreduce", "horovod", APART),
+    "overlapping": Fit("horovod", "horovod"),
+    "tensorflow": Fit("allreduce", "tensorflow", APART),
+    "hybrid": Fit("hybrid", "mpi", jobs=(("lstm_classifier", 16), ("lstm_classifier", 64))),
 }
-FITTED_JOBS = (("toy_fc", 128), ("toy_fc", 512), ("mlp", 256))
 RANKS = (2, 3, 4)
 REPLICATIONS = 12
 SLEEPS_TARGET, FLOORS = 0.08, 1.5  # mean absolute error of throughput where sleeps dominate; elsewhere, in noise floors
@@ -65,17 +80,18 @@ SLEEPS_TARGET, FLOORS = 0.08, 1.5  # mean absolute error of throughput where sle
 def plan(seed: int) -> Plan:
     """Fitted: two models, two batches of the one that is predicted, 1 and 2 ranks. Predicted: batches between them."""
     fitted = [
-        Cell(protocol, ranks, batch, steps=30, seed=seed, runtime=runtime, settings=settings, workload=model)
-        for protocol, runtime, several in FITTED.values()
+        Cell(fit.protocol, ranks, batch, steps=30, seed=seed, runtime=fit.runtime, settings=settings, workload=model,
+             data=None)
+        for fit in FITTED.values()
         for ranks in (1, 2)
-        for number, (model, batch) in enumerate(FITTED_JOBS)
-        for half, settings in enumerate(several)
-        if ranks > 1 or number == half  # one rank alone says what a call costs, little of which is the model's
-    ]
+        for number, (model, batch) in enumerate(fit.jobs)
+        for half, settings in enumerate(fit.several)
+        if ranks > 1 or number == half
+    ]  # fmt: skip
     fitted += [Cell("fmb", workers, 512, steps=40, seed=seed) for workers in (1, 2)]  # how busy cores slow each other
     predicted = [
         Cell(way.protocol, ranks, way.batch, None, law, steps, seed=seed, runtime=way.runtime, settings=way.settings,
-             workload=way.workload, called=name)
+             workload=way.workload, data=None, called=name)
         for law, steps in (("none", 40), (STRAGGLERS, 25))
         for name, way in WAYS.items()
         for ranks in RANKS
@@ -115,11 +131,11 @@ def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Clu
     from sim import cluster
 
     found = {}
-    for name, (protocol, runtime, _) in FITTED.items():
+    for name, made in FITTED.items():
         cells = [
             index
             for index, cell in enumerate(chosen.fitted)
-            if (cell.protocol, cell.runtime) in ((protocol, runtime), ("fmb", None))
+            if (cell.protocol, cell.runtime) in ((made.protocol, made.runtime), ("fmb", None))
         ]
         paths = [
             str(out / "traces" / f"fit-{index}-{repeat}.parquet") for index in cells for repeat in range(chosen.fits)

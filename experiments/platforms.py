@@ -25,8 +25,8 @@ from sim.errors import RunFailed, WrongSetting
 from sim.outcome import of_trace
 from sim.traces import Trace
 
-WARMUP, STEPS, REPEATS, FITS = 10, 200, 2, 2
-DEMO_STEPS, DEMO_FITS = 60, 1
+WARMUP, STEPS, REPEATS = 10, 200, 2
+DEMO_STEPS = 60
 EVERY = 50  # steps between two lines of seed 000
 BATCH, TEST_SIZE, CHECKED_STEPS, FIT_STEPS = 32, 500, 20, 60
 OPTIMISER = "sgd"  # what it does in a step is the same in all runtimes, but for rounding
@@ -73,23 +73,29 @@ class Fit:
     settings: tuple[tuple[str, ...], ...] = ((),)
 
 
+RING, APART = ("algorithm=ring",), (("fused=true",), ("fused=false",))
 PLATFORMS = (
     Platform("TensorFlow servers, asynchronous", "ps-async", "tensorflow", synchronous=False, fitted="ps-async"),
     Platform("TensorFlow servers, tokens", "ps-sync", "tensorflow", synchronous=False, fitted="ps-sync"),
     Platform("TensorFlow servers, barrier", "ps-sync", "tensorflow", ("barrier=true",), fitted="ps-sync"),
-    Platform("TensorFlow collectives", "allreduce", "tensorflow"),
-    Platform("Horovod, after computing", "allreduce", "horovod"),
-    Platform("Horovod, while computing", "horovod", "horovod"),
-    Platform("MPI, allreduce", "allreduce", fitted="mpi"),
+    Platform("TensorFlow collectives", "allreduce", "tensorflow", RING, fitted="collectives"),
+    Platform("Horovod, after computing", "allreduce", "horovod", RING, fitted="horovod"),
+    Platform("Horovod, while computing", "horovod", "horovod", RING, fitted="overlapping"),
+    Platform("MPI, allreduce", "allreduce", fitted="mpi-allreduce"),
     Platform("MPI, master", "fmb", fitted="mpi"),
     Platform("MPI, servers", "ps-sync", settings=("barrier=true",), fitted="mpi"),
-    Platform("MPI, hybrid (Parallax)", "hybrid"),
+    Platform("MPI, hybrid (Parallax)", "hybrid", fitted="hybrid"),
 )
 MASTER = Fit("fmb", workers=(1, 2))  # also tells how busy cores slow each other
 WAYS = {
     "mpi": (MASTER,),
     "ps-async": (MASTER, Fit("ps-async", "tensorflow", another=True)),
     "ps-sync": (MASTER, Fit("ps-sync", "tensorflow", another=True)),
+    "mpi-allreduce": (MASTER, Fit("allreduce", workers=(1, 2), settings=APART)),
+    "collectives": (MASTER, Fit("allreduce", "tensorflow", workers=(1, 2), settings=APART)),
+    "horovod": (MASTER, Fit("allreduce", "horovod", workers=(1, 2), settings=APART)),
+    "overlapping": (MASTER, Fit("horovod", "horovod", workers=(1, 2))),
+    "hybrid": (MASTER, Fit("hybrid", workers=(1, 2))),
 }
 
 
@@ -215,11 +221,8 @@ def run(
         for way in WAYS
         if any(platform.fitted == way for platform in chosen)
     }
-    times = DEMO_FITS if demo else FITS
-    traces = measure(order(chosen, fits, times, seed), out / "traces")
-    profiles = {
-        way: profile(way, [f"{name}-{i}" for name in cells for i in range(times)], out) for way, cells in fits.items()
-    }
+    traces = measure(order(chosen, fits, seed), out / "traces")
+    profiles = {way: profile(way, [f"{name}-0" for name in cells], out) for way, cells in fits.items()}
     rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in chosen.items()]
     agreement, excused = agreed(chosen, traces, out / "traces", workers)
     title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
@@ -229,9 +232,9 @@ def run(
         raise RunFailed(f"FAIL: {'; '.join(failures)}")
 
 
-def order(chosen: dict[Platform, dict[str, Cell]], fits: dict[str, dict[str, Cell]], times: int, seed: int):
-    """All runs by name, (name, cell), those that are fitted `times` times, among those that are compared."""
-    runs = {name: (cell, times) for cells in fits.values() for name, cell in cells.items()}
+def order(chosen: dict[Platform, dict[str, Cell]], fits: dict[str, dict[str, Cell]], seed: int):
+    """All runs by name, (name, cell), those that are fitted among those that are compared."""
+    runs = {name: (cell, 1) for cells in fits.values() for name, cell in cells.items()}
     for platform, cells in chosen.items():
         repeats = {"speed": REPEATS, "accuracy": 1, "check": 1}
         runs |= {f"{what}-{platform.slug}": (cell, repeats[what]) for what, cell in cells.items()}
