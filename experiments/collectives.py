@@ -63,14 +63,14 @@ WAYS = {
     "Horovod, overlapping": Way("overlapping", "horovod", "horovod", ("algorithm=ring",)),
     "TensorFlow": Way("tensorflow", "allreduce", "tensorflow", ("algorithm=ring",)),
     "TensorFlow, unfused": Way("tensorflow", "allreduce", "tensorflow", ("algorithm=ring", "fused=false"), batch=384),
-    "hybrid": Way("hybrid", "hybrid", "mpi", batch=32, workload="lstm_classifier"),
+    "hybrid": Way("hybrid", "hybrid", "mpi", batch=32, workload="lstm_lm"),
 }
 FITTED = {
     "mpi": Fit("allreduce", "mpi", APART),
     "horovod": Fit("allreduce", "horovod", APART),
     "overlapping": Fit("horovod", "horovod"),
     "tensorflow": Fit("allreduce", "tensorflow", APART),
-    "hybrid": Fit("hybrid", "mpi", jobs=(("lstm_classifier", 16), ("lstm_classifier", 64))),
+    "hybrid": Fit("hybrid", "mpi", jobs=(("lstm_lm", 16), ("lstm_lm", 64))),
 }
 RANKS = (2, 3, 4)
 REPLICATIONS = 12
