@@ -82,7 +82,7 @@ def scaling(model: str, bandwidth_bytes_per_s: float, gpus: int) -> float:
     which is a ring of h whose messages have (n - 1) / (h - 1) times the overhead and as much of the time for bytes. A round lasts
     as long as a host's port is taken, for three hops in four are within hosts: the latency of the fourth hides behind theirs.
     Without noise 16 and 32 GPUs simulated one by one are as fast within 0.3 %. With it a host's step is one draw, not the slowest of
-    four: about 1 % too fast.
+    four: with 64 GPUs VGG-16 comes out 1 % too fast, Inception V3 4 %.
     """
     hosts = gpus // GPUS_A_HOST
     rounds = (gpus - 1) / (hosts - 1)
