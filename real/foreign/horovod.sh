@@ -19,6 +19,8 @@ refuse() { echo "horovod.sh: no Horovod, its tests are skipped: $1" >&2; exit 1;
 wheel() { compgen -G "$kept/horovod-$horovod-$tag-*.whl"; }
 pip() { "$python" -m pip --disable-pip-version-check "$@"; }
 
+why() { grep -m1 -E 'CMake Error|: (fatal )?error:' "$log" | sed 's/^ *//' || tail -1 "$log"; }
+
 build() {
     command -v g++ >/dev/null || refuse 'g++ is needed to build it'
     mkdir -p "$kept"
@@ -28,7 +30,7 @@ build() {
     : >"$scratch/tensorflow/compiler/xla/client/xla_builder.h"
     echo "Building Horovod $horovod for TensorFlow $tensorflow, some 8 minutes on one core; $log says how far it is"
     compile "$("$python" -c 'from importlib.util import find_spec; print(find_spec("tensorflow").submodule_search_locations[0])')/include" \
-        >"$log" 2>&1 || refuse "$(grep -im1 'error:' "$log" || tail -1 "$log") ($log)"
+        >"$log" 2>&1 || refuse "$(why) ($log)"
     mv "$scratch"/horovod-*.whl "$kept"
 }
 
