@@ -1,5 +1,6 @@
 """What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/tensorflow TensorFlow."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,12 @@ import pytest
 from sim.traces import Activity, Header, Trace
 
 MARKED_FOLDERS = {"mpi", "tensorflow", "testbed"}
+
+
+def pytest_configure():
+    """Ctrl-C works in what tests start, though they may run behind a shell that has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
