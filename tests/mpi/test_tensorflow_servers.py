@@ -114,7 +114,9 @@ def test_the_induced_sleeps_are_the_simulator_s(recorded):
 def test_it_learns(recorded, name):
     evaluations = recorded[name].header.details["evaluations"]
     steps, losses, _ = zip(*evaluations, strict=True)
-    assert steps == (9, 19, 29, 39)
+    late = [step - due for step, due in zip(steps, (9, 19, 29, 39), strict=True)]
+    assert min(late) >= 0
+    assert max(late) <= 2  # others' updates may come between two looks
     assert losses[-1] < losses[0]
     _, loss, accuracy = evaluations[-1]
     assert loss < 2.3
