@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -135,6 +136,16 @@ def refusal(cell: Cell) -> WrongSetting | None:
     except WrongSetting as refused:
         return refused
     return None
+
+
+def fitted(names: Iterable[str], folder: Path, profile: Path, called: str = "this machine") -> Cluster:
+    """The profile that calibration.fit makes of runs that `measure` left in a folder, by name, and of the probe there."""
+    from calibration import fit
+    from sim import cluster
+
+    paths = [str(folder / f"{name}.parquet") for name in names]
+    fit.main([*paths, "-o", str(profile), "--probe", str(folder / "probe.json"), "--name", called])
+    return cluster.read(str(profile))
 
 
 def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments import validate_report
-from experiments.cells import Cell, measure, predict
+from experiments.cells import Cell, fitted, measure, predict
 from experiments.comparison import Comparison
 from experiments.servers import pairs_in_order
 from experiments.validate import STRAGGLERS, Plan, order
@@ -127,9 +127,6 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
 
 def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
     """Each profile, by calibration.fit."""
-    from calibration import fit
-    from sim import cluster
-
     found = {}
     for name, made in FITTED.items():
         cells = [
@@ -137,12 +134,8 @@ def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Clu
             for index, cell in enumerate(chosen.fitted)
             if (cell.protocol, cell.runtime) in ((made.protocol, made.runtime), ("fmb", None))
         ]
-        paths = [
-            str(out / "traces" / f"fit-{index}-{repeat}.parquet") for index in cells for repeat in range(chosen.fits)
-        ]
-        file = str(out / f"{name}.toml")
-        fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {name}"])
-        found[name] = cluster.read(file)
+        runs = [f"fit-{index}-{repeat}" for index in cells for repeat in range(chosen.fits)]
+        found[name] = fitted(runs, out / "traces", out / f"{name}.toml", f"this machine, {name}")
     return found
 
 

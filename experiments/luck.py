@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments import pages
-from experiments.cells import Cell, fitted_cells, measure, predict
-from experiments.validate import STRAGGLERS, fit
+from experiments.cells import Cell, fitted, fitted_cells, measure, predict
+from experiments.validate import STRAGGLERS
 from sim.outcome import of_trace
 
 
@@ -24,7 +24,7 @@ def run(out: Path, seed: int = 0) -> None:
     cells = {"fmb": Cell("fmb", 3, 512, **same), "amb": Cell("amb", 3, 1024, 0.12, **same)}
     runs = [(f"fit-{i}", cell) for i, cell in enumerate(fitted_cells(40, seed))]
     traces = measure([*runs[:6], *cells.items(), *runs[6:]], out / "traces")
-    cluster = fit([out / "traces" / f"{name}.parquet" for name, _ in runs], out)
+    cluster = fitted([name for name, _ in runs], out / "traces", out / "profile.toml")
     pairs = {name: (predict(cell, cluster, 1), of_trace(traces[name])) for name, cell in cells.items()}
     for name, (simulated, real) in pairs.items():
         steps = np.corrcoef(simulated.step_s[0], real.step_s[0])[0, 1]

@@ -16,9 +16,8 @@ import numpy as np
 
 from experiments import platforms_report
 from experiments.agreement import Agreement, tolerance, unequal_updates
-from experiments.cells import Cell, interleaved, measure, refusal, simulate
+from experiments.cells import Cell, fitted, interleaved, measure, refusal, simulate
 from real import parameters
-from sim import cluster as clusters
 from sim import workload as workloads
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
@@ -222,7 +221,10 @@ def run(
         if any(platform.fitted == way for platform in chosen)
     }
     traces = measure(order(chosen, fits, seed), out / "traces")
-    profiles = {way: profile(way, [f"{name}-0" for name in cells], out) for way, cells in fits.items()}
+    profiles = {
+        way: fitted([f"{name}-0" for name in cells], out / "traces", out / f"{way}.toml", f"this machine, {way}")
+        for way, cells in fits.items()
+    }
     rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in chosen.items()]
     agreement, excused = agreed(chosen, traces, out / "traces", workers)
     title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
@@ -241,16 +243,6 @@ def order(chosen: dict[Platform, dict[str, Cell]], fits: dict[str, dict[str, Cel
     faulty = next(cells["check"] for platform, cells in chosen.items() if platform.synchronous)
     runs[CONTROL] = (replace(faulty, steps=CHECKED_STEPS + 1), 1)
     return interleaved([(name, cell, often) for name, (cell, often) in runs.items()], seed)
-
-
-def profile(way: str, names: list[str], out: Path) -> Cluster:
-    """What calibration.fit makes of the runs of these names, and the probe."""
-    from calibration import fit
-
-    paths = [str(out / "traces" / f"{name}.parquet") for name in names]
-    file = str(out / f"{way}.toml")
-    fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {way}"])
-    return clusters.read(file)
 
 
 def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], profile: Cluster | None) -> Row:

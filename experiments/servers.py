@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments import pages, validate_report
-from experiments.cells import Cell, measure, simulate
+from experiments.cells import Cell, fitted, measure, simulate
 from experiments.comparison import Comparison
 from experiments.validate import STRAGGLERS, Plan, order
 from sim import bottleneck
@@ -73,16 +73,11 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
 
 def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
     """A profile for each way of updating, by calibration.fit."""
-    from calibration import fit
-    from sim import cluster
-
     found = {}
     for way, protocols in WAYS.items():
         cells = [i for i, cell in enumerate(chosen.fitted) if cell.protocol in (*protocols, "fmb")]
-        paths = [str(out / "traces" / f"{name}.parquet") for name in traces if _is_fit(name, cells)]
-        file = str(out / f"{way}.toml")
-        fit.main([*paths, "-o", file, "--probe", str(out / "traces" / "probe.json"), "--name", f"this machine, {way}"])
-        found[way] = cluster.read(file)
+        runs = [name for name in traces if _is_fit(name, cells)]
+        found[way] = fitted(runs, out / "traces", out / f"{way}.toml", f"this machine, {way}")
     return found
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.cells import Cell, measure, predict
+from experiments.cells import Cell, fitted, measure, predict
 from experiments.comparison import Comparison
 from sim.cluster import Cluster, Host
 from sim.costs import Costs
@@ -107,8 +107,7 @@ def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
 
 def compared(rate: str, folder: Path, traces: dict[str, Trace], servers: dict[str, Cluster]) -> dict[Where, Row]:
     """What is predicted and what was measured with links of one rate."""
-    fitted = [folder / f"{name}.parquet" for name in traces if name.startswith("fit")]
-    profile = fit(fitted, folder / "probe.json", folder / "profile.toml")
+    profile = fitted([name for name in traces if name.startswith("fit")], folder, folder / "profile.toml")
     named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
     return {
         where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profile, servers)
@@ -134,19 +133,7 @@ def served(folder: Path, seed: int) -> dict[str, Cluster]:
     busy = {f"fmb-{model}-{n}": Cell("fmb", n, workload=model, **beside) for model in MODELS for n in (1, 2)}
     measure(list((cells | busy).items()), folder)
     named = {way: [*(name for name, cell in cells.items() if cell.protocol == way), *busy] for way in ways}
-    return {
-        way: fit([folder / f"{name}.parquet" for name in names], folder / "probe.json", folder / f"{way}.toml")
-        for way, names in named.items()
-    }
-
-
-def fit(paths: list[Path], probe: Path, profile: Path) -> Cluster:
-    """The profile that calibration.fit makes."""
-    from calibration import fit as calibration
-    from sim import cluster
-
-    calibration.main([*map(str, paths), "-o", str(profile), "--probe", str(probe)])
-    return cluster.read(str(profile))
+    return {way: fitted(names, folder, folder / f"{way}.toml", f"this machine, {way}") for way, names in named.items()}
 
 
 def compare(where: Where, real: list[Trace], profile: Cluster, servers: dict[str, Cluster]) -> Row:
@@ -194,9 +181,10 @@ def report(rows: dict[Where, Row], out: Path) -> None:
     console = Console(highlight=False, width=130)
     for rate in RATES:
         console.print(_table(rate, {where: row for where, row in rows.items() if where.rate == rate}))
-    console.print(_errors(rows, f"Mean absolute error of a step (places within {TARGET:.0%})"))
+    title = f"Mean absolute error of a step (places within {TARGET:.0%})"
+    console.print(_errors(rows, title))
     shaped = {where: row for where, row in rows.items() if row.shaped}
-    console.print(_errors(shaped, f"The same where the network takes {DOMINATES:.0%} or more of the predicted step"))
+    console.print(_errors(shaped, f"{title} where the network takes {DOMINATES:.0%} or more of the predicted step"))
     pairs = winners(rows)
     console.print(
         f"Allreduce or server: {sum(right for *_, right in pairs)} of {len(pairs)} pairs that differ, ranked right"

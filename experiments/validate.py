@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import validate_report
-from experiments.cells import Cell, fitted_cells, interleaved, measure, predict
+from experiments.cells import Cell, fitted, fitted_cells, interleaved, measure, predict
 from experiments.comparison import Comparison
-from sim.cluster import Cluster
 from sim.outcome import of_trace
 
 
@@ -55,7 +54,8 @@ def run(out: Path, seed: int = 0, demo: bool = False) -> None:
     """Run everything, write out/validate.csv and out/validate.png, print the tables."""
     chosen = plan(demo, seed)
     traces = measure(order(chosen, seed), out / "traces")
-    cluster = fit([out / "traces" / f"{name}.parquet" for name in traces if name.startswith("fit")], out)
+    names = [name for name in traces if name.startswith("fit")]
+    cluster = fitted(names, out / "traces", out / "profile.toml")
     rows = []
     for index, cell in enumerate(chosen.predicted):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
@@ -68,18 +68,6 @@ def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
     """All runs by name, fitted among predicted, repeats apart."""
     fits = [(f"fit-{i}", cell, chosen.fits) for i, cell in enumerate(chosen.fitted)]
     return interleaved(fits + [(f"predict-{i}", cell, chosen.repeats) for i, cell in enumerate(chosen.predicted)], seed)
-
-
-def fit(paths: list[Path], out: Path) -> Cluster:
-    """The profile that calibration.fit makes of the fitted runs and the probe."""
-    from calibration import fit as calibration_fit
-    from sim import cluster
-
-    profile = str(out / "profile.toml")
-    calibration_fit.main(
-        [*map(str, paths), "-o", profile, "--probe", str(out / "traces" / "probe.json"), "--name", "this machine"]
-    )
-    return cluster.read(profile)
 
 
 def report(rows: list[Comparison], out: Path) -> None:

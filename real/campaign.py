@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from real import launch, parameters, parts, testbed
+from real import launch, parts, testbed
 from real.foreign.horovod_allreduce import tuned
 from real.foreign.runtimes import library_of, served
 from real.options import scenario as scenario_of
@@ -67,8 +67,6 @@ def main(argv: list[str] | None = None) -> int:
 def _check(cell: argparse.Namespace) -> Scenario:
     """Refuse what the ranks would refuse."""
     options.check_outputs(cell)
-    if cell.parameters:
-        parameters.check_path(cell.parameters)
     check_training(cell)
     scenario = scenario_of(cell)
     if cell.variable_partitions == options.SEARCH:

@@ -109,7 +109,7 @@ def command(
 
     On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens), and ranks
     that wait within MPI yield the core. Open MPI has them do so by itself where it sees more ranks than slots, which
-    `localhost:n` hides from it; 4 ranks on 2 cores then took up to 20 times as long for an allreduce. With a cluster file, or in a
+    `localhost:n` hides from it, and those that still compute then want for a core. With a cluster file, or in a
     Slurm allocation, ranks go to its hosts; with `hosts`, to these. Ranks are not bound: TensorFlow would inherit one core
     for all its threads.
     """

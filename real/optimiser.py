@@ -8,10 +8,11 @@ from sim.errors import WrongSetting
 
 LEARNING_RATES = {"sgd": 0.1, "mom": 0.02, "rms": 0.001, "adm": 0.001}
 WEIGHT_DECAY = 5e-4
+MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7
 
 
-class Optimiser:
-    """Applies summed gradients to parameters.
+class Rates:
+    """How far updates go, whoever makes them.
 
     Args:
         name: sgd, mom (momentum 0.9), rms (RMSprop) or adm (Adam), the AMB repository's names.
@@ -34,10 +35,27 @@ class Optimiser:
     ):
         if name not in LEARNING_RATES:
             raise WrongSetting("--optimiser", name, ", ".join(LEARNING_RATES))
-        start = LEARNING_RATES[name] if learning_rate is None else learning_rate
-        check(start, decay_steps, decay_rate, weight_decay)
-        self._keras = _keras(name, _schedule(start, decay_steps, decay_rate))
-        self._weight_decay = weight_decay
+        self.name, self.start = name, LEARNING_RATES[name] if learning_rate is None else learning_rate
+        self.decay_steps, self.decay_rate, self.weight_decay = decay_steps, decay_rate, weight_decay
+        self._check()
+
+    def _check(self) -> None:
+        if not self.start > 0:
+            raise WrongSetting("--learning-rate", self.start, "a number above 0")
+        if self.decay_steps < 0:
+            raise WrongSetting("--decay-steps", self.decay_steps, "0 (no decay) or more updates")
+        if not self.decay_rate > 0:
+            raise WrongSetting("--decay-rate", self.decay_rate, "a number above 0")
+        if not self.weight_decay >= 0:
+            raise WrongSetting("--weight-decay", self.weight_decay, "a number, 0 or more")
+
+
+class Optimiser(Rates):
+    """Applies summed gradients to parameters."""
+
+    def __init__(self, *rates, **named):
+        super().__init__(*rates, **named)
+        self._keras = _keras(self.name, _schedule(self.start, self.decay_steps, self.decay_rate))
         self._variable = None
 
     @property
@@ -80,24 +98,8 @@ class Optimiser:
 
     def _step(self, parameters, gradient_sum, samples):
         self._variable.assign(parameters)
-        self._keras.apply([gradient_sum / samples + self._weight_decay * parameters], [self._variable])
+        self._keras.apply([gradient_sum / samples + self.weight_decay * parameters], [self._variable])
         return self._variable.read_value()
-
-
-def check(learning_rate: float, decay_steps: int, decay_rate: float, weight_decay: float) -> None:
-    """Refuse rates that cannot be.
-
-    Raises:
-        WrongSetting: naming the option.
-    """
-    if not learning_rate > 0:
-        raise WrongSetting("--learning-rate", learning_rate, "a number above 0")
-    if decay_steps < 0:
-        raise WrongSetting("--decay-steps", decay_steps, "0 (no decay) or more updates")
-    if not decay_rate > 0:
-        raise WrongSetting("--decay-rate", decay_rate, "a number above 0")
-    if not weight_decay >= 0:
-        raise WrongSetting("--weight-decay", weight_decay, "a number, 0 or more")
 
 
 def _schedule(learning_rate: float, decay_steps: int, decay_rate: float):
@@ -113,8 +115,8 @@ def _keras(name: str, learning_rate):
 
     make = {
         "sgd": lambda: optimizers.SGD(learning_rate),
-        "mom": lambda: optimizers.SGD(learning_rate, momentum=0.9),
-        "rms": lambda: optimizers.RMSprop(learning_rate),
+        "mom": lambda: optimizers.SGD(learning_rate, momentum=MOMENTUM),
+        "rms": lambda: optimizers.RMSprop(learning_rate, rho=RHO, epsilon=EPSILON),
         "adm": lambda: optimizers.Adam(learning_rate),
     }
     return make[name]()

@@ -96,8 +96,6 @@ def check(given: argparse.Namespace) -> Scenario:
         WrongSetting: naming the option.
     """
     options.check_outputs(given)
-    if given.parameters:
-        parameters.check_path(given.parameters)
     if given.testbed and (given.cluster or given.job):
         raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
     scenario = scenario_of(given)
@@ -109,14 +107,14 @@ def check(given: argparse.Namespace) -> Scenario:
 
 def work(given: argparse.Namespace, comm) -> int:
     """What each rank does: the runs, and at rank 0 the answer."""
-    from real.partitions import searched
-
     if comm is not None:
         given.workers = ranks.workers_of(given, comm.size)
     scenario, clock_s = scenario_of(given), time.perf_counter()
     session = session_of(given, comm)
     found = None
     if given.variable_partitions == options.SEARCH:
+        from real.partitions import searched
+
         found = searched(session, scenario)
         scenario = replace(scenario, variable_partitions=found.best)
     traces = []
@@ -172,11 +170,13 @@ def check_training(given: argparse.Namespace) -> None:
     """Refuse what every rank would refuse, before they are started.
 
     Raises:
-        WrongSetting: a data set or a model that there is not.
+        WrongSetting: a data set or a model that there is not, or parameters that could not be written.
     """
     from real.data import data_for
     from real.models import forward_of
 
+    if given.parameters:
+        parameters.check_path(given.parameters)
     scenario = scenario_of(given)
     forward_of(scenario.workload)
     data_for(scenario.workload, given.data, scenario.seed)

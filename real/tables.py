@@ -6,15 +6,14 @@ from math import log1p
 
 import numpy as np
 
-from real.optimiser import LEARNING_RATES, WEIGHT_DECAY, check
+from real.optimiser import EPSILON, MOMENTUM, RHO, Rates
 from real.slices import Slices
 from sim.errors import WrongSetting
 
-MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7  # as real.optimiser has them, of Keras
 BY_ROWS = ("sgd", "mom", "rms")
 
 
-class RowOptimiser:
+class RowOptimiser(Rates):
     """Applies summed gradients to the rows that have one, and leaves the others, with their moments, as they are.
 
     So do TensorFlow's kernels for IndexedSlices (ResourceSparseApplyMomentum, ResourceSparseApplyRMSProp); the formulas are
@@ -23,40 +22,29 @@ class RowOptimiser:
     multinomial logistic regression", 2008); momentum and RMSprop decay rows with a gradient only. Adam is refused: TensorFlow's
     moves every row in every update.
 
-    Args: as of real.optimiser.Optimiser.
-
     Raises:
         WrongSetting: an optimiser that has no such update, or a rate that cannot be.
     """
 
-    def __init__(
-        self,
-        name: str,
-        learning_rate: float | None = None,
-        decay_steps: int = 0,
-        decay_rate: float = 1.0,
-        weight_decay: float = WEIGHT_DECAY,
-    ):
+    def __init__(self, name: str, *rates, **named):
         check_by_rows(name)
-        self._start = LEARNING_RATES[name] if learning_rate is None else learning_rate
-        check(self._start, decay_steps, decay_rate, weight_decay)
-        self.name, self._weight_decay, self._updates = name, weight_decay, 0
-        self._decay_steps, self._decay_rate = decay_steps, decay_rate
+        super().__init__(name, *rates, **named)
+        self._updates = 0
         self.decayed = 0.0  # logarithm of what all updates so far leave of a row that none of them touched
 
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next update."""
-        return self._start * self._decay_rate ** (self._updates / self._decay_steps if self._decay_steps else 0)
+        return self.start * self.decay_rate ** (self._updates / self.decay_steps if self.decay_steps else 0)
 
     @property
     def decay(self) -> float:
         """Logarithm of what the next update leaves of a row that it does not touch."""
-        return log1p(-self.learning_rate * self._weight_decay) if self.name == "sgd" else 0.0
+        return log1p(-self.learning_rate * self.weight_decay) if self.name == "sgd" else 0.0
 
     def apply(self, values: np.ndarray, moments: np.ndarray, mean: np.ndarray) -> None:
         """One update of rows and their moments, in place, by their mean gradient; all float32 (rows, width)."""
-        gradient, rate = mean + np.float32(self._weight_decay) * values, np.float32(self.learning_rate)
+        gradient, rate = mean + np.float32(self.weight_decay) * values, np.float32(self.learning_rate)
         if self.name == "sgd":
             values -= rate * gradient
         elif self.name == "mom":

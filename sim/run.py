@@ -30,13 +30,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parse(argv)
-    from sim.partitions import searched
-
     clock_s = time.perf_counter()
     options.check_outputs(given)
     scenario = options.scenario(given, servers_on=given.servers_on)
     found = None
     if given.variable_partitions == options.SEARCH:
+        from sim.partitions import searched
+
         found = searched(scenario)
         scenario = replace(scenario, variable_partitions=found.best)
     world = choose_world(given, scenario)
@@ -72,12 +72,12 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     Raises:
         WrongSetting: another protocol than horovod.
     """
-    from sim.horovod_timeline import Timeline
-
     if not given.horovod_timeline:
         return None
     if scenario.protocol.name != "horovod":
         raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
+    from sim.horovod_timeline import Timeline
+
     return Timeline(scenario)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -20,6 +21,7 @@ from sim.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
 NEVER = 0
+LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
 MOVES = ("GLOO_ALLREDUCE", "MPI_ALLREDUCE", "NCCL_ALLREDUCE")
 FIRST_RANK = "0"
@@ -112,16 +114,12 @@ def _events(path: str | Path) -> list[dict]:
         text = Path(path).read_text()
     except OSError as error:
         raise WrongSetting("timeline", str(path), f"a file that can be read ({error.strerror})") from error
-    try:
+    with suppress(ValueError):
         return json.loads(text)
-    except ValueError:
-        pass
-    for end in re.finditer(r"\}", text[::-1]):
-        try:
-            return json.loads(text[: len(text) - end.start()] + "]")
-        except ValueError:
-            if end.start() > 1000:  # longer than any event
-                break
+    last = text[-LONGEST_EVENT:]
+    for end in reversed([match.end() for match in re.finditer(r"\}", last)]):
+        with suppress(ValueError):  # that was the end of something within an event
+            return json.loads(text[: len(text) - len(last) + end] + "]")
     raise WrongSetting("timeline", str(path), "a file written for HOROVOD_TIMELINE")
 
 

@@ -107,8 +107,9 @@ def simulated(folder, protocol, settings, workers, steps):
 def test_one_worker_that_waits_for_nobody_leaves_the_simulated_record(real_traces, protocol, settings):
     """But for parameters that come as a step begins: the worker sees them in that step or in the next."""
     real = read(real_traces / f"{name(protocol, settings, 1)}.parquet")
-    assert whenever(real) == whenever(simulated(real_traces, protocol, settings, 1, 8))
-    assert bottleneck.staleness(real).mean() == pytest.approx(1, abs=0.5)
+    alike = simulated(real_traces, protocol, settings, 1, 8)
+    assert whenever(real) == whenever(alike)
+    assert bottleneck.staleness(real).max() <= bottleneck.staleness(alike).max() == 1
 
 
 @pytest.mark.parametrize(("protocol", "settings", "workers"), TOGETHER)
@@ -121,11 +122,20 @@ def test_workers_that_wait_for_nobody_are_as_fast_and_as_stale_as_simulated(real
 
 
 def whenever(trace) -> Counter:
-    """The record, but for the steps in which the worker has received, and for what it took up of that."""
-    rows = trace.rows[(trace.rows["rank"] == 0) | (trace.rows["activity"] != "update")].copy()
-    came = (rows["rank"] > 0) & rows["activity"].isin(["wait", "receive"])
+    """The record, but for the steps in which the worker has received, and for what it took up of that.
+
+    Nor is there what follows the last update: word of it finds the worker before its next step or in it.
+    """
+    rows = trace.rows
+    served = rows["rank"] == 0
+    came = ~served & rows["activity"].isin(["wait", "receive"])
+    used = (served & (rows["activity"] == "reduce")).sum()
+    end_s = rows.loc[served & (rows["activity"] == "update"), "start_s"].max()
+    late = served & rows["activity"].isin(["wait", "receive"]) & (rows["start_s"] > end_s)
+    late |= ~served & ~came & ((rows["step"] >= used) | (rows["activity"] == "update"))
+    rows = rows.copy()
     rows.loc[came, "step"] = 0
-    return record(Trace(trace.header, rows))
+    return record(Trace(trace.header, rows[~late]))
 
 
 @pytest.mark.parametrize("workers", WORKERS)

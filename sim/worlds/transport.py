@@ -1,0 +1,141 @@
+"""How messages travel in the event world: within a host, through ports in turn, or as flows that share them."""
+
+from __future__ import annotations
+
+import simpy
+
+from sim.network import Message
+from sim.tcp import Connection
+from sim.worlds.serving import ENDLESS
+
+
+class Transport:
+    """What a rank does to send and take messages. The event world gives `world`, `machine`, `inbox`, `_spend`, `_behind`, `_record`."""
+
+    def begin_transport(self, weights) -> None:
+        """Before the first message; `weights` are those of its flows beside others', one after another."""
+        self._weights, self._flowed, self._streams, self._announced, self._connections = weights, 0, {}, {}, {}
+
+    def _post(self, peer: int, message: Message):
+        """Give one message to the link, at a core's expense; the event of its departure."""
+        if self.world.ranks[peer].machine is not self.machine:
+            yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
+        return self._depart(peer, message)
+
+    def _depart(self, peer: int, message: Message):
+        """Give one message to the link; the event of its departure."""
+        scenario, to = self.world.scenario, self.world.ranks[peer]
+        here = to.machine is self.machine
+        behind_s = (scenario.cluster.local if here else scenario.cluster.network).background_s
+        self._behind(self.machine, behind_s)
+        self._behind(to.machine, behind_s)
+        if here:
+            message.copied = self.world.env.event()
+            local = scenario.cluster.local
+            asleep_s = local.latency_s if self.machine.cores.idle or not local.wakes else 0.0
+            self._after(asleep_s, lambda: to.inbox.put(message))
+            return message.copied
+        link, size_bytes = scenario.cluster.network, message.size_bytes
+        if link.fair:
+            return self._flow(message, to)
+        occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
+        begin_s, leave_s = self.machine.egress.take(self.now_s, occupancy_s, credit_s)
+        if link.tcp:
+            message.held_s = max(0.0, self._connection(peer).send(begin_s, size_bytes) - leave_s)
+            leave_s += message.held_s
+        self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
+        return self.world.env.timeout(leave_s - self.now_s)
+
+    def _connection(self, peer: int) -> Connection:
+        link = self.world.scenario.cluster.network
+        if peer not in self._connections:
+            self._connections[peer] = Connection(link.tcp, link.latency_s, link.bandwidth_bytes_per_s)
+        return self._connections[peer]
+
+    def _flow(self, message: Message, to: Transport) -> simpy.Event:
+        """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
+        link = self.world.scenario.cluster.network
+        if link.eager_bytes is None or message.size_bytes <= link.eager_bytes:
+            departure = self._stream(message, to)
+            departure.callbacks.append(lambda _: self._after(link.latency_s, lambda: to.inbox.put(message)))
+            return departure
+        message.asked, message.landed, departure = (self.world.env.event() for _ in range(3))
+        message.begin_s, self._announced[to.rank] = self.now_s, message
+
+        def left(_):
+            departure.succeed()
+            self._after(link.latency_s, message.landed.succeed)
+
+        message.asked.callbacks.append(lambda _: self._stream(message, to).callbacks.append(left))
+        self._word(to, lambda: to.inbox.put(message))
+        return departure
+
+    def _stream(self, message: Message, to: Transport) -> simpy.Event:
+        """The bytes of one message pass both ports; the event of their departure."""
+        link = self.world.scenario.cluster.network
+        message.begin_s = self.now_s + link.latency_s
+        size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
+        weight, self._flowed = self._weights[self._flowed], self._flowed + 1
+        departure = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, weight)
+        self._streams[to.rank] = departure
+
+        def left(_):
+            message.end_s = self.now_s + link.latency_s
+
+        departure.callbacks.append(left)
+        return departure
+
+    def ask(self, message: Message) -> None:
+        """Have the bytes of a message leave that waits to be asked for.
+
+        Of two ranks that have each announced one to the other, one is asked first, and its bytes go before its own word.
+        """
+        sender, mine = self.world.ranks[message.sender], self._announced.get(message.sender)
+        if mine and not mine.landed.triggered and (mine.begin_s, self.rank) < (message.begin_s, message.sender):
+            mine.landed.callbacks.append(lambda _: self._word(sender, message.asked.succeed))
+        else:
+            self._word(sender, message.asked.succeed)
+
+    def _word(self, to: Transport, call) -> None:
+        """Call when a word to another rank has come, behind the bytes on their way there."""
+        latency_s, stream = self.world.scenario.cluster.network.latency_s, self._streams.get(to.rank)
+        if stream is None or stream.processed:
+            self._after(latency_s, call)
+        else:
+            stream.callbacks.append(lambda _: self._after(latency_s, call))
+
+    def reached(self, message: Message) -> None:
+        """The first byte of a message from another host is at this machine's port."""
+        link, size_bytes = self.world.scenario.cluster.network, message.size_bytes
+        occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
+        message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s, credit_s)
+        message.end_s += message.held_s
+        self.inbox.put(message)
+
+    def arrival(self, peers, until_s: float = ENDLESS):
+        """Wait until bytes move, then until they are here; the message, or None if none moves by `until_s`."""
+        start_s = self.now_s
+        message = yield from self.inbox.take(peers, until_s)
+        if message is None:
+            if self.now_s > start_s:
+                self._record("wait", start_s)
+            return None
+        moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
+        about = {"bytes": message.size_bytes, "peer": message.sender}
+        if message.asked is not None:
+            self.ask(message)
+            yield message.landed
+        if message.end_s is not None:
+            if message.end_s > self.now_s:
+                yield self.world.env.timeout(message.end_s - self.now_s)
+            yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
+        else:
+            local = self.world.scenario.cluster.local
+            yield from self._spend(len(message.parts) * local.overhead_s + local.occupancy_s(message.size_bytes))
+            message.copied.succeed()
+        self._record("wait", min(moving_s, max(start_s, self.idle_from_s)), moving_s, peer=message.sender)
+        self._record("receive", moving_s, **about)
+        return message
+
+    def _after(self, delay_s: float, call) -> None:
+        self.world.env.timeout(delay_s).callbacks.append(lambda _: call())
