@@ -107,20 +107,21 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
 
 
 def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile of one machine for TensorFlow's own servers; other runs tell how much busy cores slow each other."""
+    """The profile for TensorFlow's own servers; other runs, on one machine, tell how much busy cores slow each other."""
     theirs = [s for s in sources if servers.is_of_servers(s.trace)]
     ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
     contention = contentions.fit(ours, of_traces(ours)) if ours else 0.0
     rpc = probe.rpc if probe else servers.Rpc()
-    fitted = servers.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention, rpc)
+    network = probe.links().get("network") if probe else None
+    fitted = servers.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention, rpc, network)
     said = f"contention {contention:.2f}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
     return Cluster(
         name=name,
         hosts=(Host(name="localhost", cores=place.cores[0], slots=SLOTS, contention=contention),),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs=fitted.costs,
-        local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, said], probe),
+        **fitted.links,
     )
 
 

@@ -1,7 +1,8 @@
 """What TensorFlow's own parameter servers cost, from runs of one worker with one server.
 
-With one worker nothing waits but for something that works, so the phases of a step are a chain of work on cores. That the
-processes used more processor time than the chain is long is other threads': background work.
+With one worker nothing waits but for something that works, so the phases of a step are a chain of work on cores, and where the
+two sat on different hosts, of messages on the wire. That the processes used more processor time than the chain is long is other
+threads': background work.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Chain(NamedTuple):
         processor_s: of all processes.
         step_s: each step without its sleep, shape (steps,).
         compute_s: each step's computation, shape (steps,).
+        wire_s: what of a step's phases is no core's.
     """
 
     phase_s: dict[str, float]
@@ -43,11 +45,12 @@ class Chain(NamedTuple):
     processor_s: float
     step_s: np.ndarray
     compute_s: np.ndarray
+    wire_s: float = 0.0
 
     @property
     def length_s(self) -> float:
-        """Of the chain."""
-        return sum(self.phase_s[name] for name in CHAIN)
+        """Of the chain, on cores."""
+        return max(self.phase_s["compute"], sum(self.phase_s[name] for name in CHAIN) - self.wire_s)
 
     @property
     def behind_s(self) -> float:
@@ -64,10 +67,10 @@ class Rpc(BaseModel):
 
 
 class Fitted(NamedTuple):
-    """Costs of each workload, the link between processes of a host, and what was fitted, in words."""
+    """Costs of each workload, the links, and what was fitted, in words."""
 
     costs: dict[str, Costs]
-    local: Link
+    links: dict[str, Link]
     notes: list[str]
 
 
@@ -76,34 +79,53 @@ def is_of_servers(trace: Trace) -> bool:
     return trace.header.world == "tensorflow" and trace.header.servers > 0
 
 
-def fit(traces: list[Trace], names: list[str], cores: int, contention: float, rpc: Rpc) -> Fitted:
-    """Costs and link from runs of one worker and one server.
+def travels(trace: Trace) -> bool:
+    """Whether the model went from host to host."""
+    return len({name for name, _ in trace.header.details.get("hosts", [])}) > 1
+
+
+def fit(
+    traces: list[Trace], names: list[str], cores: int, contention: float, rpc: Rpc, network: Link | None = None
+) -> Fitted:
+    """Costs and links from runs of one worker and one server.
 
     Args:
         contention: of the host's cores (sim.cluster.Host), which the chain and the work behind it had from one another.
         rpc: what one server more costs a step, as probed.
+        network: the link that was probed, which is needed if the two had a host each.
 
     Raises:
-        WrongSetting: a run of more, or protocols that update differently.
+        WrongSetting: a run of more; protocols that update differently; runs on one host and on two, or on two and no probe.
     """
-    _check(traces, names)
-    chains = [_slowed_less(chain_of(trace), cores, contention) for trace in traces]
-    link, carried = _link(chains, rpc), Carried.of(chains)
-    costs, notes = {}, [f"the link between processes fitted from {len(chains)} runs and a probe of one server more"]
+    _check(traces, names, network)
+    chains, link = [chain_of(trace) for trace in traces], None
+    if travels(traces[0]):
+        link = _network(chains, network, rpc)
+        chains = [chain._replace(wire_s=_wire_s(chain.size_bytes, link)) for chain in chains]
+    chains = [_slowed_less(chain, cores, contention) for chain in chains]
+    carried = Carried.of(chains)
+    called, link = ("network", link) if link else ("local", _local(carried, rpc))
+    costs, notes = {}, [f"the {called} link fitted from {len(chains)} runs and a probe of one server more"]
     for workload in sorted({trace.header.workload for trace in traces}):
         mine = [chain for chain, trace in zip(chains, traces, strict=True) if trace.header.workload == workload]
         costs[workload] = _costs(mine, link, carried)
         batches = ", ".join(str(batch) for batch in sorted({chain.batch for chain in mine}))
         notes.append(f"{workload}: a worker's chain fitted from {len(mine)} runs, batches {batches}")
-    return Fitted(costs, link, notes)
+    return Fitted(costs, {called: link}, notes)
 
 
-def _check(traces: list[Trace], names: list[str]) -> None:
+def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
     for trace, name in zip(traces, names, strict=True):
         header = trace.header
         if (header.workers, header.servers) != (1, 1):
             given = f"{header.workers} workers, {header.servers} servers"
             raise WrongSetting(name, given, "runs of 1 worker and 1 server, of those with --runtime tensorflow")
+        if travels(trace) != travels(traces[0]):
+            raise WrongSetting(
+                name, "worker and server placed otherwise than in other runs", "one host, or one for each, in all"
+            )
+        if travels(trace) and network is None:
+            raise WrongSetting("--probe", "no link between hosts", f"a probe of it, for {name} is of two hosts")
     ways = sorted({"asynchronous" if trace.header.protocol == "ps-async" else "synchronous" for trace in traces})
     if len(ways) > 1:
         raise WrongSetting("TRACE", " and ".join(ways), "one of the two: a profile has one cost of an update")
@@ -134,9 +156,8 @@ def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
     beside = min(cores - 1, chain.behind_s / chain.length_s)
     by = 1 + contention * beside
     phase_s = {name: seconds / by for name, seconds in chain.phase_s.items()}
-    return Chain(
-        phase_s, chain.size_bytes, chain.batch, chain.processor_s / by, chain.step_s / by, chain.compute_s / by
-    )
+    spans = {name: getattr(chain, name) / by for name in ("processor_s", "step_s", "compute_s", "wire_s")}
+    return chain._replace(phase_s=phase_s, **spans)
 
 
 class Carried(NamedTuple):
@@ -152,21 +173,46 @@ class Carried(NamedTuple):
         return cls(*(_line(sizes, [c.phase_s[name] for c in chains], steep=True)[1] for name in ("receive", "send")))
 
 
-def _link(chains: list[Chain], rpc: Rpc) -> Link:
+def _local(carried: Carried, rpc: Rpc) -> Link:
+    """Between processes of a host; a byte takes what it takes to push."""
+    return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried.push_s_per_byte, 1e-14), **_ends(rpc))
+
+
+def _ends(rpc: Rpc) -> dict[str, float]:
     """A server more costs its four messages' overheads one after another, and the background work of their eight ends."""
-    return Link(
-        latency_s=0,
-        overhead_s=rpc.serial_s / MESSAGES,
-        bandwidth_bytes_per_s=1 / max(Carried.of(chains).push_s_per_byte, 1e-14),
-        background_s=max(0.0, rpc.processor_s - rpc.serial_s) / (2 * MESSAGES),
-    )
+    background_s = max(0.0, rpc.processor_s - rpc.serial_s) / (2 * MESSAGES)
+    return {"overhead_s": rpc.serial_s / MESSAGES, "background_s": background_s}
+
+
+def _network(chains: list[Chain], probed: Link, rpc: Rpc) -> Link:
+    """Between hosts: latency and shares as probed; gRPC has its own bandwidth, for it frames what it sends, and its own burst.
+
+    Both are told by the pushes of models of several sizes, whose work at the ends the wire hides. Of one size only the burst is.
+    """
+    sizes, push_s = np.array([c.size_bytes for c in chains], float), np.array([c.phase_s["send"] for c in chains])
+    slope, base_s = 1 / probed.bandwidth_bytes_per_s, None
+    if len(np.unique(sizes)) > 1:
+        design = np.column_stack([sizes, np.ones(len(sizes))])
+        (slope, base_s), *_ = np.linalg.lstsq(
+            design / push_s[:, None], np.ones(len(sizes)), rcond=None
+        )  # relative errors
+    base_s = np.median(push_s - slope * sizes) if base_s is None else base_s
+    burst_bytes = max(0.0, float(probed.latency_s - base_s) / slope)
+    own = {"bandwidth_bytes_per_s": float(1 / slope), "burst_bytes": burst_bytes, "eager_bytes": None, "fair": True}
+    return probed.model_copy(update=own | _ends(rpc))
+
+
+def _wire_s(size_bytes: float, link: Link) -> float:
+    """What a step's messages are on the wire: the model there and back, and the latencies of four."""
+    return MESSAGES * link.latency_s + 2 * max(0.0, size_bytes - link.burst_bytes) / link.bandwidth_bytes_per_s
 
 
 def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
     """Of one workload: what is in its chain and not in the link. What its phases take besides is charged before them."""
     size_bytes, batches = chains[0].size_bytes, [c.batch for c in chains]
-    take_up_s_per_byte = max(0.0, carried.pull_s_per_byte - 1 / link.bandwidth_bytes_per_s)
-    messages_s = MESSAGES * link.overhead_s + 2 * link.occupancy_s(size_bytes) + take_up_s_per_byte * size_bytes
+    take_up_s_per_byte = max(0.0, carried.pull_s_per_byte - carried.push_s_per_byte)
+    copied_s = 0.0 if chains[0].wire_s else 2 * link.occupancy_s(size_bytes)
+    messages_s = MESSAGES * link.overhead_s + copied_s + take_up_s_per_byte * size_bytes
     known_s = [messages_s + c.phase_s["compute"] + c.phase_s["reduce"] + c.phase_s["update"] for c in chains]
     around_s = [max(0.0, c.length_s - known) for c, known in zip(chains, known_s, strict=True)]
     behind_s = [max(0.0, c.behind_s - 2 * MESSAGES * link.background_s) for c in chains]

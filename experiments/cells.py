@@ -138,12 +138,18 @@ def refusal(cell: Cell) -> WrongSetting | None:
     return None
 
 
-def fitted(names: Iterable[str], folder: Path, profile: Path, called: str = "this machine") -> Cluster:
-    """The profile that calibration.fit makes of runs that `measure` left in a folder, by name, and of the probe there."""
+def fitted(
+    names: Iterable[str], folder: Path, profile: Path, called: str = "this machine", beside: Iterable[Path] = ()
+) -> Cluster:
+    """The profile that calibration.fit makes of runs that `measure` left in a folder, by name, and of the probe there.
+
+    Args:
+        beside: traces from elsewhere.
+    """
     from calibration import fit
     from sim import cluster
 
-    paths = [str(folder / f"{name}.parquet") for name in names]
+    paths = [*(str(folder / f"{name}.parquet") for name in names), *map(str, beside)]
     fit.main([*paths, "-o", str(profile), "--probe", str(folder / "probe.json"), "--name", called])
     return cluster.read(str(profile))
 

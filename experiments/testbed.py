@@ -1,9 +1,9 @@
 """Networks of a cluster in a box (real.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
 
 Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
-worker with a master, and by two workers in a ring, for what ranks compute; and, without shaped links, runs of TensorFlow's servers,
-one worker with one server, and of a master with one worker and with two, for how the cores that all hosts share slow one
-another. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
+worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute and what gRPC makes
+of the link; and, without shaped links, runs of a master with one worker and with two, for how the cores that all hosts share slow
+one another. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
 
 Not modelled: that a short message waits in the queue of a shaper behind the bytes of a long one.
 """
@@ -38,8 +38,9 @@ WAYS = {  # protocol, its settings, who runs it
     "ps-async, TensorFlow": ("ps-async", (), "tensorflow"),
     "ps-sync, TensorFlow": ("ps-sync", (), "tensorflow"),
 }
+FITS = ("mpi", "ps-async", "ps-sync")  # what is fitted apart: the texts over MPI, and TensorFlow's servers by protocol
 KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
-FITTED_STEPS, STEPS, REPEATS, REPLICATIONS = 12, 8, 2, 10
+FITTED_STEPS, STEPS, REPEATS, REPLICATIONS = 20, 8, 2, 10
 LONG = {"steps": 24, "warmup": 8}  # asynchronous workers begin together, and take some steps to fall apart
 TARGET, DOMINATES = 0.05, 0.8  # of a step's time
 
@@ -51,6 +52,12 @@ class Where(NamedTuple):
     hosts: int
     model: str
     way: str
+
+    @property
+    def profile(self) -> str:
+        """Which of the profiles it is predicted with."""
+        protocol, _, runtime = WAYS[self.way]
+        return "mpi" if runtime == "mpi" else protocol
 
     @property
     def cell(self) -> Cell:
@@ -87,17 +94,22 @@ def run(out: Path, seed: int = 0) -> None:
     from real import testbed
 
     testbed.check()
-    servers = served(out / "one machine", seed)
+    busy = crowded(out / "one machine", seed)
     rows: dict[Where, Row] = {}
     for rate in RATES:
         folder = out / rate.split("/")[0].replace(" ", "-")
-        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), servers)
+        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), busy)
     report(rows, out)
 
 
 def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
     """All runs of one rate by name: the fitted ones, and then each that is predicted, its repeats apart."""
-    cells = [(f"fit-{model}-{name}", cell) for model in MODELS for name, cell in fitted_cells(model).items()]
+    cells = [
+        (f"fit-{way}-{model}-{name}", cell)
+        for way in FITS
+        for model in MODELS
+        for name, cell in fits(way, model).items()
+    ]
     predicted = [(f"predict-{index}", where.cell) for index, where in enumerate(places(rate))]
     for repeat in range(REPEATS):
         order = np.random.default_rng(seed + repeat).permutation(len(predicted))
@@ -105,48 +117,42 @@ def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
     return cells
 
 
-def compared(rate: str, folder: Path, traces: dict[str, Trace], servers: dict[str, Cluster]) -> dict[Where, Row]:
+def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]) -> dict[Where, Row]:
     """What is predicted and what was measured with links of one rate."""
-    profile = fitted([name for name in traces if name.startswith("fit")], folder, folder / "profile.toml")
+    box = fitted([], busy[0].parent, folder / "machine.toml", beside=busy).hosts[0]
+    profiles = {}
+    for way in FITS:
+        names = [name for name in traces if name.startswith(f"fit-{way}-")]
+        profiles[way] = fitted(names, folder, folder / f"{way}.toml", beside=busy if way != "mpi" else ())
     named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
     return {
-        where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profile, servers)
+        where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profiles[where.profile], box)
         for where, name in named.items()
     }
 
 
-def fitted_cells(model: str) -> dict[str, Cell]:
-    """One worker with a master, and two in a ring."""
-    job = {"workload": model, "runtime": "mpi", "steps": FITTED_STEPS, **KNOWN}
-    return {"fmb": Cell("fmb", 1, **job), "ring": Cell("allreduce", 2, settings=("algorithm=ring",), **job)}
+def fits(way: str, model: str) -> dict[str, Cell]:
+    """The runs that a way is fitted on, of one worker and its master or server, and of two in a ring."""
+    job = {"workload": model, "steps": FITTED_STEPS, **KNOWN}
+    if way != "mpi":
+        return {"1": Cell(way, 1, runtime="tensorflow", **job)}
+    ring = Cell("allreduce", 2, runtime="mpi", settings=("algorithm=ring",), **job)
+    return {"fmb": Cell("fmb", 1, runtime="mpi", **job), "ring": ring}
 
 
-def served(folder: Path, seed: int) -> dict[str, Cluster]:
-    """Profiles of TensorFlow's servers, by protocol, from one worker and one server without shaped links.
-
-    Runs of fmb with one worker and two tell how busy cores slow each other.
-    """
-    ways = [protocol for protocol, _, runtime in WAYS.values() if runtime == "tensorflow"]
-    job = {"runtime": "tensorflow", "steps": 100, "seed": seed, **KNOWN}
-    cells = {f"{way}-{model}": Cell(way, 1, workload=model, **job) for way in ways for model in MODELS}
-    beside = {"runtime": "mpi", "steps": 100, "seed": seed, **KNOWN}
-    busy = {f"fmb-{model}-{n}": Cell("fmb", n, workload=model, **beside) for model in MODELS for n in (1, 2)}
-    measure(list((cells | busy).items()), folder)
-    named = {way: [*(name for name, cell in cells.items() if cell.protocol == way), *busy] for way in ways}
-    return {way: fitted(names, folder, folder / f"{way}.toml", f"this machine, {way}") for way, names in named.items()}
+def crowded(folder: Path, seed: int) -> list[Path]:
+    """Traces of fmb with one worker and two, without shaped links: how busy cores slow each other."""
+    job = {"runtime": "mpi", "steps": 100, "seed": seed, **KNOWN}
+    cells = {f"fmb-{model}-{n}": Cell("fmb", n, workload=model, **job) for model in MODELS for n in (1, 2)}
+    measure(list(cells.items()), folder)
+    return [folder / f"{name}.parquet" for name in cells]
 
 
-def compare(where: Where, real: list[Trace], profile: Cluster, servers: dict[str, Cluster]) -> Row:
-    """One place, predicted and measured."""
+def compare(where: Where, real: list[Trace], profile: Cluster, box: Host) -> Row:
+    """One place, predicted and measured, on hosts that share the cores of a `box`."""
     cell = where.cell
-    costed = servers[cell.protocol] if cell.runtime == "tensorflow" else profile
-    network = profile.network
-    if cell.runtime == "tensorflow":  # the wire is the probe's; what gRPC does at its ends is what it did without
-        about = {"overhead_s": costed.local.overhead_s, "background_s": costed.local.background_s, "eager_bytes": None}
-        network = network.model_copy(update=about)
-    box = servers["ps-sync"].hosts[0]
     host = Host(count=where.hosts, contention=box.contention)
-    cluster = Cluster(hosts=(host,), network=network, shared_cores=box.cores, costs=costed.costs)
+    cluster = Cluster(hosts=(host,), network=profile.network, shared_cores=box.cores, costs=profile.costs)
     free = cluster.model_copy(update={"costs": {where.model: Costs()}})
     alone_s = predict(cell, free, replications=1).step_s.mean()
     predicted = predict(cell, cluster, REPLICATIONS)

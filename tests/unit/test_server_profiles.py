@@ -20,10 +20,20 @@ PER_BYTE_S = {"receive": 0.5e-9, "send": 0.2e-9}
 RPC = {"serial_s": 1e-4, "processor_s": 5e-4}
 
 
+PROBED = {"latency_s": 0.3e-3, "bandwidth_bytes_per_s": 50e6, "fair": True, "burst_bytes": 90e3, "eager_bytes": 65536.0}
+GRPC = Link(**PROBED | {"bandwidth_bytes_per_s": 48e6, "burst_bytes": 70e3})
+
+
 def planted(
-    name: str, batch: int, protocol: str = "ps-async", steps: int = 60, behind_s: float = 2e-3, **header
+    name: str,
+    batch: int,
+    protocol: str = "ps-async",
+    steps: int = 60,
+    behind_s: float = 2e-3,
+    wire: Link | None = None,
+    **header,
 ) -> Trace:
-    """A run of one worker and one server whose phases are known to the nanosecond."""
+    """A run of one worker and one server, of two hosts if there is a wire, whose phases are known to the nanosecond."""
     model = workload.read(name)
     size = model.message_bytes
     phases = {
@@ -33,6 +43,13 @@ def planted(
         "send": 0.3e-3 + PER_BYTE_S["send"] * size,
         "wait": 0.6e-3,
     }
+    chain_s, hosts = sum(phases.values()), ["here", "here"]
+    if wire:
+        travel_s, hosts = (size - wire.burst_bytes) / wire.bandwidth_bytes_per_s, ["here", "there"]
+        chain_s -= phases["send"]  # the wire hides it
+        phases["receive"] += 2 * wire.latency_s + travel_s
+        phases["send"] = wire.latency_s + travel_s
+        phases["wait"] += wire.latency_s
     scenario = Scenario(
         protocols.make(protocol), model, workers=header.pop("workers", 1), steps=steps, warmup=5, batch=batch
     )
@@ -45,9 +62,8 @@ def planted(
         served_s = now_s - phases["wait"]
         rows.append(Activity(served_s, served_s, 0, step, "reduce", batch, size, 1, step))
         rows.append(Activity(served_s, served_s + 1e-4, 0, step, "update", batch, size, 1, step + 1))
-    chain_s = sum(phases.values())
     used_s = (chain_s + behind_s) * scenario.rounds
-    details = {"cpu_s": {"0": 0.25 * used_s, "1": 0.75 * used_s}, "hosts": [["here", 2], ["here", 2]]}
+    details = {"cpu_s": {"0": 0.25 * used_s, "1": 0.75 * used_s}, "hosts": [[host, 2] for host in hosts]}
     return Trace.of(scenario.header("tensorflow", **details), rows)
 
 
@@ -57,7 +73,7 @@ def profile(traces: list[Trace], contention: float = 0.0) -> Cluster:
         return profiles.make([Source(f"{i}", trace) for i, trace in enumerate(traces)], "here", probe)
     found = servers.fit(traces, [""] * len(traces), 2, contention, probe.rpc)
     host = Host(cores=2, slots=9, contention=contention)
-    return Cluster(hosts=(host,), local=found.local, costs=found.costs)
+    return Cluster(hosts=(host,), costs=found.costs, **found.links)
 
 
 FITTED = [("mlp", 100), ("toy_fc", 100), ("toy_fc", 400)]
@@ -74,6 +90,26 @@ def test_the_profile_repeats_what_was_planted(batch, contention):
     simulated_s = of_trace(event.run(scenario)).step_s.mean()
     real = planted("toy_fc", batch)
     assert simulated_s == pytest.approx(of_trace(real).step_s.mean(), rel=0.02)
+
+
+@pytest.mark.parametrize("contention", [0.0, 0.3])
+@pytest.mark.parametrize("cells", [FITTED, FITTED[:1]])
+def test_a_profile_of_two_hosts_has_what_grpc_makes_of_the_link(cells, contention):
+    """Of models of two sizes its bandwidth and burst; of one size the probe's bandwidth, and what is then left of the push."""
+    traces = [planted(*cell, wire=GRPC) for cell in cells]
+    made = servers.fit(traces, [""] * len(traces), 2, contention, servers.Rpc(), Link(**PROBED))
+    network = made.links["network"]
+    if len(cells) > 1:
+        assert network.bandwidth_bytes_per_s == pytest.approx(GRPC.bandwidth_bytes_per_s, rel=1e-3)
+        assert network.burst_bytes == pytest.approx(GRPC.burst_bytes, rel=0.02)
+    assert network.eager_bytes is None
+    name, batch = cells[-1]
+    host = Host(count=2, cores=2, slots=1, contention=contention)
+    cluster = Cluster(hosts=(host,), network=network, costs=made.costs)
+    job = {"workers": 1, "steps": 40, "warmup": 5, "batch": batch, "cluster": cluster}
+    simulated_s = of_trace(event.run(Scenario(protocols.make("ps-async"), workload.read(name), **job))).step_s.mean()
+    real_s = of_trace(planted(name, batch, wire=GRPC)).step_s.mean()
+    assert simulated_s == pytest.approx(real_s, rel=0.02)
 
 
 def test_many_workers_are_bound_by_processor_time():
@@ -115,6 +151,8 @@ def test_a_second_server_costs_what_was_probed():
     [
         ([planted("mlp", 100), planted("mlp", 100, workers=2)], "1 worker and 1 server"),
         ([planted("mlp", 100), planted("mlp", 100, protocol="ps-sync")], "one of the two"),
+        ([planted("mlp", 100), planted("mlp", 100, wire=GRPC)], "one host, or one for each, in all"),
+        ([planted("mlp", 100, wire=GRPC)], "--probe: given 'no link between hosts'"),
     ],
 )
 def test_what_cannot_be_fitted_together_is_refused(traces, complaint):
