@@ -187,8 +187,8 @@ def _cycles(trace: Trace, protocol, variables) -> list[slice]:
 def sums_of(trace: Trace) -> Sums:
     """What the sums of one run took, after its warm-up."""
     rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
-    processor_s = sum(trace.header.details["cpu_s"].values()) / rows.groupby("rank")["step"].nunique().sum()
     rows = rows[rows["step"] >= trace.header.warmup]
+    processor_s = sum(trace.header.details["cpu_s"].values()) / rows.groupby("rank")["step"].nunique().sum()
     last_s = (
         rows[rows["activity"].isin(BEFORE if trace.header.world == "mpi" else ("compute",))]
         .groupby("step")["end_s"]

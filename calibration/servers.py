@@ -134,7 +134,6 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
 def chain_of(trace: Trace) -> Chain:
     """The means of one run's phases, after its warm-up."""
     header, rows = trace.header, trace.rows
-    all_steps = np.count_nonzero(rows["activity"] == "compute")
     rows = rows[rows["step"] >= header.warmup].assign(seconds=lambda r: r["end_s"] - r["start_s"])
     mine, servers = rows[rows["rank"] == 1], rows[rows["rank"] == 0]
     table = mine[mine["activity"].isin(CHAIN)].pivot_table(
@@ -146,7 +145,7 @@ def chain_of(trace: Trace) -> Chain:
     phase_s = table[kept].mean().to_dict()
     for name in ("reduce", "update"):
         phase_s[name] = float(servers.loc[servers["activity"] == name, "seconds"].median())
-    processor_s = sum(header.details["cpu_s"].values()) / all_steps
+    processor_s = sum(header.details["cpu_s"].values()) / np.count_nonzero(mine["activity"] == "compute")
     size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
     return Chain(phase_s, size_bytes, header.batch, processor_s, step_s[kept], table["compute"].to_numpy()[kept])
 

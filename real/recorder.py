@@ -16,18 +16,29 @@ class Recorder:
 
     Args:
         folder: where its part of the trace goes while it grows; none if no trace is kept.
+        warmup: steps that are not measured.
     """
 
-    def __init__(self, rank: int, folder: Path | None = None):
-        self.activities = []
+    def __init__(self, rank: int, folder: Path | None = None, warmup: int = 0):
+        self.rank, self.warmup, self.activities = rank, warmup, []
+        self._used_s = self._began_s = time.process_time()
         self._written, self._flushed_s = 0, time.perf_counter()
         self._file = part_file(folder, rank).open("w") if folder else None
 
     def add(self, activity: Activity) -> None:
         """Keep one activity."""
+        if activity.rank == self.rank:
+            self._used_s = time.process_time()
+            if activity.step < self.warmup:
+                self._began_s = self._used_s
         self.activities.append(activity)
         if self._file and time.perf_counter() - self._flushed_s > BLOCK_S:
             self.flush()
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds of this process, all threads, in the steps after its warm-up; the first has a start's expenses."""
+        return self._used_s - self._began_s
 
     def flush(self) -> None:
         """Write what has not been written."""

@@ -73,18 +73,16 @@ class Session:
             begin(parts, header)
         if comm is not None:
             barrier(comm)
-        recorder = Recorder(self.rank, parts)
+        recorder = Recorder(self.rank, parts, scenario.warmup)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
         rank_class = SparseRank if scenario.sends_rows else self.rank_class
         me = rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
-        used_s = time.process_time()
         self._follow(me)
         recorder.close()
-        used_s = time.process_time() - used_s
         if parameters:
             self._keep(comm, me, parameters)
-        return self._gathered(comm, header, me, used_s)
+        return self._gathered(comm, header, me)
 
     @property
     def machines(self) -> int:
@@ -144,8 +142,8 @@ class Session:
         if me.rank == 0:
             write(file, joined(me.scenario.workload, [piece for pieces in held for piece in pieces]))
 
-    def _gathered(self, comm, header, me: Rank, cpu_s: float) -> Trace | None:
-        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters), cpu_s)]
+    def _gathered(self, comm, header, me: Rank) -> Trace | None:
+        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters), me.recorder.cpu_s)]
         if comm is not None:
             barrier(comm)
             parts = comm.gather(parts[0])
@@ -155,7 +153,7 @@ class Session:
             ran_out=sum(ran_out for _, ran_out, *_ in parts),
             evaluations=[list(e) for e in me.evaluations],
             parameters_crc32=[checksum for *_, checksum, _ in parts],
-            cpu_s={str(rank): seconds for rank, (*_, seconds) in enumerate(parts)},  # of all threads, warm-up steps too
+            cpu_s={str(rank): seconds for rank, (*_, seconds) in enumerate(parts)},
             complete=True,
         )
         return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))

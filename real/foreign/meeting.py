@@ -110,6 +110,11 @@ class Meeting:
                 self._send(f"{job}-{task}", {"start_s": start_s})
         return start_s
 
+    def warm(self) -> None:
+        """The chief tells the servers that steps are measured soon: the processor time they used before does not count."""
+        for server in range(self.servers):
+            self._send(f"ps-{server}", {"warm": True})
+
     def _hear(self, what: str, poll_s: float = POLL_S) -> dict:
         message = self._receive(f"{self.tasks.job}-{self.tasks.task}", PATIENCE_S, poll_s)
         if message is None:
@@ -155,7 +160,7 @@ class Meeting:
         chief, gone, name = self.tasks.worker_hosts[0], 0, f"ps-{self.tasks.task}"
         used_s = time.process_time()
         while not (message := self._receive(name, 1.0) or {}).get("over"):
-            if message:  # the run begins
+            if message:  # the run begins, or is to be measured
                 used_s = time.process_time()
                 continue
             gone = 0 if reachable(chief) else gone + 1

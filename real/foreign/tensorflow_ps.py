@@ -154,7 +154,8 @@ class Worker:
             clocks = Clocks(self.meeting.begin(), offsets_s)
             if parts and self.tasks.is_chief and not parts.exists():
                 begin(parts, self.scenario.header("tensorflow", self.replication))
-            recorder = Recorder(self.scenario.servers + self.tasks.task, parts if parts and parts.exists() else None)
+            folder = parts if parts and parts.exists() else None
+            recorder = Recorder(self.scenario.servers + self.tasks.task, folder, self.scenario.warmup)
             transcript = Transcript(self.scenario, self.tasks.task, clocks, recorder)
             self._steps(session, transcript)
         self._over.set()
@@ -177,6 +178,8 @@ class Worker:
             transcript.add(step, start_s, slept_s, done, time.time())
             self._evaluate(session, transcript, step, after)
             step += 1
+            if step == scenario.warmup - 1 and self.tasks.is_chief:  # what it takes is in a step that is not measured
+                self.meeting.warm()
             if time.monotonic() - said_s > PROGRESS_S:
                 said_s = time.monotonic()
                 self._say(f"update {after} of {scenario.updates}, loss {done['loss']:.4f}")

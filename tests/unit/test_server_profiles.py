@@ -62,7 +62,7 @@ def planted(
         served_s = now_s - phases["wait"]
         rows.append(Activity(served_s, served_s, 0, step, "reduce", batch, size, 1, step))
         rows.append(Activity(served_s, served_s + 1e-4, 0, step, "update", batch, size, 1, step + 1))
-    used_s = (chain_s + behind_s) * scenario.rounds
+    used_s = (chain_s + behind_s) * steps
     details = {"cpu_s": {"0": 0.25 * used_s, "1": 0.75 * used_s}, "hosts": [[host, 2] for host in hosts]}
     return Trace.of(scenario.header("tensorflow", **details), rows)
 
@@ -119,7 +119,7 @@ def test_many_workers_are_bound_by_processor_time():
         protocols.make("ps-async"), workload.read("toy_fc"), workers=4, steps=40, warmup=5, batch=400, cluster=made
     )
     real = planted("toy_fc", 400)
-    processor_s = sum(real.header.details["cpu_s"].values()) / 65
+    processor_s = sum(real.header.details["cpu_s"].values()) / 60
     assert of_trace(event.run(scenario)).step_s.mean() / 4 == pytest.approx(processor_s / 2, rel=0.03)
 
 

@@ -1,0 +1,29 @@
+"""What a rank keeps of itself while it runs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from real.recorder import Recorder
+from sim.traces import Activity
+
+
+def test_processor_time_is_of_measured_steps(monkeypatch):
+    """The first step has a start's expenses, and what comes after the last row is no step's."""
+    now_s = iter([0.0, 5.0, 6.0, 6.25, 6.75])
+    monkeypatch.setattr(time, "process_time", lambda: next(now_s))
+    recorder = Recorder(rank=1, warmup=2)
+    for step in (0, 1, 2, 3):
+        recorder.add(Activity(0.0, 0.0, 0, step, "update"))  # another rank's, which it knows of
+        recorder.add(Activity(0.0, 0.0, 1, step, "compute"))
+    assert recorder.cpu_s == pytest.approx(0.75)
+
+
+def test_without_warm_up_all_processor_time_counts(monkeypatch):
+    now_s = iter([1.0, 3.0])
+    monkeypatch.setattr(time, "process_time", lambda: next(now_s))
+    recorder = Recorder(rank=0)
+    recorder.add(Activity(0.0, 0.0, 0, 0, "compute"))
+    assert recorder.cpu_s == pytest.approx(2.0)
