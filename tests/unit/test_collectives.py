@@ -10,7 +10,6 @@ import pytest
 
 from sim import collectives
 from sim.collectives.tuned import tuned
-from sim.errors import WrongSetting
 
 SIZES = (0, 1, 2, 7, 16, 1000)
 RANKS = range(1, 18)
@@ -136,10 +135,3 @@ def test_auto_is_what_open_mpi_takes(ranks, size_bytes, expected):
     assert tuned(ranks, size_bytes) == expected
 
 
-def test_nccl_s_ring_is_refused_for_real():
-    """Pieces are handed over before the neighbour asks for them: Isend and Recv of large ones would wait for one another."""
-    from real.options import scenario
-    from real.run import parse
-
-    with pytest.raises(WrongSetting, match="simulated only"):
-        scenario(parse(["--protocol", "allreduce", "--set", "algorithm=nccl"]))
