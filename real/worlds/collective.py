@@ -52,7 +52,7 @@ class CollectiveForReal(Collective):
             self._leaving.append((request, self.now_s, exchange))
         if exchange.source is not None:
             self._take(exchange)
-        if not exchange.ahead:
+        if exchange.to is not None and not exchange.ahead:
             self._wait_for_departures()
         if exchange.adds:
             poll(lambda: self._is_free(exchange.taken), "others to receive")
