@@ -279,11 +279,16 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         if self.brings_samples(exchange):
             self.samples = taken.samples + self.samples * exchange.adds
 
-    def swap(self, exchange: Exchange, ready: int = 0):
-        """Hand a piece over, if any, while taking another, if any, whose message is returned; `ready` goes with it."""
+    def swap(self, exchange: Exchange, ready: int = 0, messages: int = 1):
+        """Hand a piece over, if any, while taking another, if any, whose message is returned; `ready` goes with it.
+
+        Args:
+            messages: in how many, which travel together; each has the piece's size.
+        """
         departure = None
         if exchange.to is not None:
-            message = Message(self.rank, self.version, self.samples, exchange.sent_bytes, ready=ready)
+            parts = (exchange.sent_bytes,) * messages
+            message = Message(self.rank, self.version, self.samples, sum(parts), ready=ready, parts=parts)
             start_s = self.now_s
             departure = yield from self._post(exchange.to, message)
             departure.callbacks.append(partial(self._left, start_s, self.step, message, exchange.to))
