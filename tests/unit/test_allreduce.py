@@ -96,8 +96,8 @@ def test_alltoall_allgather_pays_two_latencies_however_many_ranks(n, latency_s):
 
 
 def test_what_is_handed_over_ahead_has_left_by_the_end_of_the_call():
-    """Also at the slower of two ranks, which has long taken the other's half then."""
-    rows = event.run(job("alltoall-allgather", 2, _hosts([1, 0.1]))).rows
+    """Also at a rank that adds up so slowly that the other's half is there before its own leaves."""
+    rows = event.run(job("alltoall-allgather", 2, _hosts([1, 0.1]), costs=Costs(reduce=Line(base_s=0.1)))).rows
     for _, of_rank in rows[rows["step"] == 0].groupby("rank"):
         ended = of_rank.groupby("activity")["end_s"].max()
         updated_s = of_rank[of_rank["activity"] == "update"]["start_s"].iloc[0]
