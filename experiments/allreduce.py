@@ -3,19 +3,25 @@
 Horovod on 4 hosts of 4 GPUs: fitted on VGG-16 for each transport; Inception V3 and ResNet-101 are predicted. Then 128 and 512
 GPUs are, with the bandwidth of RDMA at 16. Given besides: images/s of one GPU, 64 images a step. Assumed, not fitted: the
 latency and overhead of a Link as it comes, 2 % noise of each step, gradients ready at even intervals after the forward
-pass, NCCL's and MPI's algorithm the ring, Horovod's buffer and cycle of then (64 MiB, 5 ms).
+pass, NCCL's and MPI's algorithm the ring, Horovod's buffer and cycle of then (64 MiB, 5 ms). Its control plane was then a message
+to rank 0 for each gradient of each rank: over TCP each takes the Link's overhead, and ResNet-101, of many gradients and just hidden by
+its computing, feels them. Over RDMA they are left out: at 512 GPUs as much would cost what the documented speed forbids.
 
-Allreduce alone, by NCCL on 4 nodes behind shaped links: the share of the nominal bandwidth that is had is fitted on one
-network, the others are predicted. Each node's egress is delayed (its author's script: tc netem), so a latency is one way. NCCL's
-chunks and TCP's windows are as documented. What costs time at 50 ms is the chunks: a window of TCP that explained it would
-forbid the reduce and broadcast of the same page, which carry 104 MB/s there.
+Gradients summed by NCCL on 4 nodes behind shaped links, in three ways: the share of the nominal bandwidth that is had is fitted on
+one network by its allreduce; the other networks are predicted, and all of them for one server (a reduce and a broadcast) and for
+sharded ones (all-to-all and allgather of grouped sends). Each node's egress is delayed (its author's script: tc netem), so a
+latency is one way. NCCL's chunks and TCP's windows are as documented. What costs an allreduce time at 50 ms is the chunks: a
+window of TCP that explained it would forbid the reduce and broadcast of the same page, which carry 104 MB/s there.
+
+One row cannot be predicted: a server took 14.1 s for 1024 MiB at 1 Gbit/s and 10 ms, where 2 GiB take the wire 17.2 s. Were it that
+the reduce and the broadcast overlap, so they would at 50 ms, where they took 20.6 s, and with 256 MiB, where they took 5.55 s for 4.3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from experiments import pages
 from sim import protocols, workload
@@ -53,26 +59,35 @@ GPU_LINK = Link(
 
 @dataclass(frozen=True)
 class Network:
-    """Four nodes behind shaped links: seconds of NCCL's allreduce by MiB (B. Yuan, public results page)."""
+    """Four nodes behind shaped links."""
 
     latency_s: float
     bandwidth_bytes_per_s: float
-    seconds: dict[int, float]
 
 
 NETWORKS = {
-    "1 ms, 5 Gbit/s": Network(1e-3, 5e9 / 8, {256: 0.71, 1024: 3.15}),
-    "5 ms, 2 Gbit/s": Network(5e-3, 2e9 / 8, {256: 1.77, 1024: 7.23}),
-    "10 ms, 1 Gbit/s": Network(10e-3, 1e9 / 8, {256: 4.06, 1024: 16.87}),
-    "50 ms, 1 Gbit/s": Network(50e-3, 1e9 / 8, {256: 7.57, 1024: 29.83}),
+    "1 ms, 5 Gbit/s": Network(1e-3, 5e9 / 8),
+    "5 ms, 2 Gbit/s": Network(5e-3, 2e9 / 8),
+    "10 ms, 1 Gbit/s": Network(10e-3, 1e9 / 8),
+    "50 ms, 1 Gbit/s": Network(50e-3, 1e9 / 8),
+}
+# Seconds that the sum of 256 and of 1024 MiB takes on each of them, by algorithm: B. Yuan, public results page.
+MEBIBYTES = (256, 1024)
+SECONDS = {
+    "nccl": ((0.71, 3.15), (1.77, 7.23), (4.06, 16.87), (7.57, 29.83)),
+    "reduce-broadcast": ((1.09, 3.88), (2.86, 10.14), (5.55, 14.10), (6.65, 20.56)),
+    "alltoall-allgather": ((0.80, 2.92), (2.35, 7.58), (4.23, 16.18), (4.77, 18.48)),
 }
 SOCKETS = 2 * 16  # NCCL's documentation: on AWS 2 threads of 8 sockets each, for each of 2 channels
-FITTED_NETWORK = "1 ms, 5 Gbit/s"
+BARRIER_ROUNDS = 2  # which the script's seconds end with: gloo's barrier takes log2(nodes) messages one after another
+FITTED_NETWORK, FITTED_ALGORITHM = "1 ms, 5 Gbit/s", "nccl"
 
 
-def images_per_s(model: str, bandwidth_bytes_per_s: float, hosts: int = 4, steps: int = 2) -> float:
-    """Of Horovod on hosts of 4 GPUs, a rank a GPU."""
-    return _throughput(model, Link(bandwidth_bytes_per_s=bandwidth_bytes_per_s), hosts, GPUS_A_HOST, steps)
+def images_per_s(
+    model: str, bandwidth_bytes_per_s: float, hosts: int = 4, steps: int = 2, by_name: bool = False
+) -> float:
+    """Of Horovod on hosts of 4 GPUs, a rank a GPU; over TCP its control messages, one `by_name` for each gradient, take time."""
+    return _throughput(model, Link(bandwidth_bytes_per_s=bandwidth_bytes_per_s), hosts, GPUS_A_HOST, steps, by_name)
 
 
 def scaling(model: str, bandwidth_bytes_per_s: float, gpus: int) -> float:
@@ -91,28 +106,28 @@ def scaling(model: str, bandwidth_bytes_per_s: float, gpus: int) -> float:
     return _throughput(model, link, hosts, 1, steps=1) / hosts / ONE_GPU[model]
 
 
-def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: int) -> float:
+def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: int, by_name: bool = False) -> float:
     """A GPU computes, a core beside it handles messages."""
     costs = {model: Costs(compute=Line(base_s=BATCH / ONE_GPU[model]), noise=NOISE)}
     host = Host(count=hosts, cores=ranks_a_host, gpus=ranks_a_host)
     cluster = Cluster(hosts=[host], network=link, local=GPU_LINK, costs=costs)
-    settings = ["algorithm=ring", f"fusion_bytes={64 * 2**20}", "cycle_s=0.005", "order=uniform"]
+    settings = ["algorithm=ring", f"fusion_bytes={64 * 2**20}", "cycle_s=0.005", "order=uniform", f"by_name={by_name}"]
     job = {"workers": hosts * ranks_a_host, "batch": BATCH, "steps": steps, "warmup": 0, "cluster": cluster}
     scenario = Scenario(protocols.make("horovod", settings), workload.read(model), **job)
     return float(of_trace(event.run(scenario)).throughput()[0])
 
 
-def fitted_bandwidth(measured_images_per_s: float, model: str = FITTED) -> float:
+def fitted_bandwidth(measured_images_per_s: float, by_name: bool = False, model: str = FITTED) -> float:
     """The bandwidth with which 16 GPUs are as fast as measured, bytes/s."""
     from scipy.optimize import brentq
 
     def off(logarithm: float) -> float:
-        return images_per_s(model, exp(logarithm)) / measured_images_per_s - 1
+        return images_per_s(model, exp(logarithm), by_name=by_name) / measured_images_per_s - 1
 
     return exp(brentq(off, log(1e8), log(1e10), xtol=5e-3))
 
 
-def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str = "nccl") -> float:
+def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str = FITTED_ALGORITHM) -> float:
     """Seconds on four nodes that get a `share` of the nominal bandwidth."""
     items = mebibytes * 2**20 // ITEM_BYTES
     model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
@@ -120,17 +135,53 @@ def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str =
     link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, tcp=Tcp(connections=SOCKETS))
     cluster = Cluster(hosts=[Host(count=4)], network=link)
     protocol = protocols.make("allreduce", [f"algorithm={algorithm}"])
-    return float(of_trace(event.run(Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster))).step_s[0, 0])
+    scenario = Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster)
+    return float(of_trace(event.run(scenario)).step_s[0, 0]) + BARRIER_ROUNDS * network.latency_s
 
 
-def fitted_share(network: Network) -> float:
+class Sum(NamedTuple):
+    """One measurement of them."""
+
+    algorithm: str
+    network: str
+    mebibytes: int
+    seconds: float
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it is one of the two that the share is fitted on."""
+        return (self.algorithm, self.network) == (FITTED_ALGORITHM, FITTED_NETWORK)
+
+    def predicted_s(self, share: float) -> float:
+        """What it takes with a `share` of the nominal bandwidth."""
+        return allreduce_s(NETWORKS[self.network], self.mebibytes, share, self.algorithm)
+
+
+def measured_sums() -> list[Sum]:
+    """All of them, algorithm by algorithm."""
+    return [
+        Sum(algorithm, network, size, took_s)
+        for algorithm, by_network in SECONDS.items()
+        for network, by_size in zip(NETWORKS, by_network, strict=True)
+        for size, took_s in zip(MEBIBYTES, by_size, strict=True)
+    ]
+
+
+def fitted_share() -> float:
     """The share of the nominal bandwidth with which both sizes are nearest to measured, in ratio."""
     from scipy.optimize import minimize_scalar
 
+    measured = [one for one in measured_sums() if one.fitted]
+
     def off(share: float) -> float:
-        return sum(log(allreduce_s(network, size, share) / took_s) ** 2 for size, took_s in network.seconds.items())
+        return sum(log(one.predicted_s(share) / one.seconds) ** 2 for one in measured)
 
     return float(minimize_scalar(off, bounds=(0.1, 1), method="bounded", options={"xatol": 1e-3}).x)
+
+
+def over_tcp(transport: str) -> bool:
+    """Whether a transport of SIXTEEN_GPUS passes through the kernel."""
+    return transport.startswith("TCP")
 
 
 def run(out: Path, seed: int = 0) -> None:
@@ -138,7 +189,7 @@ def run(out: Path, seed: int = 0) -> None:
     from rich.console import Console
 
     console = Console(width=100)
-    bandwidths = {name: fitted_bandwidth(measured[FITTED]) for name, measured in SIXTEEN_GPUS.items()}
+    bandwidths = {name: fitted_bandwidth(measured[FITTED], over_tcp(name)) for name, measured in SIXTEEN_GPUS.items()}
     console.print(_sixteen(bandwidths), _many(bandwidths["RDMA, NCCL"]), _networks(), sep="\n\n")
 
 
@@ -146,7 +197,7 @@ def _sixteen(bandwidths: dict[str, float]):
     table = pages.table("16 GPUs, images/s", "transport", "fitted, Gbit/s", "model", "measured", "predicted", "error")
     for name, measured in SIXTEEN_GPUS.items():
         for model, speed in measured.items():
-            said = images_per_s(model, bandwidths[name])
+            said = images_per_s(model, bandwidths[name], by_name=over_tcp(name))
             error = "fitted" if model == FITTED else f"{said / speed - 1:+.1%}"
             table.add_row(name, f"{bandwidths[name] * 8e-9:.2f}", model, f"{speed:.0f}", f"{said:.0f}", error)
     return table
@@ -162,12 +213,11 @@ def _many(bandwidth_bytes_per_s: float):
 
 
 def _networks():
-    share = fitted_share(NETWORKS[FITTED_NETWORK])
-    title = f"Allreduce on 4 nodes, {share:.1%} of the nominal bandwidth"
-    table = pages.table(title, "network", "MiB", "measured, s", "predicted, s", "error")
-    for name, network in NETWORKS.items():
-        for size, took_s in network.seconds.items():
-            said = allreduce_s(network, size, share)
-            error = f"{said / took_s - 1:+.1%}" + (" (fitted)" if name == FITTED_NETWORK else "")
-            table.add_row(name, str(size), f"{took_s:.2f}", f"{said:.2f}", error)
+    share = fitted_share()
+    title = f"Sums on 4 nodes, {share:.1%} of the nominal bandwidth"
+    table = pages.table(title, "algorithm", "network", "MiB", "measured, s", "predicted, s", "error")
+    for one in measured_sums():
+        said = one.predicted_s(share)
+        error = f"{said / one.seconds - 1:+.1%}" + (" (fitted)" if one.fitted else "")
+        table.add_row(one.algorithm, one.network, str(one.mebibytes), f"{one.seconds:.2f}", f"{said:.2f}", error)
     return table

@@ -45,7 +45,6 @@ def scenario(options: argparse.Namespace) -> Scenario:
     Raises:
         WrongSetting: naming the option.
     """
-    from sim import collectives
     from sim import options as shared
     from sim.cluster import Cluster, Host
 
@@ -54,9 +53,6 @@ def scenario(options: argparse.Namespace) -> Scenario:
     if described.protocol.overlaps and described.protocol.name != "horovod":
         allowed = "another: what communicates while it computes is simulated only (sim.run)"
         raise WrongSetting("--protocol", described.protocol.name, allowed)
-    if getattr(described.protocol, "algorithm", None) in collectives.SIMULATED:
-        allowed = "another: NCCL's own ring is simulated only (sim.run)"
-        raise WrongSetting("--set algorithm", described.protocol.algorithm, allowed)
     if described.gathered_loads:
         raise WrongSetting("--set sparse_as_dense", False, "true: rows are gathered in simulation only (sim.run)")
     if described.sends_rows:

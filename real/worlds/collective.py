@@ -10,6 +10,7 @@ from real.parcels import TAG
 from real.waiting import arrived, poll, receive
 from real.worlds.verbs import verb
 from sim.collectives import Exchange
+from sim.collectives.base import NOTHING
 from sim.workload import ITEM_BYTES
 from sim.worlds.collective import Collective
 
@@ -22,7 +23,7 @@ class CollectiveForReal(Collective):
         self.hosts = [hosts.index(host) for host in hosts]
         self._vector = np.zeros(parameters + 1, np.float32)  # and the number of samples
         self._taken = np.zeros_like(self._vector)
-        self._leaving = None
+        self._leaving = []
         self._between = self.comm  # the workers alone
         if self.scenario.servers:
             group = self.comm.Get_group()
@@ -48,31 +49,47 @@ class CollectiveForReal(Collective):
         """Hand a piece to one rank while taking one from another; then add it up."""
         if exchange.to is not None:
             request = self.comm.Isend(self._vector[exchange.sent], exchange.to, TAG)
-            self._leaving = request, self.now_s, exchange
+            self._leaving.append((request, self.now_s, exchange))
         if exchange.source is not None:
             self._take(exchange)
-        poll(lambda: self._let_leave() or self._leaving is None, f"rank {exchange.to} to receive")
+        if exchange.to is not None and not exchange.ahead:
+            self._wait_for_departures()
         if exchange.adds:
+            poll(lambda: self._is_free(exchange.taken), "others to receive")
             start_s, sums = self.now_s, self._vector[exchange.taken]
             np.add(sums, self._taken[exchange.taken], out=sums)
             self._record("reduce", start_s, bytes=exchange.taken_bytes, peer=exchange.source)
 
+    @verb
+    def let_leave(self):
+        """Until all that was handed over has left."""
+        self._wait_for_departures()
+
     def _take(self, exchange: Exchange) -> None:
         """Asleep until bytes move, then receive them."""
         start_s, source = self.now_s, exchange.source
-        poll(lambda: self._let_leave() or arrived(self.comm, source, TAG), f"rank {source}")
+        written = NOTHING if exchange.adds else exchange.taken
+        poll(lambda: self._is_free(written) and arrived(self.comm, source, TAG), f"rank {source}")
         moving_s = self.now_s
         into = (self._taken if exchange.adds else self._vector)[exchange.taken]
         receive(self.comm, into, source, TAG, self.hosts[source] == self.hosts[self.rank])
         self._record("wait", start_s, moving_s, peer=source)
         self._record("receive", moving_s, bytes=exchange.taken_bytes, peer=source)
 
-    def _let_leave(self) -> None:
-        """Record the piece handed over once it has left."""
-        if self._leaving and self._leaving[0].Test():
-            _, start_s, exchange = self._leaving
-            self._leaving = None
-            self._record("send", start_s, bytes=exchange.sent_bytes, peer=exchange.to)
+    def _wait_for_departures(self) -> None:
+        poll(lambda: self._is_free(NOTHING) and not self._leaving, "others to receive")
+
+    def _is_free(self, piece: slice) -> bool:
+        """Record what has left; whether none of `piece` is still to be read by what has not."""
+        staying = []
+        for request, start_s, exchange in self._leaving:
+            if request.Test():
+                self._record("send", start_s, bytes=exchange.sent_bytes, peer=exchange.to)
+            else:
+                staying.append((request, start_s, exchange))
+        self._leaving = staying
+        sent = [exchange.sent for _, _, exchange in staying]
+        return not any(max(piece.start, other.start) < min(piece.stop, other.stop) for other in sent)
 
     @verb
     def _leave_it_to_mpi(self, whole: slice):

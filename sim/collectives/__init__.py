@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from sim.collectives.allgather import allgather
+from sim.collectives.alltoall_allgather import alltoall_allgather
 from sim.collectives.base import Algorithm, Exchange, Exchanges
 from sim.collectives.halving_doubling import halving_doubling
 from sim.collectives.hierarchical import hierarchical
 from sim.collectives.nccl import nccl
 from sim.collectives.recursive_doubling import recursive_doubling
+from sim.collectives.reduce_broadcast import reduce_broadcast
 from sim.collectives.ring import ring
 from sim.collectives.tree import tree
 from sim.collectives.tuned import tuned
 from sim.workload import ITEM_BYTES, Variable
 
-__all__ = ["FLAT", "NAMES", "SIMULATED", "Exchange", "Exchanges", "allgather", "allreduce", "pieces"]
+__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "pieces"]
 
 FLAT: dict[str, Algorithm] = {
     "ring": ring,
@@ -24,9 +26,10 @@ FLAT: dict[str, Algorithm] = {
     "tree": tree,
     "recursive-doubling": recursive_doubling,
     "nccl": nccl,
+    "reduce-broadcast": reduce_broadcast,
+    "alltoall-allgather": alltoall_allgather,
 }
 NAMES = ("auto", *FLAT, "hierarchical")
-SIMULATED = ("nccl",)  # its ranks hand pieces over before others ask for them, which MPI need not let them
 
 
 def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:

@@ -19,6 +19,7 @@ class Exchange(NamedTuple):
     Args:
         sent, taken: pieces of the vector, in items.
         adds: whether what is taken is added.
+        ahead: it goes on before the piece handed over has left (MPI_Isend), which has by the end of the call.
     """
 
     to: int | None = None
@@ -26,6 +27,7 @@ class Exchange(NamedTuple):
     source: int | None = None
     taken: slice = NOTHING
     adds: bool = False
+    ahead: bool = False
 
     def among(self, first: int) -> Exchange:
         """The same between ranks that are numbered from `first`."""
@@ -51,6 +53,11 @@ Algorithm = Callable[[int, Sequence[int], slice], Exchanges]
 def hand(to: int, piece: slice) -> Exchange:
     """Hand a piece over and take nothing."""
     return Exchange(to=to, sent=piece)
+
+
+def post(to: int, piece: slice) -> Exchange:
+    """Hand a piece over and go on at once."""
+    return Exchange(to=to, sent=piece, ahead=True)
 
 
 def take(source: int, piece: slice, adds: bool = False) -> Exchange:

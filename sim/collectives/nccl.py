@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.collectives.base import Exchange, Exchanges, cut, hand, take
+from sim.collectives.base import Exchange, Exchanges, cut, post, take
 from sim.workload import ITEM_BYTES
 
 # NCCL 2.5 to 2.20: a channel's buffer of 4 MiB (NCCL_BUFFSIZE) has 8 steps, a chunk 4 of them and a slice 2; two channels, which
 # is what a node with one network card gets (ncclTopoPostset doubles the one ring found).
-CHANNELS, BUFFER_BYTES = 2, 4 * 2**20
-CHUNK_BYTES, SLICES = CHANNELS * BUFFER_BYTES // 2, 2
+CHANNELS, BUFFER_BYTES, STEPS = 2, 4 * 2**20, 8
+CHUNK_BYTES, SLICES = CHANNELS * BUFFER_BYTES * 4 // STEPS, 2
 
 
 def nccl(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
@@ -36,8 +36,8 @@ def _turn(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
     taken = [(piece, turn < n - 1) for turn in range(rounds) for piece in parts[(index - turn - 1) % n]]
     ahead = SLICES - 1
     for piece in sent[:ahead]:
-        yield hand(right, piece)
+        yield post(right, piece)
     for piece, (other, adds) in zip(sent[ahead:], taken, strict=False):
-        yield Exchange(right, piece, left, other, adds)
+        yield Exchange(right, piece, left, other, adds, ahead=True)
     for other, adds in taken[len(taken) - ahead :]:
         yield take(left, other, adds)

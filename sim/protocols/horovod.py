@@ -26,12 +26,15 @@ class Horovod(Protocol):
         cycle_s: least seconds from one cycle's start to the next's (HOROVOD_CYCLE_TIME). 5 ms before version 0.21.
         order: when variables' gradients are ready in the backward pass, the last variable's first: after time in proportion
             to `parameters`, or `uniform`, for operations by layer are not known; or all at the `end`.
+        by_name: ranks negotiate in one message to rank 0 for each gradient, as before Horovod's collective control plane (its pull
+            request 276, 2018); else with all of them at once, along trees.
     """
 
     algorithm: str = "auto"
     fusion_bytes: int = 128 * 2**20
     cycle_s: float = 1e-3
     order: str = "parameters"
+    by_name: bool = False
 
     name = "horovod"
     masterless = True
@@ -60,7 +63,7 @@ class Horovod(Protocol):
         left = len(pieces)
         while left:
             yield from me.next_cycle(self.cycle_s)
-            ready = yield from me.negotiate()
+            ready = yield from me.negotiate(self.by_name)
             left -= len(ready)
             for buffer in self.fuse([pieces[variable] for variable in ready]):
                 yield from self.reduce_buffer(me, buffer)

@@ -6,6 +6,7 @@ import math
 
 import simpy
 
+from sim.collectives.base import hand, post, take
 from sim.collectives.tree import tree
 from sim.workload import ITEM_BYTES
 from sim.worlds.collective import Collective
@@ -45,7 +46,8 @@ class Readiness:
 class Background(Collective):
     """Verbs of such a rank. The event world gives `world`, `swap`, `exchange` and what it costs."""
 
-    ready = reduced = 0  # gradients of this rank since the start: had, and summed over all ranks
+    # Gradients of this rank since the start: had, told to rank 0 by name, and summed over all ranks.
+    ready = told = reduced = 0
     cycle_from_s = -math.inf
 
     def beside(self, computing, communicating):
@@ -92,22 +94,43 @@ class Background(Collective):
             self._timeline.cycle(self.now_s)
         self._record("wait", min(self.now_s, max(asleep_s, self.idle_from_s)))
 
-    def negotiate(self):
+    def negotiate(self, by_name: bool = False):
         """Which variables are ready at all ranks and not yet reduced, in the order in which they became so.
 
-        What each rank has is told to rank 0, and what all have by rank 0, along binomial trees of small messages.
+        Args:
+            by_name: each rank tells rank 0 in one message for each variable, and is told so; else along binomial trees.
         """
-        least = self.ready
-        for exchange in tree(self.rank, range(len(self.hosts)), REQUEST):
-            taken = yield from self.swap(exchange, least)
-            if taken is not None:
-                least = min(least, taken.ready) if exchange.adds else taken.ready
+        least = yield from self._agree_by_name() if by_name else self._agree_by_bits()
         yield from self.negotiated()
         variables = len(self.scenario.workload.variables)
         agreed, self.reduced = range(self.reduced, least), least
         if self._timeline:
             self._timeline.agreed(agreed, self.now_s)
         return [variables - 1 - count % variables for count in agreed]
+
+    def _agree_by_bits(self):
+        least = self.ready
+        for exchange in tree(self.rank, range(len(self.hosts)), REQUEST):
+            taken = yield from self.swap(exchange, least)
+            if taken is not None:
+                least = min(least, taken.ready) if exchange.adds else taken.ready
+        return least
+
+    def _agree_by_name(self):
+        """To rank 0 a message for each variable that has become ready, and back one for all; either way one more ends it."""
+        least, others = self.ready, range(1, len(self.hosts))
+        if self.rank == 0:
+            for other in others:
+                taken = yield from self.swap(take(other, REQUEST))
+                least = min(least, taken.ready)
+            for other in others:
+                yield from self.swap(post(other, REQUEST), least, messages=2)
+            yield from self.let_leave()
+        else:
+            yield from self.swap(hand(0, REQUEST), least, messages=least - self.told + 1)
+            self.told = least
+            least = (yield from self.swap(take(0, REQUEST))).ready
+        return least
 
     def copy(self, piece: slice):
         """Into the fusion buffer, or out of it."""

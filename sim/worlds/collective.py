@@ -9,7 +9,7 @@ from sim.workload import ITEM_BYTES
 
 
 class Collective:
-    """Verbs of a worker that sums with the others. The world gives `exchange`, `scenario` and `hosts`, the host of each rank.
+    """Verbs of a worker that sums with the others. The world gives `exchange`, `let_leave`, `scenario` and `hosts`, the host of each rank.
 
     What is summed is a vector of the gradient and, as its last item, the number of samples that it sums.
     """
@@ -39,6 +39,7 @@ class Collective:
         first = self.scenario.servers
         for exchange in collectives.allreduce(algorithm, self.rank - first, self.hosts[first:], whole):
             yield from self.exchange(exchange.among(first))
+        yield from self.let_leave()
 
     def allgather(self):
         """The rows of sparse variables that any worker touched, at each of them; what comes is added up as it comes."""

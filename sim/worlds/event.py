@@ -114,7 +114,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         self.begin_aggregating(self.hosts)
         self.begin_asynchrony(scenario.delays(world.replication, number))
         self._fetched = False
-        self.inbox, self._posted = Inbox(world.env), None
+        self.inbox, self._posted, self._ahead = Inbox(world.env), None, []
         luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
@@ -279,18 +279,31 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         if self.brings_samples(exchange):
             self.samples = taken.samples + self.samples * exchange.adds
 
-    def swap(self, exchange: Exchange, ready: int = 0):
-        """Hand a piece over, if any, while taking another, if any, whose message is returned; `ready` goes with it."""
+    def swap(self, exchange: Exchange, ready: int = 0, messages: int = 1):
+        """Hand a piece over, if any, while taking another, if any, whose message is returned; `ready` goes with it.
+
+        Args:
+            messages: in how many, which travel together; each has the piece's size.
+        """
         departure = None
         if exchange.to is not None:
-            message = Message(self.rank, self.version, self.samples, exchange.sent_bytes, ready=ready)
+            parts = (exchange.sent_bytes,) * messages
+            message = Message(self.rank, self.version, self.samples, sum(parts), ready=ready, parts=parts)
             start_s = self.now_s
             departure = yield from self._post(exchange.to, message)
             departure.callbacks.append(partial(self._left, start_s, self.step, message, exchange.to))
         taken = None if exchange.source is None else (yield from self.arrival({exchange.source}))
-        if departure is not None and not departure.processed:
+        if departure is not None and exchange.ahead:
+            self._ahead.append(departure)
+        elif departure is not None and not departure.processed:
             yield departure
         return taken
+
+    def let_leave(self):
+        """Until all that was handed over ahead has left."""
+        leaving, self._ahead = [departure for departure in self._ahead if not departure.processed], []
+        if leaving:
+            yield simpy.AllOf(self.world.env, leaving)
 
     def add(self):
         """Add the gradient that was taken to the sum."""

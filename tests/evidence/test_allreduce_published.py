@@ -6,7 +6,7 @@ from experiments import allreduce
 from sim.laws import LogNormal
 
 # What `python -m experiments.run allreduce` fits on VGG-16, bytes/s; fitting takes long.
-FITTED = {"RDMA, MPI": 5.67e9 / 8, "RDMA, NCCL": 22.65e9 / 8}
+FITTED = {"TCP, MPI": 5.69e9 / 8, "RDMA, MPI": 5.67e9 / 8, "RDMA, NCCL": 22.65e9 / 8}
 
 
 def test_one_bandwidth_predicts_other_models_on_16_gpus():
@@ -34,11 +34,40 @@ def test_scaling_to_128_gpus_is_within_5_percent_of_the_documented():
     assert said == pytest.approx(allreduce.SCALING[128]["vgg16"], rel=0.05)
 
 
-def test_one_network_predicts_the_others():
-    """Within 15 %; with a plain ring, which pays its latencies once, 50 ms of latency would not cost half of what they do."""
-    share = allreduce.fitted_share(allreduce.NETWORKS[allreduce.FITTED_NETWORK])
-    for network in allreduce.NETWORKS.values():
-        for size, took_s in network.seconds.items():
-            assert allreduce.allreduce_s(network, size, share) == pytest.approx(took_s, rel=0.15)
-    far = allreduce.NETWORKS["50 ms, 1 Gbit/s"]
-    assert allreduce.allreduce_s(far, 256, share, algorithm="ring") < 0.6 * far.seconds[256]
+@pytest.fixture(scope="module")
+def share():
+    return allreduce.fitted_share()
+
+
+BEYOND = {  # measurements that are missed by more than 15 %, and by how much
+    ("reduce-broadcast", "10 ms, 1 Gbit/s", 1024): 0.39,  # fewer seconds than its bytes take at the nominal rate
+    ("reduce-broadcast", "50 ms, 1 Gbit/s", 256): -0.17,
+    ("alltoall-allgather", "5 ms, 2 Gbit/s", 256): -0.21,
+    ("alltoall-allgather", "50 ms, 1 Gbit/s", 1024): -0.16,
+}
+
+
+@pytest.mark.parametrize("one", allreduce.measured_sums(), ids=str)
+def test_one_share_of_one_network_predicts_the_others_and_servers(one, share):
+    """NCCL's allreduce within 10 %; servers within 15 % but for those BEYOND."""
+    error = one.predicted_s(share) / one.seconds - 1
+    known = BEYOND.get((one.algorithm, one.network, one.mebibytes))
+    if known is None:
+        assert abs(error) < (0.10 if one.algorithm == "nccl" else 0.15)
+    else:
+        assert error == pytest.approx(known, abs=0.01)
+
+
+def test_a_ring_in_one_go_would_not_do(share):
+    """A negative control: it pays its latencies once, and 50 ms of latency would not cost half of what they do."""
+    network = "50 ms, 1 Gbit/s"
+    took_s, _ = allreduce.SECONDS["nccl"][list(allreduce.NETWORKS).index(network)]
+    assert allreduce.allreduce_s(allreduce.NETWORKS[network], 256, share, algorithm="ring") < 0.6 * took_s
+
+
+def test_control_messages_by_name_slow_down_the_model_of_many_gradients_over_tcp():
+    measured, bandwidth = allreduce.SIXTEEN_GPUS["TCP, MPI"], FITTED["TCP, MPI"]
+    said = {model: allreduce.images_per_s(model, bandwidth, by_name=True) for model in measured}
+    for model, tolerance in (("vgg16", 0.01), ("inception_v3", 0.03), ("resnet101", 0.09)):
+        assert said[model] == pytest.approx(measured[model], rel=tolerance)
+    assert allreduce.images_per_s("resnet101", bandwidth) > 1.12 * measured["resnet101"]  # a negative control

@@ -10,6 +10,7 @@ import pytest
 from sim import collectives, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
+from sim.collectives.reduce_broadcast import CHUNK_BYTES as CHAIN_CHUNK_BYTES
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
@@ -69,6 +70,38 @@ def test_nccl_pays_the_latencies_of_every_chunk(n, turns, latency_s):
     expected_s = turns * (2 * (n - 1) * round_s + last_s)
     scenario = job("nccl", n, workload=model, link=link, costs=Costs(), steps=1, warmup=0)
     assert seconds(scenario).max() == pytest.approx(expected_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("latency_s", [0.0, 0.05])
+@pytest.mark.parametrize("chunks", [1, 7])
+@pytest.mark.parametrize("n", [*range(2, 9), 16])
+def test_reduce_broadcast_pays_a_chain_s_latencies_twice(n, chunks, latency_s):
+    """2 ((K + n - 2) (g + c / B) + (n - 1) L): the last to know is at the chain's end."""
+    link = LINK.model_copy(update={"latency_s": latency_s, "overhead_s": 0.0})
+    items = chunks * CHAIN_CHUNK_BYTES // 4
+    model = Workload(name="chunks", variables=[Variable(name="w", shape=(items - 1,))])
+    expected_s = 2 * ((chunks + n - 2) * link.occupancy_s(CHAIN_CHUNK_BYTES) + (n - 1) * latency_s)
+    scenario = job("reduce-broadcast", n, workload=model, link=link, costs=Costs(), steps=1, warmup=0)
+    assert seconds(scenario).max() == pytest.approx(expected_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("latency_s", [0.0, 0.05])
+@pytest.mark.parametrize("n", range(2, 17))
+def test_alltoall_allgather_pays_two_latencies_however_many_ranks(n, latency_s):
+    """2 (L + (n - 1) (g + m / (n B)))."""
+    link = LINK.model_copy(update={"latency_s": latency_s, "overhead_s": 0.0})
+    expected_s = 2 * (latency_s + (n - 1) * link.occupancy_s(BYTES / n))
+    scenario = job("alltoall-allgather", n, link=link, costs=Costs())
+    np.testing.assert_allclose(seconds(scenario), expected_s, rtol=0, atol=1e-9)
+
+
+def test_what_is_handed_over_ahead_has_left_by_the_end_of_the_call():
+    """Also at a rank that adds up so slowly that the other's half is there before its own leaves."""
+    rows = event.run(job("alltoall-allgather", 2, _hosts([1, 0.1]), costs=Costs(reduce=Line(base_s=0.1)))).rows
+    for _, of_rank in rows[rows["step"] == 0].groupby("rank"):
+        ended = of_rank.groupby("activity")["end_s"].max()
+        updated_s = of_rank[of_rank["activity"] == "update"]["start_s"].iloc[0]
+        assert updated_s >= ended["send"]
 
 
 @pytest.mark.parametrize("n", POWERS)

@@ -10,7 +10,6 @@ import pytest
 
 from sim import collectives
 from sim.collectives.tuned import tuned
-from sim.errors import WrongSetting
 
 SIZES = (0, 1, 2, 7, 16, 1000)
 RANKS = range(1, 18)
@@ -89,9 +88,21 @@ def test_bytes_are_those_of_the_closed_forms(ranks):
     }
     assert (handed["ring"] == 2 * m * (ranks - 1) // ranks).all()
     assert handed["tree"].sum() == 2 * m * (ranks - 1)
+    assert (handed["alltoall-allgather"] == 2 * m * (ranks - 1) // ranks).all()
+    through = [m if rank in (0, ranks - 1) else 2 * m for rank in range(ranks)] if ranks > 2 else [m, m]
+    assert handed["reduce-broadcast"].tolist() == through  # the server tells, and who is last on the chain is told
     if ranks & (ranks - 1) == 0:
         assert (handed["halving-doubling"] == 2 * m * (ranks - 1) // ranks).all()
         assert (handed["recursive-doubling"] == m * math.log2(ranks)).all()
+
+
+@pytest.mark.parametrize("algorithm", ["nccl", "reduce-broadcast"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+def test_vectors_of_many_chunks_are_summed(algorithm, ranks):
+    vectors = np.random.default_rng(ranks).integers(-9, 9, (ranks, 3 * 2**20 + 5), np.int16)
+    expected = vectors.sum(axis=0, dtype=np.int16)
+    execute(algorithm, list(range(ranks)), vectors)
+    assert (vectors == expected).all()
 
 
 @pytest.mark.parametrize("ranks", RANKS)
@@ -134,12 +145,3 @@ def test_between_hosts_a_hierarchy_sends_no_more_than_a_ring_of_hosts():
 )
 def test_auto_is_what_open_mpi_takes(ranks, size_bytes, expected):
     assert tuned(ranks, size_bytes) == expected
-
-
-def test_nccl_s_ring_is_refused_for_real():
-    """Pieces are handed over before the neighbour asks for them: Isend and Recv of large ones would wait for one another."""
-    from real.options import scenario
-    from real.run import parse
-
-    with pytest.raises(WrongSetting, match="simulated only"):
-        scenario(parse(["--protocol", "allreduce", "--set", "algorithm=nccl"]))

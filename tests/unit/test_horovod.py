@@ -53,6 +53,28 @@ def test_one_buffer_and_no_overlap_is_allreduce(workers):
     assert step_s(alike) == pytest.approx(step_s(plain) + more_s, abs=1e-9)
 
 
+@pytest.mark.parametrize("workers", [2, 4, 8])
+def test_negotiating_by_name_is_a_message_for_each_variable_of_each_rank(workers):
+    """(V + 1) o at each rank at once, as much for each of them at rank 0, then two messages back to each, the last of which waits."""
+    link = LINK.model_copy(update={"gap_s": 0.0, "bandwidth_bytes_per_s": 1e15})
+    asked_s = link.latency_s + workers * (len(SIZES) + 1) * link.overhead_s
+    told_s = link.latency_s + workers * 2 * link.overhead_s
+    rows = event.run(job("horovod", "order=end", "by_name=true", workers=workers, link=link, costs=Costs())).rows
+    taken = rows[(rows["step"] == 0) & (rows["activity"] == "receive")]
+    assert taken[taken["bytes"] == REQUEST_BYTES * (len(SIZES) + 1)]["end_s"].max() == pytest.approx(asked_s)
+    assert taken[taken["bytes"] == REQUEST_BYTES * 2]["end_s"].max() == pytest.approx(asked_s + told_s)
+
+
+def test_a_variable_is_named_once():
+    """However many cycles it takes: so many messages come to rank 0 in a step, and one more from each rank in each cycle."""
+    rows = event.run(job("horovod", "fusion_bytes=0", "cycle_s=0.02", "by_name=true")).rows
+    asked = rows[(rows["activity"] == "receive") & (rows["rank"] == 0) & (rows["bytes"] % REQUEST_BYTES == 0)]
+    asked = asked[(asked["step"] == 0) & (asked["bytes"] <= REQUEST_BYTES * (len(SIZES) + 1))]
+    named = asked["bytes"].sum() / REQUEST_BYTES - len(asked)
+    assert len(asked) > 3
+    assert named == 3 * len(SIZES)
+
+
 @pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
 @pytest.mark.parametrize("fusion_bytes", [0, 2**20, 2**27])
 def test_bytes_are_conserved_however_they_are_fused(order, fusion_bytes):
