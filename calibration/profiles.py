@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calibration import collectives, contentions, servers
+from calibration import collectives, contentions, residuals, servers
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, of_traces
 from calibration.rows import measured
@@ -90,9 +90,17 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     traces = [s.trace for s in sources]
     place = of_traces(traces, probe.cores if probe else None)
     if any(servers.is_of_servers(trace) for trace in traces):
-        return _of_servers(sources, name, place, probe)
+        theirs = [trace for trace in traces if servers.is_of_servers(trace)]
+        return residuals.known(_of_servers(sources, name, place, probe), theirs)
     if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
-        return _of_a_library(sources, name, place, probe)
+        theirs = [trace for trace in traces if collectives.is_of_a_library(trace)]
+        return residuals.known(_of_a_library(sources, name, place, probe), theirs)
+    return residuals.known(_of_protocols(sources, name, place, probe), traces)
+
+
+def _of_protocols(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
+    """The profile for protocols' own texts."""
+    traces = [s.trace for s in sources]
     contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention) for w in workloads}

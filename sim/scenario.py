@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
@@ -18,6 +19,7 @@ from sim.traces import Header
 from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
+SILVER_RATIO = 2**0.5 - 1  # so that the walks through two laws do not keep step
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,15 @@ class Scenario:
         """
         start = generator(self.seed, 0, host, "run").random()
         return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
+
+    def error_factor(self, replication: int) -> float:
+        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise."""
+        if not self.costs.error:
+            return 1.0
+        from scipy.special import ndtri
+
+        start = generator(self.seed, 0, 0, "error").random()
+        return math.exp(self.costs.error * ndtri((start + replication * SILVER_RATIO) % 1))
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""
