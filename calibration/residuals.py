@@ -12,7 +12,6 @@ from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
 from sim.scenario import Scenario
 from sim.traces import Header, Trace
-from sim.worlds import event, vector
 
 REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
@@ -72,8 +71,18 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         costs[name] = costs[name].model_copy(update={"error": found.error()})
         far = np.sqrt(np.mean(found.off**2))
         notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
-    about = profile.provenance.model_copy(update={"notes": (*profile.provenance.notes, *notes)})
+    slept = any((trace.rows["activity"] == "sleep").any() for trace in traces)
+    known_of = {"notes": (*profile.provenance.notes, *notes), "slept": slept, "crowded": _crowded(profile, traces)}
+    about = profile.provenance.model_copy(update=known_of)
     return profile.model_copy(update={"costs": costs, "provenance": about})
+
+
+def _crowded(profile: Cluster, traces: list[Trace]) -> bool:
+    """Whether in any of the runs more workers than cores were on a host."""
+    return any(
+        profile.crowded(profile.placement(trace.header.ranks, trace.header.servers)[trace.header.servers :])
+        for trace in traces
+    )
 
 
 def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
@@ -105,6 +114,8 @@ def _job(header: Header) -> str:
 
 def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:
     """log samples/s of each replication, shape (replications,)."""
+    from sim.worlds import event, vector
+
     if not vector.refusal(scenario):
         return np.log(vector.run(scenario, replications).throughput())
     runs = (event.run(scenario, replication) for replication in range(replications))

@@ -103,12 +103,19 @@ LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
 
 
 class Provenance(BaseModel):
-    """Where the numbers of a profile come from."""
+    """Where the numbers of a profile come from.
+
+    Args:
+        slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
+            what the profile says of such runs rests on the model alone.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     traces: tuple[str, ...] = ()
     made: str = ""
     notes: tuple[str, ...] = ()
+    slept: bool = False
+    crowded: bool = False
 
 
 class Cluster(BaseModel):
@@ -157,6 +164,13 @@ class Cluster(BaseModel):
             raise WrongSetting("--workers", ranks - servers, allowed)
         filled = (index for index, host in enumerate(machines) for _ in range(host.ranks))
         return list(islice(filled, ranks))
+
+    def crowded(self, hosts: list[int]) -> bool:
+        """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
+        if self.shared_cores:
+            return len(hosts) > self.shared_cores
+        machines = self.machines()
+        return any(machines[h].gpus is None and hosts.count(h) > machines[h].cores for h in set(hosts))
 
 
 def one_rank_a_host(ranks: int) -> Cluster:
