@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim import interval, outcome, protocols, stragglers, workload
+from calibration import factors
+from sim import outcome, protocols, stragglers, workload
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
 from sim.scenario import Scenario
@@ -45,10 +46,8 @@ class Residuals(NamedTuple):
         The variance of what a fit has left, by its degrees of freedom, and of one more run beside the fit's own
         uncertainty; less what replications differ by already. As a factor on work (see sim.costs.Costs.error).
         """
-        from scipy.special import ndtri, stdtrit
-
-        upper, count = (1 + interval.LEVEL) / 2, len(self.off)
-        wider = stdtrit(self.freedom, upper) / ndtri(upper) * np.sqrt(1 + (count - self.freedom) / count)
+        count = len(self.off)
+        wider = factors.like_student(self.freedom) * np.sqrt(1 + (count - self.freedom) / count)
         expected = wider**2 * np.sum(self.off**2) / self.freedom
         return float(np.sqrt(max(0.0, expected - np.mean(self.spread**2)) / np.mean(self.work**2)))
 
@@ -92,8 +91,9 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
         WrongSetting: a run that the simulator refuses on this cluster.
         RunFailed: one that it does not bring to an end.
     """
-    hosts = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in profile.hosts)
-    slower = profile.model_copy(update={"hosts": hosts})
+    as_fitted = tuple(host.model_copy(update={"contention_error": 0.0}) for host in profile.hosts)
+    slow = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in as_fitted)
+    profile, slower = (profile.model_copy(update={"hosts": hosts}) for hosts in (as_fitted, slow))
     simulated, rows = {}, []
     for trace in traces:
         job = _job(trace.header)

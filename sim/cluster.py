@@ -26,6 +26,7 @@ class Host(BaseModel):
         slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
         speed: relative to the core that the costs were measured on.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
+        contention_error: standard deviation of what calibration knows of it; each replication has its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,6 +37,7 @@ class Host(BaseModel):
     slots: int | None = Field(default=None, ge=1)
     speed: float = Field(default=1.0, gt=0)
     contention: float = Field(default=0.0, ge=0)
+    contention_error: float = Field(default=0.0, ge=0)
 
     @property
     def ranks(self) -> int:

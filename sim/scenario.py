@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 
-from sim.cluster import Cluster, one_rank_a_host
+from sim.cluster import Cluster, Host, one_rank_a_host
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.laws import Constant, FoldedMixture, Law
@@ -19,7 +19,7 @@ from sim.traces import Header
 from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
-SILVER_RATIO = 2**0.5 - 1  # so that the walks through two laws do not keep step
+SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
 
 
 @dataclass(frozen=True)
@@ -261,12 +261,20 @@ class Scenario:
 
     def error_factor(self, replication: int) -> float:
         """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise."""
-        if not self.costs.error:
-            return 1.0
+        return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
+
+    def contention(self, replication: int, host: Host) -> float:
+        """How much busy cores of a host slow each other, as far as calibration knows: of one replication."""
+        return max(0.0, host.contention + self._off(host.contention_error, replication, 1, BRONZE_RATIO))
+
+    def _off(self, deviation: float, replication: int, number: int, ratio: float) -> float:
+        """Normal, of mean 0; replications walk through it, as through the law of runs."""
+        if not deviation:
+            return 0.0
         from scipy.special import ndtri
 
-        start = generator(self.seed, 0, 0, "error").random()
-        return math.exp(self.costs.error * ndtri((start + replication * SILVER_RATIO) % 1))
+        start = generator(self.seed, 0, number, "error").random()
+        return deviation * float(ndtri((start + replication * ratio) % 1))
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""

@@ -53,11 +53,9 @@ def garbage_left_lying():
 class Machine:
     """A host at work: its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
 
-    def __init__(
-        self, env: simpy.Environment, index: int, host: Host, speed: float, link: Link, shared: Cores | None = None
-    ):
-        self.index, self.gpus, self.speed = index, host.gpus, speed
-        self.cores = shared or Cores(env, host.cores, speed, host.contention)
+    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link, shared: Cores | None = None):
+        self.index, self.gpus, self.speed = index, host.gpus, host.speed
+        self.cores = shared or Cores(env, host.cores, host.speed, host.contention)
         self.egress, self.ingress, self.memory = Port(), Port(), Port()
         if link.fair:
             self.egress, self.ingress = (Bucket(link.bandwidth_bytes_per_s, link.burst_bytes) for _ in range(2))
@@ -72,9 +70,13 @@ class EventWorld:
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         link, hosts, cores = scenario.cluster.network, scenario.cluster.machines(), scenario.cluster.shared_cores
-        speeds = [host.speed / scenario.error_factor(replication) for host in hosts]
-        shared = Cores(self.env, cores, speeds[0], hosts[0].contention) if cores else None
-        machines = [Machine(self.env, i, host, speeds[i], link, shared) for i, host in enumerate(hosts)]
+        off = scenario.error_factor(replication)
+        hosts = [
+            h.model_copy(update={"speed": h.speed / off, "contention": scenario.contention(replication, h)})
+            for h in hosts
+        ]
+        shared = Cores(self.env, cores, hosts[0].speed, hosts[0].contention) if cores else None
+        machines = [Machine(self.env, i, host, link, shared) for i, host in enumerate(hosts)]
         self.flows = Flows(self.env)
         self.readiness = Readiness(self.env, scenario.ranks)
         self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in enumerate(scenario.hosts)]
