@@ -47,7 +47,7 @@ def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float, fou
 
 def _distribution(step_s: np.ndarray) -> dict[str, float]:
     p50, p95, p99 = np.percentile(step_s, (50, 95, 99))
-    return {"mean": float(step_s.mean()), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+    return {"mean": interval.middle(step_s.mean(axis=1)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
 
 
 def _known(number: float) -> float | None:

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration import residuals
+from calibration import contentions
+from calibration.placement import Placement
 from calibration.profiles import Source, make
-from sim import stragglers, workload
+from sim import outcome, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
@@ -28,12 +29,12 @@ def runs_of(cluster, seed, batches=(64, 256), repeats=2, **about):
         yield Source(f"run{number}", event.run(job))
 
 
-@pytest.mark.parametrize("repeats", [2, 4])
+@pytest.mark.parametrize("repeats", [2, 3])
 def test_intervals_hold_nine_new_runs_in_ten(repeats):
     """Of many calibrations of few runs; by what they plug in alone, they would hold seven."""
     new = vector.run(Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6, **JOB), 50).throughput()
     covered = []
-    for seed in range(60):
+    for seed in range(40):
         profile = make(list(runs_of(DRIFTING, seed, repeats=repeats)), "few runs")
         job = Scenario(FixedMinibatch(), batch=128, cluster=profile, seed=seed, **JOB)
         low, high = vector.run(job, 20).interval()
@@ -48,9 +49,7 @@ def known(cluster, **about):
 def test_worlds_draw_the_same_error():
     job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)
     assert len({job.error_factor(replication) for replication in range(5)}) == 5
-    np.testing.assert_allclose(
-        vector.run(job, 2).step_s[1], residuals.outcome.of_trace(event.run(job, 1)).step_s[0], rtol=1e-9
-    )
+    np.testing.assert_allclose(vector.run(job, 2).step_s[1], outcome.of_trace(event.run(job, 1)).step_s[0], rtol=1e-9)
 
 
 def test_error_is_a_factor_on_all_work_with_median_one():
@@ -82,6 +81,33 @@ def test_as_many_runs_as_kinds_know_nothing_of_runs():
     assert any("2 runs of 2 kinds cannot tell" in note for note in profile.provenance.notes)
 
 
+def test_the_error_of_contention_is_as_large_as_it_says():
+    """Of calibrations of two runs by one worker and two by two, on cores that drift from run to run."""
+    host = Host(cores=2, slots=8, contention=0.3)
+    shared = DRIFTING.model_copy(update={"hosts": (host,)})
+    found = []
+    for seed in range(25):
+        traces = [s.trace for n in (1, 2) for s in runs_of(shared, 100 * seed + n, batches=(64,), workers=n)]
+        found.append(contentions.fit(traces, Placement(("localhost",), (2,), (0, 0, 0))))
+    values, errors = np.transpose(found)
+    assert np.mean(np.abs(values - 0.3) <= 1.645 * errors) > 0.8
+    assert np.mean(errors) < 4 * np.std(values)
+
+
+def test_replications_differ_in_what_is_not_known_of_contention():
+    """Where two workers keep two cores busy; one alone has no use for it."""
+    host = Host(cores=2, slots=8, contention=0.3, contention_error=0.1)
+    still = Costs(compute=Line(base_s=0.01))
+    where = Cluster(hosts=[host], costs={"mlp": still})
+    spread = {}
+    for workers in (1, 2):
+        job = Scenario(FixedMinibatch(), cluster=where, **(JOB | {"workers": workers}))
+        runs = outcome.join([outcome.of_trace(event.run(job, replication)) for replication in range(10)])
+        spread[workers] = np.std(runs.step_s.mean(axis=1))
+    assert spread[1] < 1e-9
+    assert spread[2] == pytest.approx(0.01 * 0.1, rel=0.3)
+
+
 def test_what_cannot_be_simulated_is_said():
     source = next(iter(runs_of(DRIFTING, 0)))
     source.trace.header = replace(source.trace.header, stragglers="gone.toml")
@@ -96,7 +122,7 @@ def test_a_job_unlike_those_fitted_is_noted():
 
     def said(**job):
         scenario = Scenario(FixedMinibatch(), **asked, **job)
-        return notes(scenario, residuals.outcome.of_trace(event.run(scenario)), "event")
+        return notes(scenario, outcome.of_trace(event.run(scenario)), "event")
 
     assert said(workers=2, steps=2) == []
     (note,) = said(workers=3, steps=2, **law)
