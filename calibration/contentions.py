@@ -18,7 +18,7 @@ REPEATS = 40  # of the fit, on runs that drift anew
 
 
 class Contention(NamedTuple):
-    """See sim.cluster.Host; and the standard deviation of what one fit says of it."""
+    """The two of sim.cluster.Host."""
 
     value: float
     error: float = 0.0
@@ -51,9 +51,9 @@ def fit(traces: list[Trace], place: Placement) -> Contention:
     freedom = len(drift) - len(costs) - 1
     if freedom < 1:
         return Contention(float(GRID[best]))
-    rng, sigma = np.random.default_rng(0), np.sqrt(np.sum(drift**2) / freedom)
+    rng, sigma = np.random.default_rng(0), np.sqrt(np.sum(drift**2) / freedom) * factors.like_student(freedom)
     again = [_agreed([[run + sigma * rng.standard_normal() for run in of] for of in costs]) for _ in range(REPEATS)]
-    return Contention(float(GRID[best]), float(np.std(GRID[again])) * factors.like_student(freedom))
+    return Contention(float(GRID[best]), float(np.std(np.log1p(GRID[again]))))
 
 
 def _agreed(costs: list[list[np.ndarray]]) -> int:

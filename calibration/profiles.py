@@ -160,7 +160,7 @@ def _learn(workload: str, sources: list[Source], place: Placement, contention: f
 
 
 def _said(contention: Contention) -> str:
-    return f"contention {contention.value:.2f} (standard deviation {contention.error:.2f})"
+    return f"contention {contention.value:.2f} (1 + it known to within {contention.error:.0%}, standard deviation)"
 
 
 def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -> tuple[Host, ...]:

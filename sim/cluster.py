@@ -26,7 +26,8 @@ class Host(BaseModel):
         slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
         speed: relative to the core that the costs were measured on.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
-        contention_error: standard deviation of what calibration knows of it; each replication has its own.
+        contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
+            own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

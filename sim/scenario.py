@@ -264,8 +264,12 @@ class Scenario:
         return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
 
     def contention(self, replication: int, host: Host) -> float:
-        """How much busy cores of a host slow each other, as far as calibration knows: of one replication."""
-        return max(0.0, host.contention + self._off(host.contention_error, replication, 1, BRONZE_RATIO))
+        """How much busy cores of a host slow each other, as far as calibration knows: of one replication.
+
+        Some draws are below 0, or ignorance would make jobs slower; all busy cores together never work twice as fast.
+        """
+        off = math.exp(self._off(host.contention_error, replication, 1, BRONZE_RATIO))
+        return max(-0.5 / host.cores, (1 + host.contention) * off - 1)
 
     def _off(self, deviation: float, replication: int, number: int, ratio: float) -> float:
         """Normal, of mean 0; replications walk through it, as through the law of runs."""
