@@ -120,6 +120,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     theirs = [s for s in sources if servers.is_of_servers(s.trace)]
     ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
     contention = contentions.fit(ours, of_traces(ours)) if ours else contentions.NONE
+    their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
     rpc = probe.rpc if probe else servers.Rpc()
     network = probe.links().get("network") if probe else None
     named = [s.name for s in theirs]
@@ -127,7 +128,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     said = f"{_said(contention)}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
     return Cluster(
         name=name,
-        hosts=_hosts(place, [np.ones(len(place.names))], contention),
+        hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs=fitted.costs,
         provenance=_provenance(sources, [*fitted.notes, said], probe),
