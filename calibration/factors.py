@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim import interval
 from sim.laws import Empirical, Law, LogNormal
 
 MANY = 100  # factors from which one wild value is a stall and not a slow one in ten
@@ -33,7 +34,7 @@ def law(factors: np.ndarray) -> Law:
     return LogNormal(cv=float(f"{np.sqrt(np.expm1(sigma**2)):.4g}"))
 
 
-def uncertainty(factors: np.ndarray, level: float = 0.9) -> float:
+def uncertainty(factors: np.ndarray, level: float = interval.LEVEL) -> float:
     """Relative half-width of the interval in which the mean of the law of `factors` lies with probability `level`.
 
     Student's t on their logarithms; infinite for a single one.
@@ -43,6 +44,13 @@ def uncertainty(factors: np.ndarray, level: float = 0.9) -> float:
     from scipy.stats import sem, t
 
     return float(np.expm1(t.ppf((1 + level) / 2, len(factors) - 1) * sem(np.log(factors))))
+
+
+def like_student(freedom: int, level: float = interval.LEVEL) -> float:
+    """Factor on a standard deviation so that a normal law's interval is as wide as Student's t of so much freedom has it."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2))
 
 
 def _refused(logs: np.ndarray, sigma: float) -> bool:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calibration import collectives, contentions, servers
+from calibration import collectives, contentions, residuals, servers
+from calibration.contentions import Contention
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, of_traces
 from calibration.rows import measured
@@ -90,12 +91,20 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     traces = [s.trace for s in sources]
     place = of_traces(traces, probe.cores if probe else None)
     if any(servers.is_of_servers(trace) for trace in traces):
-        return _of_servers(sources, name, place, probe)
+        theirs = [trace for trace in traces if servers.is_of_servers(trace)]
+        return residuals.known(_of_servers(sources, name, place, probe), theirs)
     if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
-        return _of_a_library(sources, name, place, probe)
+        theirs = [trace for trace in traces if collectives.is_of_a_library(trace)]
+        return residuals.known(_of_a_library(sources, name, place, probe), theirs)
+    return residuals.known(_of_protocols(sources, name, place, probe), traces)
+
+
+def _of_protocols(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
+    """The profile for protocols' own texts."""
+    traces = [s.trace for s in sources]
     contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
-    learned = {w: _learn(w, sources, place, contention) for w in workloads}
+    learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
     return Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
@@ -110,14 +119,16 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     """The profile for TensorFlow's own servers; other runs, on one machine, tell how much busy cores slow each other."""
     theirs = [s for s in sources if servers.is_of_servers(s.trace)]
     ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
-    contention = contentions.fit(ours, of_traces(ours)) if ours else 0.0
+    contention = contentions.fit(ours, of_traces(ours)) if ours else contentions.NONE
+    their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
     rpc = probe.rpc if probe else servers.Rpc()
     network = probe.links().get("network") if probe else None
-    fitted = servers.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention, rpc, network)
-    said = f"contention {contention:.2f}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
+    named = [s.name for s in theirs]
+    fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, rpc, network)
+    said = f"{_said(contention)}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
     return Cluster(
         name=name,
-        hosts=(Host(name="localhost", cores=place.cores[0], slots=SLOTS, contention=contention),),
+        hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs=fitted.costs,
         provenance=_provenance(sources, [*fitted.notes, said], probe),
@@ -129,9 +140,9 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
     """The profile of one machine for a library that sums; how much busy cores slow each other is told by all runs."""
     theirs = [s for s in sources if collectives.is_of_a_library(s.trace)]
     contention = contentions.fit([s.trace for s in sources], place)
-    fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention)
-    learned = {w: _learn(w, theirs, place, contention) for w in sorted({s.trace.header.workload for s in theirs})}
-    said = f"contention {contention:.2f}, from {len(sources)} runs, {len(sources) - len(theirs)} of them without the library"
+    fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention.value)
+    learned = {w: _learn(w, theirs, place, contention.value) for w in sorted({s.trace.header.workload for s in theirs})}
+    said = f"{_said(contention)}, from {len(sources)} runs, {len(sources) - len(theirs)} of them without the library"
     notes = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     return Cluster(
         name=name,
@@ -149,11 +160,16 @@ def _learn(workload: str, sources: list[Source], place: Placement, contention: f
     return learn(rows, list(place.of_rank))
 
 
-def _hosts(place: Placement, speeds: list[np.ndarray], contention: float) -> tuple[Host, ...]:
+def _said(contention: Contention) -> str:
+    return f"contention {contention.value:.2f} (1 + it known to within {contention.error:.0%}, standard deviation)"
+
+
+def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -> tuple[Host, ...]:
     """The hosts that the ranks sat on, as fast as the workloads say on average."""
     speed = np.exp(np.mean(np.log(speeds), axis=0))
+    slowed = {"contention": contention.value, "contention_error": contention.error}
     if len(place.names) == 1:
-        return (Host(name="localhost", cores=place.cores[0], slots=SLOTS, contention=contention),)
+        return (Host(name="localhost", cores=place.cores[0], slots=SLOTS, **slowed),)
     if (speed == 1).all() and not place.shared and set(place.cores) == {1}:
         return (Host(count=len(speed)),)
     return tuple(
@@ -162,7 +178,7 @@ def _hosts(place: Placement, speeds: list[np.ndarray], contention: float) -> tup
             cores=cores,
             slots=max(cores, place.of_rank.count(i)),
             speed=float(speed[i]),
-            contention=contention,
+            **slowed,
         )
         for i, (name, cores) in enumerate(zip(place.names, place.cores, strict=True))
     )

@@ -18,6 +18,7 @@ import numpy as np
 from experiments import benchmark_report
 from experiments.cells import Cell, interleaved, measure, predict
 from sim import cluster as clusters
+from sim import interval
 from sim import workload as workloads
 from sim.cluster import Cluster
 from sim.errors import WrongSetting
@@ -80,8 +81,8 @@ class Row:
 
     @property
     def predicted_samples_per_s(self) -> float:
-        """Mean of the replications."""
-        return float(self.predicted.throughput().mean())
+        """The middle of the replications."""
+        return interval.middle(self.predicted.throughput())
 
     @property
     def error(self) -> float:

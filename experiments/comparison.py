@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.cells import Cell
+from sim import interval
 from sim.outcome import Outcome
-
-LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -20,28 +19,34 @@ class Comparison:
     predicted: Outcome
     measured: list[Outcome]
 
+    def said(self, quantity: str = "step_s") -> float:
+        """Predicted: the middle of the replications; `quantity` is step_s (its mean), samples or throughput."""
+        return interval.middle(_of_runs(self.predicted, quantity))
+
+    def real(self, quantity: str = "step_s") -> float:
+        """Measured: the mean of the repeats."""
+        return float(np.mean([_of_runs(o, quantity) for o in self.measured]))
+
     def error(self, quantity: str = "step_s") -> float:
-        """Predicted over measured, less 1; `quantity` is step_s, samples or throughput."""
-        real = np.mean([_mean(o, quantity) for o in self.measured])
-        return float(_mean(self.predicted, quantity) / real - 1)
+        """Predicted over measured, less 1."""
+        return self.said(quantity) / self.real(quantity) - 1
 
     @property
     def floor(self) -> float:
         """How far the repeats' mean steps fall from one another, over their mean."""
-        steps = [_mean(o, "step_s") for o in self.measured]
-        return float(np.ptp(steps) / np.mean(steps))
+        return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
 
     def interval_s(self) -> tuple[float, float]:
         """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
-        means = self.predicted.step_s.mean(axis=1)
-        return tuple(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+        return interval.of_runs(_of_runs(self.predicted, "step_s"))
 
     @property
     def covered(self) -> list[bool]:
         """Whether the interval holds each repeat."""
         low_s, high_s = self.interval_s()
-        return [low_s <= _mean(o, "step_s") <= high_s for o in self.measured]
+        return [low_s <= _of_runs(o, "step_s")[0] <= high_s for o in self.measured]
 
 
-def _mean(outcome: Outcome, quantity: str) -> float:
-    return float(outcome.throughput().mean() if quantity == "throughput" else getattr(outcome, quantity).mean())
+def _of_runs(outcome: Outcome, quantity: str) -> np.ndarray:
+    """The mean of each run, shape (runs,)."""
+    return outcome.throughput() if quantity == "throughput" else getattr(outcome, quantity).mean(axis=1)

@@ -18,6 +18,7 @@ from experiments import platforms_report
 from experiments.agreement import Agreement, tolerance, unequal_updates
 from experiments.cells import Cell, fitted, interleaved, measure, refusal, simulate
 from real import parameters
+from sim import interval
 from sim import workload as workloads
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
@@ -116,7 +117,7 @@ class Row:
     @property
     def error(self) -> float:
         """Predicted over measured steps/s of the second half, less 1."""
-        return float(late(self.predicted_s).mean() / late(self.step_s).mean() - 1)
+        return float(interval.middle(late(self.predicted_s)) / late(self.step_s).mean() - 1)
 
 
 def every(steps: int) -> int:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments import pages
+from sim import interval
 from sim.files import write_whole
 
 if TYPE_CHECKING:
     from experiments.agreement import Agreement
     from experiments.platforms import Row
-
-LEVEL = 0.9
 
 
 def write(rows: list[Row], agreement: Agreement, out: Path) -> None:
@@ -98,8 +97,8 @@ def _speeds(rows: list[Row], title: str):
         predicted = ["", ""]
         if row.predicted_s is not None:
             said = late(row.predicted_s)
-            low, high = np.quantile(said, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-            predicted = [f"{said.mean():.1f} ({low:.1f}-{high:.1f})", f"{row.error:+.0%}"]
+            low, high = interval.of_runs(said)
+            predicted = [f"{interval.middle(said):.1f} ({low:.1f}-{high:.1f})", f"{row.error:+.0%}"]
         accuracies = {step: accuracy for step, _, accuracy in row.learnt}
         table.add_row(
             row.name,
@@ -145,8 +144,8 @@ def figure(rows: list[Row], path: Path) -> None:
         left.plot(speed, np.full(len(speed), place), "o", color="C0", ms=4)
         if row.predicted_s is not None:
             said = late(row.predicted_s)
-            ends = np.quantile(said, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-            left.errorbar(said.mean(), place, xerr=np.abs(ends - said.mean())[:, None], fmt="kx", capsize=3)
+            middle, ends = interval.middle(said), np.array(interval.of_runs(said))
+            left.errorbar(middle, place, xerr=np.abs(ends - middle)[:, None], fmt="kx", capsize=3)
         steps, _, accuracies = zip(*row.learnt, strict=True) if row.learnt else ((), (), ())
         right.plot(steps, accuracies, "o-", ms=3, label=row.name)
     left.set_yticks(places, [row.name for row in rows])

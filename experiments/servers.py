@@ -97,11 +97,11 @@ def pairs_in_order(rows: list[Comparison]) -> tuple[int, int]:
     floor = np.mean([row.floor for row in rows])
     right = total = 0
     for one, other in combinations(rows, 2):
-        real = [np.mean([o.throughput()[0] for o in row.measured]) for row in (one, other)]
+        real = [row.real("throughput") for row in (one, other)]
         if abs(real[0] / real[1] - 1) <= max(floor, one.floor, other.floor):
             continue
         total += 1
-        said = one.predicted.throughput().mean() > other.predicted.throughput().mean()
+        said = one.said("throughput") > other.said("throughput")
         right += said == (real[0] > real[1])
     return right, total
 

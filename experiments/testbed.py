@@ -151,12 +151,13 @@ def crowded(folder: Path, seed: int) -> list[Path]:
 def compare(where: Where, real: list[Trace], profile: Cluster, box: Host) -> Row:
     """One place, predicted and measured, on hosts that share the cores of a `box`."""
     cell = where.cell
-    host = Host(count=where.hosts, contention=box.contention)
+    host = Host(count=where.hosts, contention=box.contention, contention_error=box.contention_error)
     cluster = Cluster(hosts=(host,), network=profile.network, shared_cores=box.cores, costs=profile.costs)
     free = cluster.model_copy(update={"costs": {where.model: Costs()}})
     alone_s = predict(cell, free, replications=1).step_s.mean()
     predicted = predict(cell, cluster, REPLICATIONS)
-    return Row(cell, predicted, [of_trace(trace) for trace in real], float(alone_s / predicted.step_s.mean()))
+    measured = [of_trace(trace) for trace in real]
+    return Row(cell, predicted, measured, float(alone_s / Comparison(cell, predicted, measured).said()))
 
 
 def winners(rows: dict[Where, Row]) -> list[tuple[Where, Where, bool]]:
@@ -175,7 +176,7 @@ def _ratio(one: Comparison, other: Comparison, predicted: bool) -> float:
     """Samples a second of one over the other's."""
 
     def speed(row: Comparison) -> float:
-        return float(np.mean([o.throughput().mean() for o in ([row.predicted] if predicted else row.measured)]))
+        return row.said("throughput") if predicted else row.real("throughput")
 
     return speed(one) / speed(other)
 
@@ -244,10 +245,8 @@ def _table(rate: str, rows: dict[Where, Row]):
     ):
         table.add_column(heading, justify="left" if heading in ("model", "way") else "right")
     for where, row in sorted(rows.items(), key=lambda item: (item[0].model, item[0].hosts)):
-        real_s = np.mean([o.step_s.mean() for o in row.measured])
-        speed = np.mean([o.throughput().mean() for o in row.measured])
-        numbers = (f"{row.predicted.step_s.mean() * 1e3:.1f}", f"{real_s * 1e3:.1f}", f"{row.error():+.1%}")
-        speeds = (f"{row.predicted.throughput().mean():.0f}", f"{speed:.0f}")
+        numbers = (f"{row.said() * 1e3:.1f}", f"{row.real() * 1e3:.1f}", f"{row.error():+.1%}")
+        speeds = (f"{row.said('throughput'):.0f}", f"{row.real('throughput'):.0f}")
         table.add_row(
             where.model, str(where.hosts), where.way, f"{row.network:.0%}", *numbers, f"{row.floor:.1%}", *speeds
         )
@@ -259,7 +258,7 @@ def _write(rows: dict[Where, Row], path: Path) -> None:
     lines = csv.writer(text)
     lines.writerow([*Where._fields, "predicted_step_s", *(f"measured_step_s_{i}" for i in range(REPEATS))])
     for where, row in rows.items():
-        lines.writerow([*where, row.predicted.step_s.mean(), *(o.step_s.mean() for o in row.measured)])
+        lines.writerow([*where, row.said(), *(o.step_s.mean() for o in row.measured)])
     write_whole(path, lambda file: file.write_text(text.getvalue()))
 
 
@@ -276,7 +275,7 @@ def figure(rows: dict[Where, Row], path: Path) -> None:
             here = [rows[Where(rate, hosts, model, way)] for way in WAYS]
             real_ms = [[o.step_s.mean() * 1e3 for o in row.measured] for row in here]
             axis.plot(at, real_ms, f"C{index}o", mfc="none")
-            axis.plot(at, [row.predicted.step_s.mean() * 1e3 for row in here], f"C{index}_", ms=14, mew=2)
+            axis.plot(at, [row.said() * 1e3 for row in here], f"C{index}_", ms=14, mew=2)
         axis.set(title=f"{model}, {rate}", ylim=(0, None))
         axis.set_xticks(range(len(WAYS)), list(WAYS), rotation=35, ha="right", fontsize=8)
     drawing.supylabel("step, ms: circles measured, bars predicted; blue 3 hosts, orange 4")

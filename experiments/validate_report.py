@@ -69,19 +69,17 @@ def _cells(rows: list[Comparison]):
 
 def _line(row: Comparison) -> list[str]:
     low_s, high_s = row.interval_s()
-    samples = [np.mean([o.samples.mean() for o in row.measured]), row.predicted.samples.mean()]
-    throughput = np.mean([o.throughput()[0] for o in row.measured])
     return [
         row.cell.label,
-        f"{row.predicted.step_s.mean() * 1e3:.1f}",
+        f"{row.said() * 1e3:.1f}",
         f"{low_s * 1e3:.0f}-{high_s * 1e3:.0f}",
-        f"{np.mean([o.step_s.mean() for o in row.measured]) * 1e3:.1f}",
+        f"{row.real() * 1e3:.1f}",
         f"{row.error():+.1%}",
         f"{row.floor:.1%}",
-        f"{samples[1]:.0f}",
-        f"{samples[0]:.0f}",
-        f"{row.predicted.throughput().mean():,.0f}",
-        f"{throughput:,.0f}",
+        f"{row.said('samples'):.0f}",
+        f"{row.real('samples'):.0f}",
+        f"{row.said('throughput'):,.0f}",
+        f"{row.real('throughput'):,.0f}",
         f"{row.error('throughput'):+.1%}",
     ]
 
@@ -114,15 +112,15 @@ def write_csv(rows: list[Comparison], path: Path) -> None:
     table = pd.DataFrame(
         {
             "cell": row.cell.label,
-            "predicted_step_s": row.predicted.step_s.mean(),
+            "predicted_step_s": row.said(),
             "predicted_low_s": row.interval_s()[0],
             "predicted_high_s": row.interval_s()[1],
             **{f"measured_step_s_{i}": o.step_s.mean() for i, o in enumerate(row.measured)},
             "floor": row.floor,
-            "predicted_samples": row.predicted.samples.mean(),
-            "measured_samples": np.mean([o.samples.mean() for o in row.measured]),
-            "predicted_samples_per_s": row.predicted.throughput().mean(),
-            "measured_samples_per_s": np.mean([o.throughput()[0] for o in row.measured]),
+            "predicted_samples": row.said("samples"),
+            "measured_samples": row.real("samples"),
+            "predicted_samples_per_s": row.said("throughput"),
+            "measured_samples_per_s": row.real("throughput"),
         }
         for row in rows
     )
@@ -133,8 +131,8 @@ def figure(rows: list[Comparison], path: Path) -> None:
     """Predicted against measured mean step, a colour a regime, with intervals."""
     drawing, axes = pages.figure(1, 1, (6.5, 6))
     for name, of in by_regime(rows).items():
-        measured_ms = np.array([np.mean([o.step_s.mean() for o in row.measured]) for row in of]) * 1e3
-        predicted_ms = np.array([row.predicted.step_s.mean() for row in of]) * 1e3
+        measured_ms = np.array([row.real() for row in of]) * 1e3
+        predicted_ms = np.array([row.said() for row in of]) * 1e3
         low_ms, high_ms = np.array([row.interval_s() for row in of]).T * 1e3
         error = np.abs(np.stack([np.minimum(low_ms, predicted_ms), np.maximum(high_ms, predicted_ms)]) - predicted_ms)
         axes.errorbar(

@@ -26,6 +26,8 @@ class Host(BaseModel):
         slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
         speed: relative to the core that the costs were measured on.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
+        contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
+            own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,6 +38,7 @@ class Host(BaseModel):
     slots: int | None = Field(default=None, ge=1)
     speed: float = Field(default=1.0, gt=0)
     contention: float = Field(default=0.0, ge=0)
+    contention_error: float = Field(default=0.0, ge=0)
 
     @property
     def ranks(self) -> int:
@@ -103,12 +106,19 @@ LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
 
 
 class Provenance(BaseModel):
-    """Where the numbers of a profile come from."""
+    """Where the numbers of a profile come from.
+
+    Args:
+        slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
+            what the profile says of such runs rests on the model alone.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     traces: tuple[str, ...] = ()
     made: str = ""
     notes: tuple[str, ...] = ()
+    slept: bool = False
+    crowded: bool = False
 
 
 class Cluster(BaseModel):
@@ -157,6 +167,13 @@ class Cluster(BaseModel):
             raise WrongSetting("--workers", ranks - servers, allowed)
         filled = (index for index, host in enumerate(machines) for _ in range(host.ranks))
         return list(islice(filled, ranks))
+
+    def crowded(self, hosts: list[int]) -> bool:
+        """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
+        if self.shared_cores:
+            return len(hosts) > self.shared_cores
+        machines = self.machines()
+        return any(machines[h].gpus is None and hosts.count(h) > machines[h].cores for h in set(hosts))
 
 
 def one_rank_a_host(ranks: int) -> Cluster:

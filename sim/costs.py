@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from sim.laws import AnyLaw, LogNormal
 from sim.units import Seconds
@@ -45,6 +45,8 @@ class Costs(BaseModel):
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         update_noise: factor on the master's update, drawn for each step, mean 1.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
+        error: standard deviation of the logarithm of a factor on all work of a run on all cores, drawn once for each replication: how
+            far off the profile is for one more run, besides what the laws above say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,3 +67,4 @@ class Costs(BaseModel):
     noise: AnyLaw = LogNormal(cv=0.0)
     update_noise: AnyLaw = LogNormal(cv=0.0)
     run: AnyLaw = LogNormal(cv=0.0)
+    error: float = Field(default=0.0, ge=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim import bottleneck
+from sim.cluster import Provenance
 from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.traces import Trace
@@ -29,7 +30,19 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         found.append(
             f"the profile knows the costs of {known or 'nothing'}; those of {scenario.workload.name} are nominal"
         )
+    elif scenario.cluster.provenance:
+        found += _beyond_the_fit(scenario, scenario.cluster.provenance)
     return found
+
+
+def _beyond_the_fit(scenario: Scenario, known: Provenance) -> list[str]:
+    """In what this job is unlike all runs that were fitted."""
+    found = []
+    if scenario.stragglers.mean > 0 and not known.slept:
+        found.append("no run that was fitted slept")
+    if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
+        found.append("no run that was fitted had more workers than cores")
+    return [f"{' and '.join(found)}: the interval may be too narrow"] if found else []
 
 
 def _of_arrivals(scenario: Scenario, trace: Trace) -> list[str]:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import interval
 from sim.errors import WrongSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.traces import Trace
-
-BATCHES = 10  # a single run is cut into so many batches of steps to learn how much its throughput varies
-FEWEST_STEPS = 2 * BATCHES  # below this a single run says nothing of its own spread
 
 
 @dataclass(frozen=True)
@@ -38,40 +36,14 @@ class Outcome:
         """Samples per second of each replication, shape (replications,)."""
         return self.samples.sum(axis=1) / self.step_s.sum(axis=1)
 
-    def interval(self, level: float = 0.9) -> tuple[float, float]:
+    def interval(self, level: float = interval.LEVEL) -> tuple[float, float]:
         """Low and high samples per second between which one more run of this length falls with probability `level`.
 
-        From the spread of the replications; of a single one, from the spread of its batches, which cannot know what
-        differs from run to run. Both are NaN when a single run has fewer than 20 steps.
+        From the spread of the replications; of a single one, from that of its steps (sim.interval). NaN if it has too few.
         """
         if len(self.step_s) > 1:
-            return self._between_replications(level)
-        if self.step_s.shape[1] < FEWEST_STEPS:
-            return float("nan"), float("nan")
-        return self._between_batches(level)
-
-    def _between_replications(self, level: float) -> tuple[float, float]:
-        runs = self.throughput()
-        error = runs.std(ddof=1) * np.sqrt(1 + 1 / len(runs))
-        return _around(runs.mean(), error, len(runs) - 1, level)
-
-    def _between_batches(self, level: float) -> tuple[float, float]:
-        """Batch means of a ratio (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3).
-
-        The variance doubles because the run seen and the run predicted both vary.
-        """
-        starts = np.arange(BATCHES) * self.step_s.shape[1] // BATCHES
-        time_s, samples = (np.add.reduceat(x[0], starts) for x in (self.step_s, self.samples))
-        ratio = samples.sum() / time_s.sum()
-        variance = BATCHES / (BATCHES - 1) * ((samples - ratio * time_s) ** 2).sum() / time_s.sum() ** 2
-        return _around(ratio, np.sqrt(2 * variance), BATCHES - 1, level)
-
-
-def _around(centre: float, error: float, freedom: int, level: float) -> tuple[float, float]:
-    from scipy.special import stdtrit  # scipy.stats knows the same quantile, and takes a second to import
-
-    half = stdtrit(freedom, (1 + level) / 2) * error
-    return float(centre - half), float(centre + half)
+            return interval.of_runs(self.throughput(), level)
+        return interval.of_batches(self.step_s[0], self.samples[0], level)
 
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:

@@ -9,7 +9,7 @@ import numpy as np
 from sim.laws import Law
 
 BLOCK = 256  # draws are made in blocks of this size, so the i-th is the same however many are asked for
-PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share")
+PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error")
 
 
 def fresh_seed() -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 
-from sim.cluster import Cluster, one_rank_a_host
+from sim.cluster import Cluster, Host, one_rank_a_host
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.laws import Constant, FoldedMixture, Law
@@ -18,6 +19,7 @@ from sim.traces import Header
 from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
+SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,27 @@ class Scenario:
         """
         start = generator(self.seed, 0, host, "run").random()
         return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
+
+    def error_factor(self, replication: int) -> float:
+        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise."""
+        return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
+
+    def contention(self, replication: int, host: Host) -> float:
+        """How much busy cores of a host slow each other, as far as calibration knows: of one replication.
+
+        Some draws are below 0, or ignorance would make jobs slower; all busy cores together never work twice as fast.
+        """
+        off = math.exp(self._off(host.contention_error, replication, 1, BRONZE_RATIO))
+        return max(-0.5 / host.cores, (1 + host.contention) * off - 1)
+
+    def _off(self, deviation: float, replication: int, number: int, ratio: float) -> float:
+        """Normal, of mean 0; replications walk through it, as through the law of runs."""
+        if not deviation:
+            return 0.0
+        from scipy.special import ndtri
+
+        start = generator(self.seed, 0, number, "error").random()
+        return deviation * float(ndtri((start + replication * ratio) % 1))
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""

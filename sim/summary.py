@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import interval
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from sim.partitions import Search
     from sim.scenario import Scenario
 
-LEVEL = 0.9  # of the interval
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 
 
@@ -34,11 +35,11 @@ def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float, fou
         "workers": scenario.workers,
         "steps": outcome.step_s.shape[1],
         "seed": scenario.seed,
-        "samples_per_s": _known(outcome.throughput().mean()),
+        "samples_per_s": _known(interval.middle(outcome.throughput())),
         "step_s": _distribution(outcome.step_s),
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
         "idle_fraction": [_known(share) for share in outcome.idle_fraction.mean(axis=0)],
-        "interval": {"level": LEVEL, "samples_per_s": _known_pair(outcome.interval(LEVEL))},
+        "interval": {"level": interval.LEVEL, "samples_per_s": _known_pair(outcome.interval())},
         "wall_s": float(wall_s),
         **searched,
     }
@@ -46,7 +47,7 @@ def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float, fou
 
 def _distribution(step_s: np.ndarray) -> dict[str, float]:
     p50, p95, p99 = np.percentile(step_s, (50, 95, 99))
-    return {"mean": float(step_s.mean()), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+    return {"mean": interval.middle(step_s.mean(axis=1)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
 
 
 def _known(number: float) -> float | None:
@@ -100,10 +101,10 @@ def _lines(summary: dict, straggler_free: dict | None, servers: int) -> Iterator
 
 
 def _throughput(summary: dict) -> str:
-    pair, interval = summary["interval"]["samples_per_s"], "too few steps for an interval"
+    pair, said = summary["interval"]["samples_per_s"], "too few steps for an interval"
     if pair:
-        interval = f"{summary['interval']['level']:.0%} of runs {_number(pair[0])} to {_number(pair[1])}"
-    return f"{_number(summary['samples_per_s'])} samples/s ({interval})"
+        said = f"{summary['interval']['level']:.0%} of runs {_number(pair[0])} to {_number(pair[1])}"
+    return f"{_number(summary['samples_per_s'])} samples/s ({said})"
 
 
 def _idle(shares: list[float | None], servers: int) -> str:

@@ -70,6 +70,11 @@ class EventWorld:
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         link, hosts, cores = scenario.cluster.network, scenario.cluster.machines(), scenario.cluster.shared_cores
+        off = scenario.error_factor(replication)
+        hosts = [
+            h.model_copy(update={"speed": h.speed / off, "contention": scenario.contention(replication, h)})
+            for h in hosts
+        ]
         shared = Cores(self.env, cores, hosts[0].speed, hosts[0].contention) if cores else None
         machines = [Machine(self.env, i, host, link, shared) for i, host in enumerate(hosts)]
         self.flows = Flows(self.env)

@@ -61,10 +61,11 @@ class VectorWorld:
             tuple[np.ndarray, np.ndarray]
         ] = []  # end_s and samples of each update, shape (replications,)
         machines = scenario.cluster.machines()
-        speeds = np.array([machines[m].speed for m in scenario.hosts])
+        factors = np.array([scenario.error_factor(replication) for replication in range(replications)])
+        speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
         first = scenario.servers
-        self.master = Group(self, range(first), speeds[:first])
-        self.workers = Group(self, range(first, scenario.ranks), speeds[first:])
+        self.master = Group(self, range(first), speeds[:, :first])
+        self.workers = Group(self, range(first, scenario.ranks), speeds[:, first:])
         self.master.workers, self.workers.master = self.workers, self.master
 
     def run(self) -> Outcome:

@@ -51,7 +51,8 @@ def campaign(where, sleep="niagara*0.01", seed=0):
     ]
     law = stragglers.read(sleep)
     for index, (protocol, batch) in enumerate(protocols):
-        job = Scenario(protocol, batch=batch, cluster=where, stragglers=law, seed=seed + index, **JOB)
+        named = {"stragglers": law, "stragglers_name": sleep}
+        job = Scenario(protocol, batch=batch, cluster=where, **named, seed=seed + index, **JOB)
         yield Source(f"run{index}", event.run(job))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sim import interval
 from sim.errors import WrongSetting
 from sim.outcome import Outcome, join, of_trace
 from sim.traces import Trace
@@ -85,10 +86,10 @@ def test_interval_of_a_single_run_covers_one_more(steps):
 
 
 def test_interval_of_a_single_run_in_closed_form():
-    """Ten batches of 2 samples in 1 s or 3 s: ratio 1, residuals of 1, variance 10/9 x 10 / 20^2; t(9) = 1.8331."""
+    """Ten batches of 2 samples in 1 s or 3 s: ratio 1, residuals of 1, relative variance 10/9 x 10 / 20^2; t(9) = 1.8331."""
     step_s = np.repeat([0.5, 1.5] * 5, 2)[None]
     half = 1.8331 * np.sqrt(2 / 36)
-    assert runs(step_s, samples=1.0).interval() == pytest.approx((1 - half, 1 + half), rel=1e-4)
+    assert runs(step_s, samples=1.0).interval() == pytest.approx((np.exp(-half), np.exp(half)), rel=1e-4)
 
 
 def test_an_interval_of_a_lower_level_covers_less():
@@ -101,6 +102,21 @@ def test_an_interval_of_a_lower_level_covers_less():
 def test_equal_runs_have_an_interval_without_width():
     assert runs(np.full((3, 4), 0.5)).interval() == pytest.approx((64, 64))
     assert runs(np.full((1, 40), 0.5)).interval() == pytest.approx((64, 64))
+
+
+@pytest.mark.parametrize("replications", [1, 4])
+def test_one_step_far_out_leaves_the_interval_above_zero(replications):
+    step_s = np.ones((replications, 40))
+    step_s[0, 3] = 1000.0
+    low, high = runs(step_s).interval()
+    assert 0 < low < high
+
+
+def test_the_middle_of_speeds_is_that_of_times():
+    """Replications that differ by factors leave the prediction where it is, of seconds and of samples a second alike."""
+    step_s = np.exp(0.5 * np.array([-1.0, 0, 1]))[:, None] * np.full((3, 4), 0.25)
+    assert interval.middle(runs(step_s).throughput()) == pytest.approx(32 / 0.25)
+    assert interval.middle(step_s.mean(axis=1)) == pytest.approx(0.25)
 
 
 def test_too_few_steps_of_a_single_run_say_nothing():

@@ -1,0 +1,147 @@
+"""How far off a profile is of the very runs that it was fitted on, as the simulator plays them: what to expect of one more run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration import factors
+from sim import outcome, protocols, stragglers, workload
+from sim.cluster import Cluster
+from sim.errors import RunFailed, WrongSetting
+from sim.scenario import Scenario
+from sim.traces import Header, Trace
+
+REPLICATIONS = 6
+IMPORTED = "imported"  # the world of logs that others recorded
+SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
+LINE = 2  # costs are lines, so kinds of runs determine two numbers of a run's length, or one if there is one kind
+
+
+class Residuals(NamedTuple):
+    """Of the runs of one workload, each of shape (runs,), in logarithms of samples/s.
+
+    Args:
+        off: measured over simulated.
+        spread: standard deviation between simulated replications.
+        work: by how much one more of work makes one more of the run: 1 where nothing but cores takes time.
+        kinds: how many different jobs these were.
+    """
+
+    off: np.ndarray
+    spread: np.ndarray
+    work: np.ndarray
+    kinds: int
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom that the fit has left."""
+        return len(self.off) - min(LINE, self.kinds)
+
+    def error(self) -> float:
+        """Standard deviation of the normal law that says of one more run, nine times in ten, what Student's t does.
+
+        The variance of what a fit has left, by its degrees of freedom, and of one more run beside the fit's own
+        uncertainty; less what replications differ by already. As a factor on work (see sim.costs.Costs.error).
+        """
+        count = len(self.off)
+        wider = factors.like_student(self.freedom) * np.sqrt(1 + (count - self.freedom) / count)
+        expected = wider**2 * np.sum(self.off**2) / self.freedom
+        return float(np.sqrt(max(0.0, expected - np.mean(self.spread**2)) / np.mean(self.work**2)))
+
+
+def known(profile: Cluster, traces: list[Trace]) -> Cluster:
+    """The profile with the error of each workload's costs, and a note of what that is, from the runs that it was fitted on."""
+    costs, notes = dict(profile.costs), []
+    for name in sorted({trace.header.workload for trace in traces} & set(costs)):
+        try:
+            found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
+        except (RunFailed, WrongSetting) as refused:
+            notes.append(
+                f"{name}: intervals do not know how runs differ: the runs fitted cannot be simulated ({refused})"
+            )
+            continue
+        if found.freedom < 1:
+            count = f"{len(found.off)} run{'s' * (len(found.off) > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
+            notes.append(f"{name}: intervals do not know how runs differ: {count} cannot tell; repeat some")
+            continue
+        costs[name] = costs[name].model_copy(update={"error": found.error()})
+        far = np.sqrt(np.mean(found.off**2))
+        notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
+    slept = any((trace.rows["activity"] == "sleep").any() for trace in traces)
+    known_of = {"notes": (*profile.provenance.notes, *notes), "slept": slept, "crowded": _crowded(profile, traces)}
+    about = profile.provenance.model_copy(update=known_of)
+    return profile.model_copy(update={"costs": costs, "provenance": about})
+
+
+def _crowded(profile: Cluster, traces: list[Trace]) -> bool:
+    """Whether in any of the runs more workers than cores were on a host."""
+    return any(
+        profile.crowded(profile.placement(trace.header.ranks, trace.header.servers)[trace.header.servers :])
+        for trace in traces
+    )
+
+
+def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
+    """Residuals of runs of one workload.
+
+    Raises:
+        WrongSetting: a run that the simulator refuses on this cluster.
+        RunFailed: one that it does not bring to an end.
+    """
+    as_fitted = tuple(host.model_copy(update={"contention_error": 0.0}) for host in profile.hosts)
+    slow = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in as_fitted)
+    profile, slower = (profile.model_copy(update={"hosts": hosts}) for hosts in (as_fitted, slow))
+    simulated, rows = {}, []
+    for trace in traces:
+        job = _job(trace.header)
+        if job not in simulated:
+            logs = _log_speeds(scenario_of(trace.header, profile), REPLICATIONS)
+            lost = logs[0] - _log_speeds(scenario_of(trace.header, slower), 1)[0]
+            simulated[job] = logs.mean(), logs.std(ddof=1), lost / np.log(SLOWER)
+        middle, spread, work = simulated[job]
+        rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, spread, work))
+    kinds = {_job(replace(trace.header, seed=0, replication=0)) for trace in traces}
+    return Residuals(*np.array(rows).T, len(kinds))
+
+
+def _job(header: Header) -> str:
+    """What is the same in runs of the same job with the same sleeps."""
+    return repr(replace(header, details={"partitions": header.details.get("variable_partitions")}, cluster=""))
+
+
+def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:
+    """log samples/s of each replication, shape (replications,)."""
+    from sim.worlds import event, vector
+
+    if not vector.refusal(scenario):
+        return np.log(vector.run(scenario, replications).throughput())
+    runs = (event.run(scenario, replication) for replication in range(replications))
+    return np.log([outcome.of_trace(trace).throughput()[0] for trace in runs])
+
+
+def scenario_of(header: Header, cluster: Cluster) -> Scenario:
+    """The job of a run, on `cluster`; every replication with the run's own sleeps, where they are ours.
+
+    Raises:
+        WrongSetting: a workload or a law of sleeps that is not at hand, or too many ranks.
+    """
+    return Scenario(
+        protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()]),
+        workload.read(header.workload),
+        workers=header.workers,
+        steps=header.steps,
+        warmup=header.warmup,
+        batch=header.batch,
+        cluster=cluster,
+        stragglers=stragglers.read(header.stragglers),
+        stragglers_name=header.stragglers,
+        seed=header.seed,
+        test_size=header.details.get("test_size", 0),
+        evaluate_every=header.details.get("evaluate_every", 10),
+        sleeps_of=None if header.world == IMPORTED else header.replication,
+        servers=max(1, header.servers),
+        variable_partitions=header.details.get("variable_partitions", 1),
+    )
