@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -86,16 +88,25 @@ def test_work_that_nobody_waits_for_is_charged_behind():
     assert link.background_s == pytest.approx((more_s - LATENCY_S) / 2, rel=0.05)
 
 
+@cache  # to fit it, all its runs are simulated
+def profile(world: str):
+    sources = [Source(str(i), planted(*cell, world=world)) for i, cell in enumerate(CELLS)]
+    return profiles.make(sources, "here", Probe(cores=2, local={"latency_s": 0}))
+
+
 @pytest.mark.parametrize("world", ["horovod", "tensorflow"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_the_simulator_repeats_what_was_planted(world, cell):
     """The profile, simulated with a core for each rank, gives the planted runs' steps."""
-    sources = [Source(str(i), planted(*c, world=world)) for i, c in enumerate(CELLS)]
-    made = profiles.make(sources, "here", Probe(cores=2, local={"latency_s": 0}))
     name, ranks, fused = cell
     settings = [f"fused={fused}", "algorithm=ring"]
     job = Scenario(
-        protocols.make("allreduce", settings), workload.read(name), workers=ranks, steps=20, batch=256, cluster=made
+        protocols.make("allreduce", settings),
+        workload.read(name),
+        workers=ranks,
+        steps=20,
+        batch=256,
+        cluster=profile(world),
     )
     real = of_trace(planted(*cell, world=world)).step_s.mean()
     assert of_trace(event.run(job)).step_s.mean() == pytest.approx(real, rel=0.03)
