@@ -192,9 +192,9 @@ def _network(chains: list[Chain], probed: Link, rpc: Rpc) -> Link:
     slope, base_s = 1 / probed.bandwidth_bytes_per_s, None
     if len(np.unique(sizes)) > 1:
         design = np.column_stack([sizes, np.ones(len(sizes))])
-        (slope, base_s), *_ = np.linalg.lstsq(
-            design / push_s[:, None], np.ones(len(sizes)), rcond=None
-        )  # relative errors
+        relative = design / push_s[:, None]
+        (slope, base_s), *_ = np.linalg.lstsq(relative, np.ones(len(sizes)), rcond=None)
+        slope = max(slope, 1e-14)  # where the wire is so fast that noise hides it
     base_s = np.median(push_s - slope * sizes) if base_s is None else base_s
     burst_bytes = max(0.0, float(probed.latency_s - base_s) / slope)
     own = {"bandwidth_bytes_per_s": float(1 / slope), "burst_bytes": burst_bytes, "eager_bytes": None, "fair": True}
