@@ -95,10 +95,11 @@ def run(out: Path, seed: int = 0) -> None:
 
     testbed.check()
     busy = crowded(out / "one machine", seed)
+    box = fitted([], out / "one machine", out / "machine.toml", beside=busy).hosts[0]
     rows: dict[Where, Row] = {}
     for rate in RATES:
         folder = out / rate.split("/")[0].replace(" ", "-")
-        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), busy)
+        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), busy, box)
     report(rows, out)
 
 
@@ -117,9 +118,8 @@ def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
     return cells
 
 
-def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]) -> dict[Where, Row]:
+def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path], box: Host) -> dict[Where, Row]:
     """What is predicted and what was measured with links of one rate."""
-    box = fitted([], busy[0].parent, folder / "machine.toml", beside=busy).hosts[0]
     profiles = {}
     for way in FITS:
         names = [name for name in traces if name.startswith(f"fit-{way}-")]
