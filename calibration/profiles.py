@@ -39,7 +39,7 @@ class Probe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
     cores: int = Field(ge=1)
     oversleep_s: Seconds = 0.0
-    rpc: servers.Rpc = servers.Rpc()
+    further_server: dict[str, servers.FurtherServer] = {}  # by way of updating
     local: Measured | None = None
     network: Measured | None = None
 
@@ -121,10 +121,11 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
     contention = contentions.fit(ours, of_traces(ours)) if ours else contentions.NONE
     their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
-    rpc = probe.rpc if probe else servers.Rpc()
+    way = servers.way_of(theirs[0].trace)
+    further = probe.further_server.get(way, servers.FurtherServer()) if probe else servers.FurtherServer()
     network = probe.links().get("network") if probe else None
     named = [s.name for s in theirs]
-    fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, rpc, network)
+    fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, further, network)
     said = f"{_said(contention)}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
     return Cluster(
         name=name,

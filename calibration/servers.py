@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from calibration import factors
+from sim import protocols
 from sim.cluster import Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -30,13 +31,14 @@ class Chain(NamedTuple):
     """One run: means over its steps, seconds.
 
     Args:
-        phase_s: of each phase by name, and the server's `reduce` and `update`.
+        phase_s: of each phase by name, and the server's `reduce` and `update`; the induced sleep is none of them.
         size_bytes: of a message that carries the model.
         batch: samples.
         processor_s: of all processes.
         step_s: each step without its sleep, shape (steps,).
         compute_s: each step's computation, shape (steps,).
         wire_s: what of a step's phases is no core's.
+        slept: share of the steps that an induced sleep came before.
     """
 
     phase_s: dict[str, float]
@@ -46,6 +48,7 @@ class Chain(NamedTuple):
     step_s: np.ndarray
     compute_s: np.ndarray
     wire_s: float = 0.0
+    slept: float = 0.0
 
     @property
     def length_s(self) -> float:
@@ -58,8 +61,8 @@ class Chain(NamedTuple):
         return max(0.0, self.processor_s - self.length_s)
 
 
-class Rpc(BaseModel):
-    """What one server more costs a step that sends it nothing: seconds a step is longer, and of cores."""
+class FurtherServer(BaseModel):
+    """What one server more costs a step: seconds that it is longer, and of cores (real.foreign.further_server)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     serial_s: Seconds = 0.0
@@ -84,14 +87,24 @@ def travels(trace: Trace) -> bool:
     return len({name for name, _ in trace.header.details.get("hosts", [])}) > 1
 
 
+def way_of(trace: Trace) -> str:
+    """How its parameters were updated (sim.protocols.base.Protocol.way)."""
+    return protocols.make(trace.header.protocol).way
+
+
 def fit(
-    traces: list[Trace], names: list[str], cores: int, contention: float, rpc: Rpc, network: Link | None = None
+    traces: list[Trace],
+    names: list[str],
+    cores: int,
+    contention: float,
+    further: FurtherServer,
+    network: Link | None = None,
 ) -> Fitted:
-    """Costs and links from runs of one worker and one server.
+    """Costs and links from runs of one worker and one server; runs with induced sleeps tell only what a sleep costs besides.
 
     Args:
         contention: of the host's cores (sim.cluster.Host), which the chain and the work behind it had from one another.
-        rpc: what one server more costs a step, as probed.
+        further: what one server more costs a step, as probed.
         network: the link that was probed, which is needed if the two had a host each.
 
     Raises:
@@ -100,17 +113,21 @@ def fit(
     _check(traces, names, network)
     chains, link = [chain_of(trace) for trace in traces], None
     if travels(traces[0]):
-        link = _network(chains, network, rpc)
+        link = _network(_awake(chains), network, further)
         chains = [chain._replace(wire_s=_wire_s(chain.size_bytes, link)) for chain in chains]
     chains = [_slowed_less(chain, cores, contention) for chain in chains]
-    carried = Carried.of(chains)
-    called, link = ("network", link) if link else ("local", _local(carried, rpc))
+    carried = Carried.of(_awake(chains))
+    called, link = ("network", link) if link else ("local", _local(carried, further))
     costs, notes = {}, [f"the {called} link fitted from {len(chains)} runs and a probe of one server more"]
     for workload in sorted({trace.header.workload for trace in traces}):
         mine = [chain for chain, trace in zip(chains, traces, strict=True) if trace.header.workload == workload]
-        costs[workload] = _costs(mine, link, carried)
-        batches = ", ".join(str(batch) for batch in sorted({chain.batch for chain in mine}))
-        notes.append(f"{workload}: a worker's chain fitted from {len(mine)} runs, batches {batches}")
+        awake, slept = _awake(mine), [chain for chain in mine if chain.slept]
+        costs[workload] = _costs(awake, link, carried).model_copy(update={"resume_s": _resume_s(awake, slept)})
+        batches = ", ".join(str(batch) for batch in sorted({chain.batch for chain in awake}))
+        notes.append(f"{workload}: a worker's chain fitted from {len(awake)} runs, batches {batches}")
+        if slept:
+            took = f"{costs[workload].resume_s * 1e3:.1f} ms more after a sleep"
+            notes.append(f"{workload}: {took}, from {len(slept)} runs with sleeps")
     return Fitted(costs, {called: link}, notes)
 
 
@@ -126,9 +143,20 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
             )
         if travels(trace) and network is None:
             raise WrongSetting("--probe", "no link between hosts", f"a probe of it, for {name} is of two hosts")
-    ways = sorted({"asynchronous" if trace.header.protocol == "ps-async" else "synchronous" for trace in traces})
+        mine = [t for t in traces if t.header.workload == header.workload]
+        if all(_slept(t) for t in mine):
+            raise WrongSetting(name, "induced sleeps in every run", f"runs of {header.workload} without stragglers too")
+    ways = sorted({way_of(trace) for trace in traces})
     if len(ways) > 1:
         raise WrongSetting("TRACE", " and ".join(ways), "one of the two: a profile has one cost of an update")
+
+
+def _slept(trace: Trace) -> bool:
+    return bool((trace.rows["activity"] == "sleep").any())
+
+
+def _awake(chains: list[Chain]) -> list[Chain]:
+    return [chain for chain in chains if not chain.slept]
 
 
 def chain_of(trace: Trace) -> Chain:
@@ -147,7 +175,9 @@ def chain_of(trace: Trace) -> Chain:
         phase_s[name] = float(servers.loc[servers["activity"] == name, "seconds"].median())
     processor_s = sum(header.details["cpu_s"].values()) / np.count_nonzero(mine["activity"] == "compute")
     size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
-    return Chain(phase_s, size_bytes, header.batch, processor_s, step_s[kept], table["compute"].to_numpy()[kept])
+    slept = float(table.index[kept].isin(mine.loc[mine["activity"] == "sleep", "step"]).mean())
+    compute_s = table["compute"].to_numpy()[kept]
+    return Chain(phase_s, size_bytes, header.batch, processor_s, step_s[kept], compute_s, slept=slept)
 
 
 def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
@@ -172,18 +202,18 @@ class Carried(NamedTuple):
         return cls(*(_line(sizes, [c.phase_s[name] for c in chains], steep=True)[1] for name in ("receive", "send")))
 
 
-def _local(carried: Carried, rpc: Rpc) -> Link:
+def _local(carried: Carried, further: FurtherServer) -> Link:
     """Between processes of a host; a byte takes what it takes to push."""
-    return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried.push_s_per_byte, 1e-14), **_ends(rpc))
+    return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried.push_s_per_byte, 1e-14), **_ends(further))
 
 
-def _ends(rpc: Rpc) -> dict[str, float]:
+def _ends(further: FurtherServer) -> dict[str, float]:
     """A server more costs its four messages' overheads one after another, and the background work of their eight ends."""
-    background_s = max(0.0, rpc.processor_s - rpc.serial_s) / (2 * MESSAGES)
-    return {"overhead_s": rpc.serial_s / MESSAGES, "background_s": background_s}
+    background_s = max(0.0, further.processor_s - further.serial_s) / (2 * MESSAGES)
+    return {"overhead_s": further.serial_s / MESSAGES, "background_s": background_s}
 
 
-def _network(chains: list[Chain], probed: Link, rpc: Rpc) -> Link:
+def _network(chains: list[Chain], probed: Link, further: FurtherServer) -> Link:
     """Between hosts: latency and shares as probed; gRPC has its own bandwidth, for it frames what it sends, and its own burst.
 
     Both are told by the pushes of models of several sizes, whose work at the ends the wire hides. Of one size only the burst is.
@@ -198,7 +228,7 @@ def _network(chains: list[Chain], probed: Link, rpc: Rpc) -> Link:
     base_s = np.median(push_s - slope * sizes) if base_s is None else base_s
     burst_bytes = max(0.0, float(probed.latency_s - base_s) / slope)
     own = {"bandwidth_bytes_per_s": float(1 / slope), "burst_bytes": burst_bytes, "eager_bytes": None, "fair": True}
-    return probed.model_copy(update=own | _ends(rpc))
+    return probed.model_copy(update=own | _ends(further))
 
 
 def _wire_s(size_bytes: float, link: Link) -> float:
@@ -226,6 +256,15 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
         noise=factors.law(_widened(np.concatenate([c.step_s / c.step_s.mean() for c in chains]), share)),
         run=factors.law(_widened(_drift(chains), share)),
     )
+
+
+def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
+    """What a step after a sleep takes more than one of the same batch in runs that never sleep; the median of the runs that do."""
+    if not slept:
+        return 0.0
+    base_s, slope_s = _line([chain.batch for chain in awake], [chain.length_s for chain in awake])
+    more_s = [(chain.length_s - base_s - slope_s * chain.batch) / chain.slept for chain in slept]
+    return max(0.0, float(np.median(more_s)))
 
 
 def _drift(chains: list[Chain]) -> np.ndarray:

@@ -1,7 +1,7 @@
 """TensorFlow's own parameter servers, predicted and measured: a fit on 1 worker and 1 server predicts 1 to 4 and 1 to 2.
 
 Asynchronous and synchronous runs are fitted apart, for their updates differ. How much busy cores slow each other comes from runs of
-another protocol, by MPI. All runs share one launch in random order; every
+another protocol, by MPI; what one server more costs, from a probe: runs of another model. All runs share one launch in random order; every
 predicted cell runs several times, and no run that is predicted was fitted.
 """
 
@@ -36,6 +36,13 @@ def plan(seed: int) -> Plan:
         for protocol in ("ps-async", "ps-sync")
         for workload, batch, steps in (("mlp", 100, 200), ("toy_fc", 128, 100), ("toy_fc", 512, 100))
     ]
+    fitted += [
+        Cell(
+            protocol, 1, batch, stragglers=STRAGGLERS, workload="toy_fc", steps=40, **known
+        )  # what a sleep costs besides
+        for protocol in ("ps-async", "ps-sync")
+        for batch in (128, 512)
+    ]
     fitted += [Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2)]  # how busy cores slow each other
     predicted = [
         Cell(protocol, workers, 256, stragglers=law, steps=50, servers=servers, **known)
@@ -66,7 +73,9 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
         print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
     validate_report.write_csv(rows, out / "servers.csv")
     validate_report.figure(rows, out / "servers.png")
-    validate_report.show(rows, out, "1 worker with 1 server, without stragglers; 1 and 2 workers of fmb for contention")
+    validate_report.show(
+        rows, out, "1 worker with 1 server, with and without sleeps; 1 and 2 workers of fmb for contention"
+    )
     _show_order(rows)
     _show_staleness(stale, out / "staleness.png")
 

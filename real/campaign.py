@@ -124,12 +124,15 @@ class Runners:
 
     def probe(self) -> dict:
         """What a further server of TensorFlow's costs, if the campaign has several. Collective."""
-        cell = next((cell for cell in self._cells if served(cell)), None)
-        if cell is None or _tasks(self._foreign)[0] < 2:
+        cells = [cell for cell in self._cells if served(cell)]
+        if not cells or _tasks(self._foreign)[0] < 2:
             return {}
-        from real.foreign import rpc
+        from real.foreign import further_server
+        from real.trainee import Training
 
-        return {"rpc": rpc.measure(self.of(cell), self._comm)}
+        runtime = self._servers(Training(data="synthetic", threads=cells[0].threads))
+        ways = {scenario.protocol.way: scenario.protocol.name for scenario in self._foreign}
+        return {"further_server": {way: further_server.measure(runtime, self._comm, ways[way]) for way in sorted(ways)}}
 
     def _make(self, by_servers: bool, library: str | None, how):
         from real.foreign.session import LibrarySession

@@ -29,6 +29,7 @@ class Costs(BaseModel):
 
     Args:
         input: fetching and feeding a minibatch; amount in samples.
+        resume_s: what the first work after an induced sleep takes more: caches have gone cold, threads must wake.
         compute: one gradient of a fixed minibatch; amount in samples.
         loop_s: entering the in-graph loop of partitions, once a step.
         partition: one turn of that loop; amount in samples of the micro-batch.
@@ -51,6 +52,7 @@ class Costs(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     input: Line = Line()
+    resume_s: Seconds = 0.0
     compute: Line = Line()
     loop_s: Seconds = 0.0
     partition: Line = Line()

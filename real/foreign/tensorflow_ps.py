@@ -115,14 +115,6 @@ class Runtime:
             config=own.config(training.threads, training.device, peers),
         )
 
-    def plain_session(self, graph, servers: int):
-        """A session on this process and the first `servers`; kept for ever."""
-        import tensorflow as tf
-
-        peers = (*(ps(k) for k in range(servers)), f"/job:worker/task:{self.tasks.task}")
-        self._kept.append(tf.compat.v1.Session(self._server.target, graph=graph, config=own.config(1, peers=peers)))
-        return self._kept[-1]
-
 
 class Worker:
     """One worker in one run."""

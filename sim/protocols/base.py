@@ -72,6 +72,11 @@ class Protocol:
     delay_std_s: ClassVar[float] = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
     masterless: ClassVar[bool] = False  # every rank, from 0, is a worker that updates its own parameters
 
+    @property
+    def way(self) -> str:
+        """How parameters are updated: by each gradient as it comes, or by several at once."""
+        return "asynchronous" if self.applies_each_gradient else "synchronous"
+
     def served(self, workload) -> tuple:
         """The variables that the master or the servers hold; of sparse ones on servers, rows alone travel."""
         return () if self.masterless else workload.variables

@@ -118,7 +118,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.begin_aggregating(self.hosts)
         self.begin_asynchrony(scenario.delays(world.replication, number))
-        self._fetched = False
+        self._fetched, self._slept = False, False
         self.inbox, self._posted, self._ahead = Inbox(world.env), None, []
         luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
@@ -145,6 +145,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
             start_s = self.now_s
             yield self.world.env.timeout(seconds + self.world.scenario.cluster.oversleep_s)
             self._record("sleep", start_s)
+            self._slept = True
 
     def fetch(self):
         """A minibatch, before the parameters for it."""
@@ -365,7 +366,8 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         return message
 
     def _input(self, samples: int):
-        yield from self._work("input", self.world.costs.input(samples), samples=samples)
+        resume_s, self._slept = self._slept * self.world.costs.resume_s, False
+        yield from self._work("input", resume_s + self.world.costs.input(samples), samples=samples)
 
     def _pack(self):
         size_bytes = self.world.scenario.packed_bytes

@@ -139,6 +139,7 @@ class Group(Lockstep):
         """The induced straggler; one that sleeps at all oversleeps a little."""
         seconds = self._sleeps[self.step]
         self.now_s = self.now_s + seconds + (seconds > 0) * self.world.scenario.cluster.oversleep_s
+        self._spend((seconds > 0) * self.world.scenario.costs.resume_s)
         yield from self._did()
 
     def compute(self):

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
+from calibration import profiles
 from real import launch
 from real.foreign.tasks import free_port
 from sim import bottleneck, traces
@@ -208,3 +209,12 @@ def test_what_a_death_or_ctrl_c_does(tmp_path, protocol, steps, killed, code, wo
     assert "Traceback" not in err
     assert len(traces.read(trace).rows) > 300
     assert os.listdir(tmp_path) == [trace.name]
+
+
+def test_what_a_further_server_costs_is_probed(campaign, tmp_path):
+    """For each way of updating that the campaign has; its threads, whatever else, take processor time."""
+    cell = [*SMALL, "--protocol", "ps-async", "--workers", 1, "--servers", 2, "--steps", 5]
+    campaign([[*cell, "--trace", tmp_path / "a.parquet"]], tmp_path, tmp_path / "probe.json")
+    found = profiles.read_probe(str(tmp_path / "probe.json")).further_server
+    assert list(found) == ["asynchronous"]
+    assert found["asynchronous"].processor_s > 0

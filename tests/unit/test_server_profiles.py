@@ -7,7 +7,7 @@ import pytest
 
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
-from sim import protocols, workload
+from sim import protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -17,7 +17,8 @@ from sim.traces import Activity, Trace
 from sim.worlds import event
 
 PER_BYTE_S = {"receive": 0.5e-9, "send": 0.2e-9}
-RPC = {"serial_s": 1e-4, "processor_s": 5e-4}
+RESUME_S = 3e-3
+FURTHER = {"serial_s": 1e-4, "processor_s": 5e-4}
 
 
 PROBED = {"latency_s": 0.3e-3, "bandwidth_bytes_per_s": 50e6, "fair": True, "burst_bytes": 90e3, "eager_bytes": 65536.0}
@@ -31,9 +32,13 @@ def planted(
     steps: int = 60,
     behind_s: float = 2e-3,
     wire: Link | None = None,
+    law: str = "none",
     **header,
 ) -> Trace:
-    """A run of one worker and one server, of two hosts if there is a wire, whose phases are known to the nanosecond."""
+    """A run of one worker and one server, of two hosts if there is a wire, whose phases are known to the nanosecond.
+
+    After a sleep the first of them takes RESUME_S more.
+    """
     model = workload.read(name)
     size = model.message_bytes
     phases = {
@@ -50,12 +55,16 @@ def planted(
         phases["receive"] += 2 * wire.latency_s + travel_s
         phases["send"] = wire.latency_s + travel_s
         phases["wait"] += wire.latency_s
-    scenario = Scenario(
-        protocols.make(protocol), model, workers=header.pop("workers", 1), steps=steps, warmup=5, batch=batch
-    )
-    rows, now_s = [], 0.0
+    job = {"workers": header.pop("workers", 1), "steps": steps, "warmup": 5, "batch": batch}
+    scenario = Scenario(protocols.make(protocol), model, stragglers=stragglers.read(law), **job)
+    sleeps, rows, now_s = scenario.sleeps(0, 1), [], 0.0
     for step in range(scenario.rounds):
-        for activity, seconds in phases.items():
+        if sleeps[step] > 0:
+            rows.append(Activity(now_s, now_s + sleeps[step], 1, step, "sleep"))
+            now_s += sleeps[step]
+        resumed = {"input": RESUME_S} if sleeps[step] > 0 else {}
+        for activity, usual_s in phases.items():
+            seconds = usual_s + resumed.get(activity, 0.0)
             about = (batch if activity in ("input", "compute") else 0, size, 0, step)
             rows.append(Activity(now_s, now_s + seconds, 1, step, activity, *about))
             now_s += seconds
@@ -68,10 +77,10 @@ def planted(
 
 
 def profile(traces: list[Trace], contention: float = 0.0) -> Cluster:
-    probe = Probe(cores=2, local={"latency_s": 0}, rpc=RPC)
+    probe = Probe(cores=2, local={"latency_s": 0}, further_server={"asynchronous": FURTHER})
     if not contention:
         return profiles.make([Source(f"{i}", trace) for i, trace in enumerate(traces)], "here", probe)
-    found = servers.fit(traces, [""] * len(traces), 2, contention, probe.rpc)
+    found = servers.fit(traces, [""] * len(traces), 2, contention, probe.further_server["asynchronous"])
     host = Host(cores=2, slots=9, contention=contention)
     return Cluster(hosts=(host,), costs=found.costs, **found.links)
 
@@ -97,7 +106,7 @@ def test_the_profile_repeats_what_was_planted(batch, contention):
 def test_a_profile_of_two_hosts_has_what_grpc_makes_of_the_link(cells, contention):
     """Of models of two sizes its bandwidth and burst; of one size the probe's bandwidth, and what is then left of the push."""
     traces = [planted(*cell, wire=GRPC) for cell in cells]
-    made = servers.fit(traces, [""] * len(traces), 2, contention, servers.Rpc(), Link(**PROBED))
+    made = servers.fit(traces, [""] * len(traces), 2, contention, servers.FurtherServer(), Link(**PROBED))
     network = made.links["network"]
     if len(cells) > 1:
         assert network.bandwidth_bytes_per_s == pytest.approx(GRPC.bandwidth_bytes_per_s, rel=1e-3)
@@ -110,6 +119,16 @@ def test_a_profile_of_two_hosts_has_what_grpc_makes_of_the_link(cells, contentio
     simulated_s = of_trace(event.run(Scenario(protocols.make("ps-async"), workload.read(name), **job))).step_s.mean()
     real_s = of_trace(planted(name, batch, wire=GRPC)).step_s.mean()
     assert simulated_s == pytest.approx(real_s, rel=0.02)
+
+
+def test_what_a_sleep_costs_besides_is_found_again():
+    """From runs that sleep; all other costs are those of the runs that do not."""
+    awake = [planted(*cell) for cell in FITTED]
+    made = profile([*awake, *(planted("toy_fc", batch, law="niagara*0.02") for batch in (100, 400))])
+    assert made.costs["toy_fc"].resume_s == pytest.approx(RESUME_S, rel=0.02)
+    assert made.costs["mlp"].resume_s == 0
+    without = profile(awake).costs["toy_fc"]
+    assert made.costs["toy_fc"].model_copy(update={"resume_s": 0.0, "error": without.error}) == without
 
 
 def test_many_workers_are_bound_by_processor_time():
@@ -141,8 +160,8 @@ def test_a_second_server_costs_what_was_probed():
         ).step_s.mean()
         for s in (1, 2)
     ]
-    assert made.local.overhead_s == pytest.approx(RPC["serial_s"] / 4)
-    assert made.local.background_s == pytest.approx((RPC["processor_s"] - RPC["serial_s"]) / 8)
+    assert made.local.overhead_s == pytest.approx(FURTHER["serial_s"] / 4)
+    assert made.local.background_s == pytest.approx((FURTHER["processor_s"] - FURTHER["serial_s"]) / 8)
     assert -0.3e-3 < step_s[1] - step_s[0] < 0.3e-3  # halves travel beside one another
 
 
@@ -152,6 +171,7 @@ def test_a_second_server_costs_what_was_probed():
         ([planted("mlp", 100), planted("mlp", 100, workers=2)], "1 worker and 1 server"),
         ([planted("mlp", 100), planted("mlp", 100, protocol="ps-sync")], "one of the two"),
         ([planted("mlp", 100), planted("mlp", 100, wire=GRPC)], "one host, or one for each, in all"),
+        ([planted("mlp", 100, law="niagara*0.02")], "runs of mlp without stragglers too"),
         ([planted("mlp", 100, wire=GRPC)], "--probe: given 'no link between hosts'"),
     ],
 )

@@ -38,6 +38,7 @@ def costs():
         Costs,
         **dict.fromkeys(kinds, lines()),
         loop_s=seconds(1e-2),
+        resume_s=seconds(1e-2),
         noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.1, 1.0])),
         run=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.3])),
         update_noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.5])),
@@ -125,6 +126,16 @@ def test_fmb_step_waits_for_the_largest_sleep():
     sleeps = np.stack([scenario.sleeps(0, rank).first(400) for rank in range(1, 5)])
     np.testing.assert_allclose(vector.run(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
     assert vector.run(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
+
+
+def test_the_first_work_after_a_sleep_takes_longer():
+    law = stragglers.read("niagara*0.1")
+    costs = {"costs": quiet_costs(resume_s=0.02), "workers": 1, "batch": 10, "steps": 50, "warmup": 0}
+    scenario = quiet("fmb", stragglers=law, **costs)
+    slept_s = scenario.sleeps(0, 1).first(50)
+    for outcome in (of_trace(event.run(scenario)), vector.run(scenario)):
+        np.testing.assert_allclose(outcome.step_s[0], slept_s + 0.02 * (slept_s > 0) + 0.01, atol=EXACT_S)
+    assert 0 < np.count_nonzero(slept_s) < 50
 
 
 @pytest.mark.parametrize(
