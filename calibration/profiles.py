@@ -42,6 +42,7 @@ class Probe(BaseModel):
     further_server: dict[str, servers.FurtherServer] = {}  # by way of updating
     local: Measured | None = None
     network: Measured | None = None
+    library: Measured | None = None
 
     @model_validator(mode="after")
     def _has_a_link(self):
@@ -51,7 +52,7 @@ class Probe(BaseModel):
 
     def links(self) -> dict[str, Link]:
         """Those that were probed, by what a cluster calls them."""
-        return {name: Link(**dict(link)) for name in ("local", "network") if (link := getattr(self, name))}
+        return {name: Link(**dict(link)) for name in ("local", "network", "library") if (link := getattr(self, name))}
 
 
 def read_probe(path: str) -> Probe:

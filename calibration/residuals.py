@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from sim.traces import Header, Trace
 REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
+LEAST_WORK = 0.5  # share of a run
 LINE = 2  # costs are lines, so kinds of runs determine two numbers of a run's length, or one if there is one kind
 
 
@@ -44,12 +46,14 @@ class Residuals(NamedTuple):
         """Standard deviation of the normal law that says of one more run, nine times in ten, what Student's t does.
 
         The variance of what a fit has left, by its degrees of freedom, and of one more run beside the fit's own
-        uncertainty; less what replications differ by already. As a factor on work (see sim.costs.Costs.error).
+        uncertainty; less what replications differ by already. As a factor on work (see sim.costs.Costs.error), which does not
+        answer for runs that are mostly network: theirs may be off because of that.
         """
         count = len(self.off)
         wider = factors.like_student(self.freedom) * np.sqrt(1 + (count - self.freedom) / count)
         expected = wider**2 * np.sum(self.off**2) / self.freedom
-        return float(np.sqrt(max(0.0, expected - np.mean(self.spread**2)) / np.mean(self.work**2)))
+        work = max(np.mean(self.work**2), LEAST_WORK**2)
+        return float(np.sqrt(max(0.0, expected - np.mean(self.spread**2)) / work))
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
@@ -79,8 +83,20 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
 def _crowded(profile: Cluster, traces: list[Trace]) -> bool:
     """Whether in any of the runs more workers than cores were on a host."""
     return any(
-        profile.crowded(profile.placement(trace.header.ranks, trace.header.servers)[trace.header.servers :])
-        for trace in traces
+        here.crowded(here.placement(header.ranks, header.servers)[header.servers :])
+        for header in (trace.header for trace in traces)
+        for here in [as_placed(profile, header)]
+    )
+
+
+def as_placed(profile: Cluster, header: Header) -> Cluster:
+    """The profile with as many slots on each host as ranks of the run sat there, if they sat host by host."""
+    names = [name for name, _ in header.details.get("hosts", [])]
+    hosts = [host for host in profile.hosts if host.name in names]
+    if not names or [name for name, _ in groupby(names)] != [host.name for host in hosts]:
+        return profile
+    return profile.model_copy(
+        update={"hosts": tuple(host.model_copy(update={"slots": names.count(host.name)}) for host in hosts)}
     )
 
 
@@ -98,8 +114,9 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
     for trace in traces:
         job = _job(trace.header)
         if job not in simulated:
-            logs = _log_speeds(scenario_of(trace.header, profile), REPLICATIONS)
-            lost = logs[0] - _log_speeds(scenario_of(trace.header, slower), 1)[0]
+            here, there = (as_placed(cluster, trace.header) for cluster in (profile, slower))
+            logs = _log_speeds(scenario_of(trace.header, here), REPLICATIONS)
+            lost = logs[0] - _log_speeds(scenario_of(trace.header, there), 1)[0]
             simulated[job] = logs.mean(), logs.std(ddof=1), lost / np.log(SLOWER)
         middle, spread, work = simulated[job]
         rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, spread, work))
@@ -109,7 +126,8 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
 
 def _job(header: Header) -> str:
     """What is the same in runs of the same job with the same sleeps."""
-    return repr(replace(header, details={"partitions": header.details.get("variable_partitions")}, cluster=""))
+    details = {name: header.details.get(name) for name in ("variable_partitions", "hosts")}
+    return repr(replace(header, details=details, cluster=""))
 
 
 def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:

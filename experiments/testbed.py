@@ -1,9 +1,10 @@
 """Networks of a cluster in a box (real.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
 
 Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
-worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute and what gRPC makes
-of the link; and, without shaped links, runs of a master with one worker and with two, for how the cores that all hosts share slow
-one another. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
+worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute (which takes longer
+where they have just waited) and what gRPC makes of the link; and, without shaped links, runs of a master with one worker and with
+two, for how the cores that all hosts share slow one another. Master and servers have a host of their own. Minibatches are small,
+for here the network is to dominate.
 
 Not modelled: that a short message waits in the queue of a shaper behind the bytes of a long one.
 """
@@ -38,9 +39,15 @@ WAYS = {  # protocol, its settings, who runs it
     "ps-async, TensorFlow": ("ps-async", (), "tensorflow"),
     "ps-sync, TensorFlow": ("ps-sync", (), "tensorflow"),
 }
-FITS = ("mpi", "ps-async", "ps-sync")  # what is fitted apart: the texts over MPI, and TensorFlow's servers by protocol
+FITS = (
+    "ring",
+    "fmb",
+    "ps-async",
+    "ps-sync",
+)  # what is fitted apart: over MPI allreduce and masters, TensorFlow's by protocol
 KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
-FITTED_STEPS, STEPS, REPEATS, REPLICATIONS = 20, 8, 2, 10
+FITTED_STEPS, FITS_OF_EACH = 20, 2
+STEPS, REPEATS, REPLICATIONS = 8, 2, 10
 LONG = {"steps": 24, "warmup": 8}  # asynchronous workers begin together, and take some steps to fall apart
 TARGET, DOMINATES = 0.05, 0.8  # of a step's time
 
@@ -57,7 +64,8 @@ class Where(NamedTuple):
     def profile(self) -> str:
         """Which of the profiles it is predicted with."""
         protocol, _, runtime = WAYS[self.way]
-        return "mpi" if runtime == "mpi" else protocol
+        over_mpi = "ring" if protocol == "allreduce" else "fmb"
+        return over_mpi if runtime == "mpi" else protocol
 
     @property
     def cell(self) -> Cell:
@@ -99,17 +107,25 @@ def run(out: Path, seed: int = 0) -> None:
     rows: dict[Where, Row] = {}
     for rate in RATES:
         folder = out / rate.split("/")[0].replace(" ", "-")
-        rows |= compared(rate, folder, measure(runs(rate, seed), folder, testbed=rate), busy, box)
+        rows |= compared(rate, folder, measured(rate, folder, seed), busy, box)
     report(rows, out)
+
+
+def measured(rate: str, folder: Path, seed: int) -> dict[str, Trace]:
+    """Traces of all runs of one rate; TensorFlow's in a launch of their own, for its servers look for work while others' runs go on."""
+    chosen = runs(rate, seed)
+    over_mpi = [(name, cell) for name, cell in chosen if cell.runtime == "mpi"]
+    traces = measure(over_mpi, folder, testbed=rate)
+    return traces | measure([run for run in chosen if run not in over_mpi], folder, probe=False, testbed=rate)
 
 
 def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
     """All runs of one rate by name: the fitted ones, and then each that is predicted, its repeats apart."""
     cells = [
-        (f"fit-{way}-{model}-{name}", cell)
+        (f"fit-{way}-{model}-{repeat}", fit(way, model))
+        for repeat in range(FITS_OF_EACH)
         for way in FITS
         for model in MODELS
-        for name, cell in fits(way, model).items()
     ]
     predicted = [(f"predict-{index}", where.cell) for index, where in enumerate(places(rate))]
     for repeat in range(REPEATS):
@@ -123,7 +139,7 @@ def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]
     profiles = {}
     for way in FITS:
         names = [name for name in traces if name.startswith(f"fit-{way}-")]
-        profiles[way] = fitted(names, folder, folder / f"{way}.toml", beside=busy if way != "mpi" else ())
+        profiles[way] = fitted(names, folder, folder / f"{way}.toml", beside=busy if way.startswith("ps") else ())
     named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
     return {
         where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profiles[where.profile], box)
@@ -131,13 +147,12 @@ def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]
     }
 
 
-def fits(way: str, model: str) -> dict[str, Cell]:
-    """The runs that a way is fitted on, of one worker and its master or server, and of two in a ring."""
+def fit(way: str, model: str) -> Cell:
+    """The job that a way is fitted on: of one worker and its master or server, or of two in a ring."""
     job = {"workload": model, "steps": FITTED_STEPS, **KNOWN}
-    if way != "mpi":
-        return {"1": Cell(way, 1, runtime="tensorflow", **job)}
-    ring = Cell("allreduce", 2, runtime="mpi", settings=("algorithm=ring",), **job)
-    return {"fmb": Cell("fmb", 1, runtime="mpi", **job), "ring": ring}
+    if way == "ring":
+        return Cell("allreduce", 2, runtime="mpi", settings=("algorithm=ring",), **job)
+    return Cell(way, 1, runtime="mpi" if way == "fmb" else "tensorflow", **job)
 
 
 def crowded(folder: Path, seed: int) -> list[Path]:
@@ -152,7 +167,12 @@ def compare(where: Where, real: list[Trace], profile: Cluster, box: Host) -> Row
     """One place, predicted and measured, on hosts that share the cores of a `box`."""
     cell = where.cell
     host = Host(count=where.hosts, contention=box.contention, contention_error=box.contention_error)
-    cluster = Cluster(hosts=(host,), network=profile.network, shared_cores=box.cores, costs=profile.costs)
+    costs = {
+        name: costs.model_copy(update={"error": 0.0}) for name, costs in profile.costs.items()
+    }  # no intervals here
+    cluster = Cluster(
+        hosts=(host,), network=profile.network, library=profile.library, shared_cores=box.cores, costs=costs
+    )
     free = cluster.model_copy(update={"costs": {where.model: Costs()}})
     alone_s = predict(cell, free, replications=1).step_s.mean()
     predicted = predict(cell, cluster, REPLICATIONS)

@@ -1,7 +1,8 @@
 """Probe this cluster: `python -m real.probe -o probe.json`. Links and sleeps are measured apart from any training.
 
-A send recorded in training spans its peer's lateness too; a probe's does not. Each message waits as a training rank's does
-(a poll, then a receive), so what polling costs is in the latency.
+A send recorded in training spans its peer's lateness too; a probe's does not. Each message waits as a training rank's does, which
+sleeps between looks, so what that costs is in the link; between hosts it is measured also as a library's collective finds it,
+which does not sleep while bytes come.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from real import launch, testbed, wire
 from real.clock import common_clock
 from real.parcels import TAG
-from real.waiting import arrived, barrier, poll
+from real.waiting import arrived, barrier, poll, receive
 from sim import command
 from sim.files import write_whole
 
@@ -31,6 +32,7 @@ SIZES_BYTES = (  # within a host
 ROUNDS, WARM_UP = 10, 2
 SHARED_ROUNDS = 20
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
+SHORT_S = 3e-3  # between hosts, where what is waited for is mostly messages
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
 SLEEPS_S = (0.002, 0.01, 0.03)
 
@@ -68,19 +70,30 @@ def write(measured: dict, path: str) -> None:
 
 
 def measure(comm) -> dict:
-    """Cores, oversleep and the link between ranks 0 and 1: `local` if they share a host, else `network`. Collective."""
-    hosts = comm.allgather(socket.gethostname())
-    link = None
+    """Cores, oversleep and the link between ranks 0 and 1: `local` if they share a host, else `network` and `library`. Collective."""
+    hosts, links = comm.allgather(socket.gethostname()), {}
     if comm.rank < 2:
-        link = (link_within if hosts[0] == hosts[1] else link_between)(comm.Create_group(comm.group.Incl([0, 1])))
+        pair = comm.Create_group(comm.group.Incl([0, 1]))
+        if hosts[0] == hosts[1]:
+            links = {"local": link_within(pair)}
+        else:
+            links = {"network": link_between(pair, _asleep), "library": link_between(pair, _awake)}
     barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
         unfairness = shares(comm.Create_group(comm.group.Incl([0, 1, 2])))
-        link = link and link | {"unfairness": unfairness}
+        links = {name: link | {"unfairness": unfairness} for name, link in links.items()}
     barrier(comm)
-    found = {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep()}
-    found["local" if hosts[0] == hosts[1] else "network"] = link
-    return found
+    return {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep(), **links}
+
+
+def _asleep(pair, into) -> None:
+    """Receive a message from the other rank as training does."""
+    receive(pair, into, 1 - pair.rank, TAG, here=False)
+
+
+def _awake(pair, into) -> None:
+    """Receive a message from the other rank as MPI does."""
+    pair.Recv(into, 1 - pair.rank, TAG)
 
 
 def oversleep() -> float:
@@ -93,17 +106,17 @@ def oversleep() -> float:
     return float(np.median(over_s))
 
 
-def link_between(pair) -> dict:
-    """LogGP and burst of the network between two hosts; see real.wire."""
+def link_between(pair, take) -> dict:
+    """LogGP and burst of the network between two hosts, where messages are received by `take`; see real.wire."""
     clock = common_clock(pair)
-    small_s, overhead_s = _whole(_one_way(pair, clock, wire.SMALL_BYTES))
-    seconds = [_whole(_one_way(pair, clock, size))[0] for size in wire.LARGE_BYTES]
+    small_s, overhead_s = _whole(_one_way(pair, clock, wire.SMALL_BYTES, take, SHORT_S))
+    seconds = [_whole(_one_way(pair, clock, size, take, SHORT_S))[0] for size in wire.LARGE_BYTES]
     late_s = seconds[-1] / 4
-    turns = wire.takes_turns(_exchanged(pair, clock, wire.LARGE_BYTES[-1], late_s), seconds[-1], late_s)
+    turns = wire.takes_turns(_exchanged(pair, clock, wire.LARGE_BYTES[-1], take, late_s), seconds[-1], late_s)
     return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds, turns)
 
 
-def _exchanged(pair, clock, size: int, late_s: float) -> float:
+def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
     """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks."""
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(WARM_UP + ROUNDS):
@@ -113,7 +126,7 @@ def _exchanged(pair, clock, size: int, late_s: float) -> float:
             time.sleep(late_s)
         request = pair.Isend(out, 1 - pair.rank, TAG)
         poll(lambda: arrived(pair, 1 - pair.rank, TAG), "the other rank")
-        pair.Recv(into, 1 - pair.rank, TAG)
+        take(pair, into)
         poll(request.Test, "the other rank")
         ends_s = pair.allgather((start_s, clock()))
         times.append(max(end for _, end in ends_s) - min(start for start, _ in ends_s))
@@ -152,8 +165,8 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
 
 
 def _whole(times: np.ndarray) -> tuple[float, float]:
-    """Seconds of a message from the send on, and of the receive call: lower quartiles, for others' work only ever adds."""
-    return tuple(float(np.mean(np.quantile(part, 0.25, axis=1))) for part in (times.sum(axis=2), times[:, :, 1]))
+    """Seconds of a message from the send on, and of the receive call; the median over the rounds."""
+    return tuple(float(np.mean(np.median(part, axis=1))) for part in (times.sum(axis=2), times[:, :, 1]))
 
 
 def link_within(pair) -> dict:
@@ -164,7 +177,7 @@ def link_within(pair) -> dict:
     from scipy.optimize import nnls
 
     clock = common_clock(pair)
-    times = [np.mean(np.median(_one_way(pair, clock, size), axis=1), axis=0) for size in SIZES_BYTES]
+    times = [np.mean(np.median(_one_way(pair, clock, size, _awake, WAITED_S), axis=1), axis=0) for size in SIZES_BYTES]
     sizes, latency_s, receive_s = np.array(SIZES_BYTES, float), *np.array(times).T
     weight = 1 / receive_s  # every size weighs the same, or only the largest would count
     (slope, base_s), _ = nnls(np.stack([sizes * weight, weight], axis=1), receive_s * weight)
@@ -176,22 +189,27 @@ def link_within(pair) -> dict:
     }
 
 
-def _one_way(pair, clock, size: int) -> np.ndarray:
-    """Seconds from a send to the receive call, and in the receive call, shape (directions, rounds, 2); at both ranks."""
+def _one_way(pair, clock, size: int, take, waited_s: float) -> np.ndarray:
+    """Seconds from a send to the receive call, and in the receive call, shape (directions, rounds, 2); at both ranks.
+
+    Args:
+        take: receives a message that has begun to come.
+        waited_s: how long the receiver has then waited.
+    """
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(2 * (WARM_UP + ROUNDS)):
         np.add(CACHE, 1, out=CACHE)
         np.add(out, 1, out=out)
         pair.Barrier()
         if pair.rank == number % 2:
-            time.sleep(WAITED_S)
+            time.sleep(waited_s)
             stamp_s = clock()
             poll(pair.Isend(out, 1 - pair.rank, TAG).Test, "the other rank")
             pair.send(stamp_s, 1 - pair.rank, TAG + 1)
         else:
             poll(lambda: arrived(pair, 1 - pair.rank, TAG), "the other rank")
             begin_s = clock()
-            pair.Recv(into, 1 - pair.rank, TAG)
+            take(pair, into)
             end_s = clock()
             times.append((begin_s - pair.recv(None, 1 - pair.rank, TAG + 1), end_s - begin_s))
     return np.array(pair.allgather(times[WARM_UP:]))

@@ -76,7 +76,7 @@ def _ports_s(rows: pd.DataFrame, scenario: Scenario) -> dict[int, float]:
     host = np.array(scenario.hosts)
     moved = rows[rows["activity"].isin(["send", "receive"])]
     here, there = host[moved["rank"].to_numpy(int)], host[moved["peer"].to_numpy(int)]
-    link = scenario.cluster.network
+    link = scenario.network
     taken_s = link.gap_s + moved["bytes"].to_numpy(float) / link.bandwidth_bytes_per_s
     found: dict[int, float] = {}
     for index in set(here):

@@ -127,6 +127,7 @@ class Cluster(BaseModel):
     Args:
         hosts: filled with ranks in order, as mpirun fills slots.
         network: the link between hosts.
+        library: `network` as it is within a library's collective, whose ranks look for messages without sleeping; the same if None.
         local: the link between ranks of one host.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
@@ -139,6 +140,7 @@ class Cluster(BaseModel):
     name: str = "cluster"
     hosts: tuple[Host, ...] = Field(min_length=1)
     network: Link = Link()
+    library: Link | None = None
     local: Link = LOCAL
     shared_cores: int | None = Field(default=None, ge=1)
     oversleep_s: Seconds = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 
-from sim.cluster import Cluster, Host, one_rank_a_host
+from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.laws import Constant, FoldedMixture, Law
@@ -249,6 +249,12 @@ class Scenario:
         std_s = self.protocol.delay_std_s
         law = FoldedMixture(components=[{"mean_s": 0.0, "std_s": std_s, "weight": 1}])
         return Stream(law, self.seed, replication, worker, "delay") if std_s > 0 else None
+
+    @property
+    def network(self) -> Link:
+        """The link between hosts, as the protocol's messages find it."""
+        cluster = self.cluster
+        return cluster.library if cluster.library and self.protocol.in_library else cluster.network
 
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.

@@ -37,6 +37,10 @@ class Allreduce(Protocol):
         if self.algorithm not in collectives.NAMES:
             raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
 
+    @property
+    def in_library(self):
+        return self.algorithm == "auto"
+
     def summed(self, workload):
         return tuple(variable for variable in workload.variables if self.sparse_as_dense or not variable.rows)
 

@@ -77,6 +77,11 @@ class Protocol:
         """How parameters are updated: by each gradient as it comes, or by several at once."""
         return "asynchronous" if self.applies_each_gradient else "synchronous"
 
+    @property
+    def in_library(self) -> bool:
+        """Whether its messages travel within one call of MPI's."""
+        return False
+
     def served(self, workload) -> tuple:
         """The variables that the master or the servers hold; of sparse ones on servers, rows alone travel."""
         return () if self.masterless else workload.variables

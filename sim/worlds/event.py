@@ -69,7 +69,7 @@ class EventWorld:
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
         self.env = simpy.Environment()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
-        link, hosts, cores = scenario.cluster.network, scenario.cluster.machines(), scenario.cluster.shared_cores
+        link, hosts, cores = scenario.network, scenario.cluster.machines(), scenario.cluster.shared_cores
         off = scenario.error_factor(replication)
         hosts = [
             h.model_copy(update={"speed": h.speed / off, "contention": scenario.contention(replication, h)})
@@ -124,7 +124,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
-        self.begin_transport(Stream(LogNormal(cv=scenario.cluster.network.unfairness), *luck, "share"))
+        self.begin_transport(Stream(LogNormal(cv=scenario.network.unfairness), *luck, "share"))
         self._run_factor = scenario.run_factor(world.replication, machine.index)
 
     @property

@@ -162,7 +162,7 @@ class Layers:
         here = meeting.setdefault(self.step, self.world.env.event())
         here.missing = getattr(here, "missing", len(self.servers)) - 1
         if here.missing == 0:
-            link = self.world.scenario.cluster.network
+            link = self.world.scenario.network
             self._after(2 * (link.latency_s + 2 * link.overhead_s), here.succeed)
             del meeting[self.step]
         yield here

@@ -43,7 +43,7 @@ class Lockstep:
 
     def _round(self, sent_bytes: np.ndarray, taken_bytes: np.ndarray, adds: bool) -> None:
         """Hand a piece to the right while taking one from the left; then add it up. The event world's `exchange`."""
-        link, reduce = self.world.scenario.cluster.network, self.world.scenario.costs.reduce
+        link, reduce = self.world.scenario.network, self.world.scenario.costs.reduce
         self._spend(link.overhead_s)
         begin_s = np.maximum(self.now_s, self._out_free_s)
         self._out_free_s = begin_s + link.gap_s + sent_bytes / link.bandwidth_bytes_per_s

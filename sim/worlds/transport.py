@@ -19,14 +19,14 @@ class Transport:
     def _post(self, peer: int, message: Message):
         """Give one message to the link, at a core's expense; the event of its departure."""
         if self.world.ranks[peer].machine is not self.machine:
-            yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
+            yield from self._spend(len(message.parts) * self.world.scenario.network.overhead_s)
         return self._depart(peer, message)
 
     def _depart(self, peer: int, message: Message):
         """Give one message to the link; the event of its departure."""
         scenario, to = self.world.scenario, self.world.ranks[peer]
         here = to.machine is self.machine
-        behind_s = (scenario.cluster.local if here else scenario.cluster.network).background_s
+        behind_s = (scenario.cluster.local if here else scenario.network).background_s
         self._behind(self.machine, behind_s)
         self._behind(to.machine, behind_s)
         if here:
@@ -35,7 +35,7 @@ class Transport:
             asleep_s = local.latency_s if self.machine.cores.idle or not local.wakes else 0.0
             self._after(asleep_s, lambda: to.inbox.put(message))
             return message.copied
-        link, size_bytes = scenario.cluster.network, message.size_bytes
+        link, size_bytes = scenario.network, message.size_bytes
         if link.fair:
             return self._flow(message, to)
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
@@ -47,14 +47,14 @@ class Transport:
         return self.world.env.timeout(leave_s - self.now_s)
 
     def _connection(self, peer: int) -> Connection:
-        link = self.world.scenario.cluster.network
+        link = self.world.scenario.network
         if peer not in self._connections:
             self._connections[peer] = Connection(link.tcp, link.latency_s, link.bandwidth_bytes_per_s)
         return self._connections[peer]
 
     def _flow(self, message: Message, to: Transport) -> simpy.Event:
         """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
-        link = self.world.scenario.cluster.network
+        link = self.world.scenario.network
         if link.eager_bytes is None or message.size_bytes <= link.eager_bytes:
             departure = self._stream(message, to)
             departure.callbacks.append(lambda _: self._after(link.latency_s, lambda: to.inbox.put(message)))
@@ -72,7 +72,7 @@ class Transport:
 
     def _stream(self, message: Message, to: Transport) -> simpy.Event:
         """The bytes of one message pass both ports; the event of their departure."""
-        link = self.world.scenario.cluster.network
+        link = self.world.scenario.network
         message.begin_s = self.now_s + link.latency_s
         size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
         weight, self._flowed = self._weights[self._flowed], self._flowed + 1
@@ -98,7 +98,7 @@ class Transport:
 
     def _word(self, to: Transport, call) -> None:
         """Call when a word to another rank has come, behind the bytes on their way there."""
-        latency_s, stream = self.world.scenario.cluster.network.latency_s, self._streams.get(to.rank)
+        latency_s, stream = self.world.scenario.network.latency_s, self._streams.get(to.rank)
         if stream is None or stream.processed:
             self._after(latency_s, call)
         else:
@@ -106,7 +106,7 @@ class Transport:
 
     def reached(self, message: Message) -> None:
         """The first byte of a message from another host is at this machine's port."""
-        link, size_bytes = self.world.scenario.cluster.network, message.size_bytes
+        link, size_bytes = self.world.scenario.network, message.size_bytes
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s, credit_s)
         message.end_s += message.held_s
@@ -128,7 +128,7 @@ class Transport:
         if message.end_s is not None:
             if message.end_s > self.now_s:
                 yield self.world.env.timeout(message.end_s - self.now_s)
-            yield from self._spend(len(message.parts) * self.world.scenario.cluster.network.overhead_s)
+            yield from self._spend(len(message.parts) * self.world.scenario.network.overhead_s)
         else:
             local = self.world.scenario.cluster.local
             yield from self._spend(len(message.parts) * local.overhead_s + local.occupancy_s(message.size_bytes))

@@ -10,6 +10,7 @@ from collections import deque
 
 import numpy as np
 
+from sim.costs import Line
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols.base import Protocol
@@ -27,9 +28,13 @@ def refusal(scenario: Scenario) -> str | None:
         return "of sparse variables only the event world knows which rows travel"
     if not scenario.served and not _goes_round_a_ring(scenario.protocol):
         return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
-    if len(set(scenario.hosts)) < scenario.ranks or scenario.cluster.shared_cores:
-        return "ranks on one host share its cores and its port"
-    network = scenario.cluster.network
+    if (
+        len(set(scenario.hosts)) < scenario.ranks
+        or scenario.cluster.shared_cores
+        or scenario.costs.background != Line()
+    ):
+        return "ranks on one host share its cores and its port, and so do a runtime's other threads"
+    network = scenario.network
     if network.sustained_bytes_per_s or network.fair or network.tcp:
         return "what a port carries depends on what it has sent before, and on what it sends at the same time"
     return None
@@ -170,7 +175,7 @@ class Group(Lockstep):
 
     def send(self, peers):
         """One message to each rank of the group `peers`, through one port; or from each rank, each through its own."""
-        link, size_bytes = self.world.scenario.cluster.network, self.world.scenario.workload.message_bytes
+        link, size_bytes = self.world.scenario.network, self.world.scenario.workload.message_bytes
         occupancy_s = link.occupancy_s(size_bytes)
         if self is self.world.master:
             posted_s = self.now_s + link.overhead_s / self.speeds * np.arange(1, peers.now_s.shape[1] + 1)
@@ -186,7 +191,7 @@ class Group(Lockstep):
         """Wait for the parameters, and take them up."""
         yield from self._until_message()
         reach_s, _samples = self.inbox.popleft()
-        link, size_bytes = self.world.scenario.cluster.network, self.world.scenario.workload.message_bytes
+        link, size_bytes = self.world.scenario.network, self.world.scenario.workload.message_bytes
         begin_s = np.maximum(reach_s, self._in_free_s)
         self._in_free_s = begin_s + link.occupancy_s(size_bytes)
         self._wait(self.now_s, begin_s)
@@ -203,7 +208,7 @@ class Group(Lockstep):
         """
         yield from self._until_message()
         reach_s, samples = self.inbox.popleft()
-        link, size_bytes = self.world.scenario.cluster.network, self.world.scenario.workload.message_bytes
+        link, size_bytes = self.world.scenario.network, self.world.scenario.workload.message_bytes
         occupancy_s = link.occupancy_s(size_bytes)
         service_s = (link.overhead_s + self.world.scenario.costs.reduce(size_bytes)) / self.speeds
         here_s = _serve(np.sort(reach_s, axis=1), self._in_free_s, occupancy_s)

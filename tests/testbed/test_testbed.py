@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from calibration import profiles
 from real import testbed
 from real.testbed import network_of
 from sim import traces, workload
@@ -176,3 +177,14 @@ def test_tensorflow_s_servers_find_one_another_by_name(tmp_path):
 def _run(*words: str) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", "real.run", *words, "--testbed", "100 Mbit/s"]
     return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+
+
+def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
+    """What ranks find that sleep between looks is no faster than what MPI finds; the rate is the shaper's to both."""
+    line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "100 Mbit/s"]
+    subprocess.run(line, check=True, capture_output=True, timeout=120, cwd=ROOT)
+    links = profiles.read_probe(str(tmp_path / "probe.json")).links()
+    assert set(links) == {"network", "library"}
+    for link in links.values():
+        assert link.bandwidth_bytes_per_s == pytest.approx(RATE * PAYLOAD, rel=0.05)
+    assert links["network"].occupancy_s(1e6) > 0.98 * links["library"].occupancy_s(1e6)

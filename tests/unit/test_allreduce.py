@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -206,6 +207,15 @@ def test_unfused_calls_carry_the_same_bytes_in_more_messages():
         assert rows[rows["activity"] == "send"]["bytes"].sum() == 4 * 4 * 6 * (workload.read("mlp").parameters + 1)
     variables = len(workload.read("mlp").variables)
     assert (apart["activity"] == "send").sum() == variables * (fused["activity"] == "send").sum()
+
+
+def test_within_a_library_the_network_is_the_library_s():
+    """MPI's own allreduce does not sleep between looks for messages, as ranks do that exchange them by themselves."""
+    for algorithm, uses in (("auto", True), ("recursive-doubling", False)):
+        slow = job(algorithm)
+        quick = slow.cluster.network.model_copy(update={"latency_s": 0.0})
+        with_it = replace(slow, cluster=slow.cluster.model_copy(update={"library": quick}))
+        assert (seconds(with_it).mean() < seconds(slow).mean()) == uses
 
 
 def test_one_worker_is_a_process_alone():

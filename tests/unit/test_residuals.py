@@ -7,9 +7,10 @@ import pytest
 
 from calibration import contentions
 from calibration.placement import Placement
-from calibration.profiles import Source, make
+from calibration.profiles import Probe, Source, make
+from calibration.residuals import Residuals
 from sim import outcome, stragglers, workload
-from sim.cluster import Cluster, Host
+from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.notes import notes
@@ -73,6 +74,28 @@ def test_sleeps_are_the_runs_own():
     )
     law = {"stragglers": stragglers.read("niagara*0.01"), "stragglers_name": "niagara*0.01"}
     assert known(still, **law).costs["mlp"].error < 1e-3
+
+
+def test_ranks_are_played_where_they_sat():
+    """A rank on each of two hosts that would have taken both: its messages pass the network."""
+    link = Link(latency_s=1e-3, bandwidth_bytes_per_s=1e8)
+    still = PLANTED.model_copy(update={"error": 0.0, "noise": LogNormal(cv=0)})
+    cluster = Cluster(hosts=[Host(name=n, cores=2, slots=1) for n in "ab"], network=link, costs={"mlp": still})
+    sources = list(runs_of(cluster, 0))
+    for source in sources:
+        details = source.trace.header.details | {"hosts": [["a", 2], ["b", 2]]}
+        source.trace.header = replace(source.trace.header, details=details)
+    profile = make(sources, "apart", Probe(cores=2, network=link.model_dump()))
+    assert [host.slots for host in profile.hosts] == [2, 2]
+    assert profile.costs["mlp"].error < 1e-3
+
+
+def test_work_does_not_answer_for_the_network():
+    """Runs off by a tenth of which cores take a hundredth: no factor of ten on work."""
+    off, spread = np.array([-0.1, 0.1, -0.1, 0.1]), np.zeros(4)
+    by_share = [Residuals(off, spread, np.full(4, share), 1).error() for share in (1.0, 0.5, 0.01)]
+    assert by_share[1] == pytest.approx(2 * by_share[0])
+    assert by_share[2] == by_share[1]
 
 
 def test_as_many_runs_as_kinds_know_nothing_of_runs():

@@ -194,6 +194,12 @@ def test_ranks_on_one_host_share_its_cores_in_the_event_world_only():
         vector.run(scenario)
 
 
+def test_work_behind_a_step_needs_the_event_world():
+    costs = quiet_costs(background=Line(base_s=1e-3))
+    assert vector.refusal(quiet("fmb")) is None
+    assert "other threads" in vector.refusal(quiet("fmb", costs=costs))
+
+
 def test_contention_slows_busy_cores():
     host = Host(cores=2, slots=8, contention=0.25)
     shared = Cluster(hosts=[host], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()})
