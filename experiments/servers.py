@@ -43,7 +43,9 @@ def plan(seed: int) -> Plan:
         for protocol in ("ps-async", "ps-sync")
         for batch in (128, 512)
     ]
-    fitted += [Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2)]  # how busy cores slow each other
+    fitted += [
+        Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2) * 2
+    ]  # how busy cores slow each other
     predicted = [
         Cell(protocol, workers, 256, stragglers=law, steps=50, servers=servers, **known)
         for law in ("none", STRAGGLERS)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.cells import Cell, fitted, measure, predict
+from experiments.cells import Cell, fitted, interleaved, measure, predict
 from experiments.comparison import Comparison
 from sim.cluster import Cluster, Host
 from sim.costs import Costs
@@ -46,7 +46,7 @@ FITS = (
     "ps-sync",
 )  # what is fitted apart: over MPI allreduce and masters, TensorFlow's by protocol
 KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
-FITTED_STEPS, FITS_OF_EACH = 20, 2
+FITTED_STEPS, FITS_OF_EACH, CROWDED = 20, 2, 4  # the last two: runs of a kind
 STEPS, REPEATS, REPLICATIONS = 8, 2, 10
 LONG = {"steps": 24, "warmup": 8}  # asynchronous workers begin together, and take some steps to fall apart
 TARGET, DOMINATES = 0.05, 0.8  # of a step's time
@@ -158,9 +158,10 @@ def fit(way: str, model: str) -> Cell:
 def crowded(folder: Path, seed: int) -> list[Path]:
     """Traces of fmb with one worker and two, without shaped links: how busy cores slow each other."""
     job = {"runtime": "mpi", "steps": 100, "seed": seed, **KNOWN}
-    cells = {f"fmb-{model}-{n}": Cell("fmb", n, workload=model, **job) for model in MODELS for n in (1, 2)}
-    measure(list(cells.items()), folder)
-    return [folder / f"{name}.parquet" for name in cells]
+    cells = [(f"fmb-{model}-{n}", Cell("fmb", n, workload=model, **job), CROWDED) for model in MODELS for n in (1, 2)]
+    chosen = interleaved(cells, seed)
+    measure(chosen, folder)
+    return [folder / f"{name}.parquet" for name, _ in chosen]
 
 
 def compare(where: Where, real: list[Trace], profile: Cluster, box: Host) -> Row:
