@@ -124,7 +124,8 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
     way = servers.way_of(theirs[0].trace)
     further = probe.further_server.get(way, servers.FurtherServer()) if probe else servers.FurtherServer()
-    network = probe.links().get("network") if probe else None
+    links = probe.links() if probe else {}
+    network = links.get("library", links.get("network"))  # gRPC does not sleep between looks either
     named = [s.name for s in theirs]
     fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, further, network)
     said = f"{_said(contention)}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
