@@ -31,8 +31,8 @@ horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g
 
 # Tests that start MPI or TensorFlow are timed against the clock and want the cores to themselves.
 test: setup  ## run all tests: plain ones in parallel, then those with MPI and TensorFlow one by one
-	$(BIN)/python -m pytest -n 2 -m "not ($(SERIAL))"
-	$(BIN)/python -m pytest -m "$(SERIAL)"
+	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(SERIAL))"
+	$(BIN)/python -m pytest --durations=8 -m "$(SERIAL)"
 
 lint: setup  ## check style and format
 	$(BIN)/ruff check
