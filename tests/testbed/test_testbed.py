@@ -181,10 +181,10 @@ def _run(*words: str) -> subprocess.CompletedProcess:
 
 def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
     """What ranks find that sleep between looks is no faster than what MPI finds; the rate is the shaper's to both."""
-    line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "100 Mbit/s"]
+    line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "1 Gbit/s"]
     subprocess.run(line, check=True, capture_output=True, timeout=120, cwd=ROOT)
     links = profiles.read_probe(str(tmp_path / "probe.json")).links()
     assert set(links) == {"network", "library"}
     for link in links.values():
-        assert link.bandwidth_bytes_per_s == pytest.approx(RATE * PAYLOAD, rel=0.05)
-    assert links["network"].occupancy_s(1e6) > 0.98 * links["library"].occupancy_s(1e6)
+        assert link.bandwidth_bytes_per_s == pytest.approx(10 * RATE * PAYLOAD, rel=0.1)
+    assert links["network"].occupancy_s(1e6) > 0.95 * links["library"].occupancy_s(1e6)
