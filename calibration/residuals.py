@@ -82,11 +82,8 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
 
 def _crowded(profile: Cluster, traces: list[Trace]) -> bool:
     """Whether in any of the runs more workers than cores were on a host."""
-    return any(
-        here.crowded(here.placement(header.ranks, header.servers)[header.servers :])
-        for header in (trace.header for trace in traces)
-        for here in [as_placed(profile, header)]
-    )
+    runs = [(trace.header, as_placed(profile, trace.header)) for trace in traces]
+    return any(here.crowded(here.placement(run.ranks, run.servers)[run.servers :]) for run, here in runs)
 
 
 def as_placed(profile: Cluster, header: Header) -> Cluster:

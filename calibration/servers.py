@@ -118,7 +118,7 @@ def fit(
     chains = [_slowed_less(chain, cores, contention) for chain in chains]
     carried = Carried.of(_awake(chains))
     called, link = ("network", link) if link else ("local", _local(carried, further))
-    costs, notes = {}, [f"the {called} link fitted from {len(chains)} runs and a probe of one server more"]
+    costs, notes = {}, [f"the {called} link fitted from {len(_awake(chains))} runs and a probe of one server more"]
     for workload in sorted({trace.header.workload for trace in traces}):
         mine = [chain for chain, trace in zip(chains, traces, strict=True) if trace.header.workload == workload]
         awake, slept = _awake(mine), [chain for chain in mine if chain.slept]

@@ -1,8 +1,8 @@
 """TensorFlow's own parameter servers, predicted and measured: a fit on 1 worker and 1 server predicts 1 to 4 and 1 to 2.
 
 Asynchronous and synchronous runs are fitted apart, for their updates differ. How much busy cores slow each other comes from runs of
-another protocol, by MPI; what one server more costs, from a probe: runs of another model. All runs share one launch in random order; every
-predicted cell runs several times, and no run that is predicted was fitted.
+another protocol, by MPI; what one server more costs, from a probe: runs of another model. All runs share one launch in random
+order; every predicted cell runs several times, and no run that is predicted was fitted.
 """
 
 from __future__ import annotations
@@ -36,16 +36,11 @@ def plan(seed: int) -> Plan:
         for protocol in ("ps-async", "ps-sync")
         for workload, batch, steps in (("mlp", 100, 200), ("toy_fc", 128, 100), ("toy_fc", 512, 100))
     ]
-    fitted += [
-        Cell(
-            protocol, 1, batch, stragglers=STRAGGLERS, workload="toy_fc", steps=40, **known
-        )  # what a sleep costs besides
-        for protocol in ("ps-async", "ps-sync")
-        for batch in (128, 512)
-    ]
-    fitted += [
-        Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2) * 2
-    ]  # how busy cores slow each other
+    # what a sleep costs besides
+    slept = {"stragglers": STRAGGLERS, "workload": "toy_fc", "steps": 40, **known}
+    fitted += [Cell(protocol, 1, batch, **slept) for protocol in ("ps-async", "ps-sync") for batch in (128, 512)]
+    # how busy cores slow each other
+    fitted += [Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2) * 2]
     predicted = [
         Cell(protocol, workers, 256, stragglers=law, steps=50, servers=servers, **known)
         for law in ("none", STRAGGLERS)

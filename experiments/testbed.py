@@ -39,12 +39,8 @@ WAYS = {  # protocol, its settings, who runs it
     "ps-async, TensorFlow": ("ps-async", (), "tensorflow"),
     "ps-sync, TensorFlow": ("ps-sync", (), "tensorflow"),
 }
-FITS = (
-    "ring",
-    "fmb",
-    "ps-async",
-    "ps-sync",
-)  # what is fitted apart: over MPI allreduce and masters, TensorFlow's by protocol
+# What is fitted apart: over MPI allreduce and masters, TensorFlow's servers by protocol.
+FITS = ("ring", "fmb", "ps-async", "ps-sync")
 KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
 FITTED_STEPS, FITS_OF_EACH, CROWDED = 20, 2, 4  # the last two: runs of a kind
 STEPS, REPEATS, REPLICATIONS = 8, 2, 10
@@ -168,12 +164,11 @@ def compare(where: Where, real: list[Trace], profile: Cluster, box: Host) -> Row
     """One place, predicted and measured, on hosts that share the cores of a `box`."""
     cell = where.cell
     host = Host(count=where.hosts, contention=box.contention, contention_error=box.contention_error)
-    costs = {
+    certain = {
         name: costs.model_copy(update={"error": 0.0}) for name, costs in profile.costs.items()
     }  # no intervals here
-    cluster = Cluster(
-        hosts=(host,), network=profile.network, library=profile.library, shared_cores=box.cores, costs=costs
-    )
+    links = {"network": profile.network, "library": profile.library}
+    cluster = Cluster(hosts=(host,), shared_cores=box.cores, costs=certain, **links)
     free = cluster.model_copy(update={"costs": {where.model: Costs()}})
     alone_s = predict(cell, free, replications=1).step_s.mean()
     predicted = predict(cell, cluster, REPLICATIONS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from real import launch, parts, testbed
@@ -128,11 +129,10 @@ class Runners:
         if not cells or _tasks(self._foreign)[0] < 2:
             return {}
         from real.foreign import further_server
-        from real.trainee import Training
 
-        runtime = self._servers(Training(data="synthetic", threads=cells[0].threads))
-        ways = {scenario.protocol.way: scenario.protocol.name for scenario in self._foreign}
-        return {"further_server": {way: further_server.measure(runtime, self._comm, ways[way]) for way in sorted(ways)}}
+        runtime = self._servers(replace(training(cells[0]), data="synthetic"))
+        ways = sorted({scenario.protocol.way for scenario in self._foreign})
+        return {"further_server": {way: further_server.measure(runtime, self._comm, way) for way in ways}}
 
     def _make(self, by_servers: bool, library: str | None, how):
         from real.foreign.session import LibrarySession

@@ -5,35 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from real.foreign.tensorflow_ps import Runtime
-from real.options import scenario
-from real.run import parse
+from sim import protocols, workload
 from sim.scenario import Scenario
 from sim.traces import Trace
 
 BLOCKS = 5  # each a run with one server and a run with two, for the processor drifts
-WORKLOAD, STEPS, WARM_UP = "mlp", 80, 5
+STEPS = 80
+PROTOCOLS = {"asynchronous": "ps-async", "synchronous": "ps-sync"}  # one for each way of updating
 
 
-def measure(runtime: Runtime, comm, protocol: str) -> dict[str, float]:
+def measure(runtime: Runtime, comm, way: str) -> dict[str, float]:
     """Seconds that a step is longer, and processor seconds of all processes, with two servers instead of one.
 
     Collective: over the ranks of a launch that has two servers at least.
     """
-    found = [np.subtract(*(_run(runtime, comm, protocol, servers) for servers in (2, 1))) for _ in range(BLOCKS)]
+    found = [np.subtract(*(_run(runtime, comm, way, servers) for servers in (2, 1))) for _ in range(BLOCKS)]
     serial_s, processor_s = np.median(found, axis=0)
     return {"serial_s": max(0.0, float(serial_s)), "processor_s": max(0.0, float(processor_s))}
 
 
-def job(protocol: str, servers: int) -> Scenario:
-    """One worker's, whose step is all messages."""
-    words = {"--protocol": protocol, "--workload": WORKLOAD, "--workers": 1, "--servers": servers, "--batch": 1}
-    words |= {"--steps": STEPS, "--warmup": WARM_UP, "--runtime": "tensorflow"}
-    return scenario(parse([str(word) for pair in words.items() for word in pair]))
+def job(way: str, servers: int) -> Scenario:
+    """One worker's, who never sleeps, and whose step is all messages."""
+    ranks = {"workers": 1, "servers": servers}
+    return Scenario(protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, **ranks)
 
 
-def _run(runtime: Runtime, comm, protocol: str, servers: int) -> tuple[float, float]:
+def _run(runtime: Runtime, comm, way: str, servers: int) -> tuple[float, float]:
     """Seconds of a step, the median, and processor seconds of one, at every rank."""
-    trace = runtime.run(job(protocol, servers))
+    trace = runtime.run(job(way, servers))
     costs = [found for found in comm.allgather(trace and of_step(trace)) if found]
     return costs[0]
 

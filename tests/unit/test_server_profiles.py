@@ -7,6 +7,7 @@ import pytest
 
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
+from real.foreign import further_server
 from sim import protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
@@ -129,6 +130,14 @@ def test_what_a_sleep_costs_besides_is_found_again():
     assert made.costs["mlp"].resume_s == 0
     without = profile(awake).costs["toy_fc"]
     assert made.costs["toy_fc"].model_copy(update={"resume_s": 0.0, "error": without.error}) == without
+
+
+@pytest.mark.parametrize("way", further_server.PROTOCOLS)
+def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
+    for servers_of_it in (1, 2):
+        job = further_server.job(way, servers_of_it)
+        assert (job.workers, job.servers, job.protocol.way) == (1, servers_of_it, way)
+        assert not job.sleeps(0, 1).first(50).any()
 
 
 def test_many_workers_are_bound_by_processor_time():
