@@ -17,13 +17,12 @@ from sim import protocols
 from sim.cluster import Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
+from sim.laws import Law
 from sim.traces import Trace
 from sim.units import Seconds
 
 CHAIN = ("input", "receive", "compute", "send", "wait")  # of a worker's step; the server's work is in its waits
 MESSAGES = 4  # of a step: request, parameters, gradient, acknowledgement; two of them carry the model
-WIDEST = 2.0  # factor on a spread that is charged to computation alone
-LEAST_FACTOR = 0.05
 TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
 
 
@@ -35,8 +34,8 @@ class Chain(NamedTuple):
         size_bytes: of a message that carries the model.
         batch: samples.
         processor_s: of all processes.
-        step_s: each step without its sleep, shape (steps,).
         compute_s: each step's computation, shape (steps,).
+        around_s: what of each step is neither that nor the model's travels, its sleep aside, shape (steps,).
         wire_s: what of a step's phases is no core's.
         slept: share of the steps that an induced sleep came before.
     """
@@ -45,8 +44,8 @@ class Chain(NamedTuple):
     size_bytes: int
     batch: int
     processor_s: float
-    step_s: np.ndarray
     compute_s: np.ndarray
+    around_s: np.ndarray
     wire_s: float = 0.0
     slept: float = 0.0
 
@@ -176,16 +175,16 @@ def chain_of(trace: Trace) -> Chain:
     processor_s = sum(header.details["cpu_s"].values()) / np.count_nonzero(mine["activity"] == "compute")
     size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
     slept = float(table.index[kept].isin(mine.loc[mine["activity"] == "sleep", "step"]).mean())
-    compute_s = table["compute"].to_numpy()[kept]
-    return Chain(phase_s, size_bytes, header.batch, processor_s, step_s[kept], compute_s, slept=slept)
+    compute_s, around_s = table["compute"].to_numpy()[kept], (table["input"] + table["wait"]).to_numpy()[kept]
+    return Chain(phase_s, size_bytes, header.batch, processor_s, compute_s, around_s, slept=slept)
 
 
 def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
-    """The chain as it would be if nothing worked behind it."""
-    beside = min(cores - 1, chain.behind_s / chain.length_s)
+    """The chain as it would be if nothing worked behind it, at any moment of the step."""
+    beside = min(cores - 1, chain.behind_s / (chain.length_s + chain.wire_s))
     by = 1 + contention * beside
     phase_s = {name: seconds / by for name, seconds in chain.phase_s.items()}
-    spans = {name: getattr(chain, name) / by for name in ("processor_s", "step_s", "compute_s", "wire_s")}
+    spans = {name: getattr(chain, name) / by for name in ("processor_s", "compute_s", "around_s", "wire_s")}
     return chain._replace(phase_s=phase_s, **spans)
 
 
@@ -245,7 +244,6 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
     known_s = [messages_s + c.phase_s["compute"] + c.phase_s["reduce"] + c.phase_s["update"] for c in chains]
     around_s = [max(0.0, c.length_s - known) for c, known in zip(chains, known_s, strict=True)]
     behind_s = [max(0.0, c.behind_s - 2 * MESSAGES * link.background_s) for c in chains]
-    share = np.mean([c.length_s / c.phase_s["compute"] for c in chains])
     return Costs(
         input=_as_line(batches, around_s),
         compute=_as_line(batches, [c.phase_s["compute"] for c in chains]),
@@ -253,8 +251,9 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
         take_up=Line(slope_s=take_up_s_per_byte),
         reduce=Line(slope_s=float(np.median([c.phase_s["reduce"] for c in chains])) / size_bytes),
         update=Line(base_s=float(np.median([c.phase_s["update"] for c in chains]))),
-        noise=factors.law(_widened(np.concatenate([c.step_s / c.step_s.mean() for c in chains]), share)),
-        run=factors.law(_widened(_drift(chains), share)),
+        noise=_noise([c.compute_s for c in chains]),
+        input_noise=_noise([c.around_s for c in chains]),
+        run=factors.law(_drift(chains)),
     )
 
 
@@ -267,15 +266,15 @@ def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
     return max(0.0, float(np.median(more_s)))
 
 
+def _noise(runs: list[np.ndarray]) -> Law:
+    """How a part of each run's steps varies around its mean."""
+    return factors.law(np.concatenate([seconds / seconds.mean() for seconds in runs]))
+
+
 def _drift(chains: list[Chain]) -> np.ndarray:
     """How long each run's chain is, over the mean of runs with its batch."""
     kinds = {batch: np.mean([c.length_s for c in chains if c.batch == batch]) for batch in {c.batch for c in chains}}
     return np.array([c.length_s / kinds[c.batch] for c in chains])
-
-
-def _widened(factor: np.ndarray, share: float) -> np.ndarray:
-    """Factors on computation alone that make the whole chain, `share` times as long, vary as `factor` does; at most twice it."""
-    return np.maximum(LEAST_FACTOR, 1 + min(share, WIDEST) * (factor / factor.mean() - 1))
 
 
 def _as_line(amounts, seconds) -> Line:

@@ -22,6 +22,8 @@ import numpy as np
 
 from experiments.cells import Cell, fitted, interleaved, measure, predict
 from experiments.comparison import Comparison
+from real import testbed
+from sim import workload
 from sim.cluster import Cluster, Host
 from sim.costs import Costs
 from sim.files import write_whole
@@ -43,8 +45,9 @@ WAYS = {  # protocol, its settings, who runs it
 FITS = ("ring", "fmb", "ps-async", "ps-sync")
 KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
 FITTED_STEPS, FITS_OF_EACH, CROWDED = 20, 2, 4  # the last two: runs of a kind
-STEPS, REPEATS, REPLICATIONS = 8, 2, 10
+STEPS, REPEATS, REPLICATIONS = 8, 2, 10  # at least so many steps
 LONG = {"steps": 24, "warmup": 8}  # asynchronous workers begin together, and take some steps to fall apart
+CARRIED_S = 1.0  # for which a run's models keep a port busy at least: in short runs one message that is lost is much
 TARGET, DOMINATES = 0.05, 0.8  # of a step's time
 
 
@@ -68,8 +71,9 @@ class Where(NamedTuple):
         """The job: allreduce works on every host, the others leave one to the master or server."""
         protocol, settings, runtime = WAYS[self.way]
         workers = self.hosts if protocol == "allreduce" else self.hosts - 1
-        named = {"workload": self.model, "runtime": runtime, "settings": settings, "steps": STEPS}
-        return Cell(protocol, workers, **(KNOWN | named | (LONG if protocol == "ps-async" else {})))
+        job = {"steps": STEPS} | KNOWN | (LONG if protocol == "ps-async" else {})
+        job["steps"] = long_enough(job["steps"], self.rate, self.model)
+        return Cell(protocol, workers, workload=self.model, runtime=runtime, settings=settings, **job)
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,12 @@ class Row(Comparison):
         return self.network >= DOMINATES
 
 
+def long_enough(steps: int, rate: str, model: str) -> int:
+    """`steps`, or as many as carry the model there and back for long enough."""
+    carried_s = 2 * workload.read(model).message_bytes / testbed.rate(rate)
+    return max(steps, round(CARRIED_S / carried_s))
+
+
 def places(rate: str) -> list[Where]:
     """All that is predicted for one rate."""
     return [Where(rate, *rest) for rest in product(HOSTS, MODELS, WAYS)]
@@ -95,8 +105,6 @@ def places(rate: str) -> list[Where]:
 
 def run(out: Path, seed: int = 0) -> None:
     """Run everything; print the tables, write them and a figure to `out`."""
-    from real import testbed
-
     testbed.check()
     busy = crowded(out / "one machine", seed)
     box = fitted([], out / "one machine", out / "machine.toml", beside=busy).hosts[0]
@@ -118,7 +126,7 @@ def measured(rate: str, folder: Path, seed: int) -> dict[str, Trace]:
 def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
     """All runs of one rate by name: the fitted ones, and then each that is predicted, its repeats apart."""
     cells = [
-        (f"fit-{way}-{model}-{repeat}", fit(way, model))
+        (f"fit-{way}-{model}-{repeat}", fit(rate, way, model))
         for repeat in range(FITS_OF_EACH)
         for way in FITS
         for model in MODELS
@@ -143,9 +151,9 @@ def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]
     }
 
 
-def fit(way: str, model: str) -> Cell:
+def fit(rate: str, way: str, model: str) -> Cell:
     """The job that a way is fitted on: of one worker and its master or server, or of two in a ring."""
-    job = {"workload": model, "steps": FITTED_STEPS, **KNOWN}
+    job = {"workload": model, "steps": long_enough(FITTED_STEPS, rate, model), **KNOWN}
     if way == "ring":
         return Cell("allreduce", 2, runtime="mpi", settings=("algorithm=ring",), **job)
     return Cell(way, 1, runtime="mpi" if way == "fmb" else "tensorflow", **job)

@@ -22,6 +22,8 @@ from sim import command, options
 from sim.errors import WrongSetting
 from sim.scenario import Scenario
 
+NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
+
 
 def read_cells(path: str) -> list[argparse.Namespace]:
     """The cells of a campaign file, each parsed as a real.run command line.
@@ -67,6 +69,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _check(cell: argparse.Namespace) -> Scenario:
     """Refuse what the ranks would refuse."""
+    for option in NOT_OF_A_CELL:
+        if getattr(cell, option) is not None:
+            named = f"--{option.replace('_', '-')}"
+            raise WrongSetting(
+                named, getattr(cell, option), "nothing in a campaign, whose cells are single runs of one launch"
+            )
     options.check_outputs(cell)
     check_training(cell)
     scenario = scenario_of(cell)
@@ -102,7 +110,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
         trace = runners.of(cell).run(scenario_of(cell), parts=parts.folder(cell.trace), parameters=cell.parameters)
         barrier(comm)
         if trace is not None:
-            trace.write(cell.trace)
+            options.write_outputs(cell, trace)
             parts.remove(cell.trace)
     runners.end()
     return 0

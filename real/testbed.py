@@ -1,10 +1,11 @@
 """A cluster in a box: hosts that are network namespaces of this machine, with shaped links between them. Linux, root only.
 
 `real.run --testbed "100 Mbit/s" ...` runs each rank on a host of its own, over TCP; so do real.campaign and real.probe. A host
-is a process that holds a network, a host name and an /etc/hosts of its own; a veth pair leads from it to a bridge, which is in
-a namespace too, so that the machine's own network is left alone. Both ends of each pair are shaped (tc tbf: a token bucket), and
-carry about 0.957 of the rate as payload, for TCP's and Ethernet's headers count. What the machine has set up for TCP does not
-matter: hosts have Reno, queues as short as a switch's, and a retransmission timeout as data centres set it.
+is a process that holds a network, a host name and an /etc/hosts of its own; a veth pair leads from it to a switch, which is in
+a namespace too, so that the machine's own network is left alone. The switch shapes what goes to a host and what comes from it
+(tc tbf: a token bucket), as clouds do, outside of the host: a host's own queue, where it drops, has TCP wait for 0.2 s. About 0.957
+of the rate is payload, for TCP's and Ethernet's headers count. What the machine has set up for TCP does not matter: hosts have Reno,
+queues as short as a switch's, and a retransmission timeout as data centres set it.
 
 The kernel takes a namespace down with the last process in it, and the holders end with this process, however it ends.
 
@@ -36,6 +37,10 @@ MOST_HOSTS = 64
 BURST_BYTES = 80_000  # a bucket smaller than the largest packet of the stack, 64 KiB and headers, has the kernel cut it: half of its time
 QUEUE_S = 0.001  # longer, and acknowledgements and MPI's handshakes wait behind bytes that go the same way
 RETRANSMIT = "10ms"  # instead of 200 ms
+TCP = {
+    "tcp_congestion_control": "reno",
+    "tcp_slow_start_after_idle": 0,
+}  # idle is who has sent nothing for that timeout
 PATIENCE_S, POLL_S = 10.0, 0.01
 AGENT = """#!/bin/sh
 # What mpirun starts a daemon with, as it would with ssh: agent HOST COMMAND...
@@ -149,14 +154,19 @@ def _up(hosts: int, rate_bytes_per_s: float, folder: Path, holders: dict[str, su
     _call(inside[SWITCH], "ip link set bridge0 up")
     shape = f"tbf rate {rate_bytes_per_s * 8:.0f}bit burst {BURST_BYTES} latency {QUEUE_S * 1e3:g}ms"
     for name in names:
+        port, up, down = f"port-{name}", f"up-{name}", f"down-{name}"
         _call(inside[SWITCH], f"ip link add {name} type veth peer name eth0 netns {holders[name].pid}")
-        _call(inside[SWITCH], f"ip link set {name} master bridge0 up")
+        _call(inside[SWITCH], f"ip link add {port} type bridge")
+        _call(inside[SWITCH], f"ip link add {up} type veth peer name {down}")
+        for end, bridge in ((name, port), (up, port), (down, "bridge0")):
+            _call(inside[SWITCH], f"ip link set {end} master {bridge} up")
+        _call(inside[SWITCH], f"ip link set {port} up")
         _call(inside[name], f"ip address add {addresses[name]}/24 dev eth0")
         _call(inside[name], "ip link set eth0 up")
         route = f"{SUBNET}.0/24 dev eth0 proto kernel scope link src {addresses[name]}"
         _call(inside[name], f"ip route replace {route} rto_min {RETRANSMIT}")
-        _call(inside[SWITCH], f"tc qdisc add dev {name} root {shape}")
-        _call(inside[name], f"tc qdisc add dev eth0 root {shape}")
+        for end in (name, up):  # to the host, and from it
+            _call(inside[SWITCH], f"tc qdisc add dev {end} root {shape}")
     agent = folder / "agent"
     agent.write_text(AGENT)
     agent.chmod(0o755)
@@ -171,7 +181,8 @@ def enter(pid: int) -> list[str]:
 def _hold(name: str, folder: Path) -> subprocess.Popen:
     """A process that holds a host and ends with this one."""
     script = f"hostname {name} && mount --bind {folder}/hosts /etc/hosts && ip link set lo up"
-    script += f" && echo reno > /proc/sys/net/ipv4/tcp_congestion_control && echo $$ > {folder}/{name}.new"
+    script += "".join(f" && echo {value} > /proc/sys/net/ipv4/{key}" for key, value in TCP.items())
+    script += f" && echo $$ > {folder}/{name}.new"
     script += f" && mv {folder}/{name}.new {folder}/{name}.pid && exec sleep infinity"
     return subprocess.Popen(
         ["unshare", "--net", "--uts", "--mount", "sh", "-c", script],

@@ -38,12 +38,14 @@ class Costs(BaseModel):
         reduce: the master adds one gradient to the sum; amount in bytes.
         reduce_rows: the same of rows of a sparse variable, which are added one by one; as `reduce` if not given.
         update: the master divides and applies the optimiser; amount in bytes.
-        background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads; amount in samples.
+        background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads, at random moments;
+            amount in samples.
         evaluate: loss and accuracy at the master; amount in samples.
         call: what a library does around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
         agree_s: seconds of no core before a call, while its ranks agree on it: of a cycle (Horovod), or until they look.
         negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
+        input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
         error: standard deviation of the logarithm of a factor on all work of a run on all cores, drawn once for each replication: how
@@ -67,6 +69,7 @@ class Costs(BaseModel):
     agree_s: Seconds = 0.0
     negotiate_s: Seconds = 0.0
     noise: AnyLaw = LogNormal(cv=0.0)
+    input_noise: AnyLaw = LogNormal(cv=0.0)
     update_noise: AnyLaw = LogNormal(cv=0.0)
     run: AnyLaw = LogNormal(cv=0.0)
     error: float = Field(default=0.0, ge=0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from functools import cached_property
 
 import numpy as np
 
 from sim.laws import Law
 
 BLOCK = 256  # draws are made in blocks of this size, so the i-th is the same however many are asked for
-PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error")
+PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error", "input", "behind")
 
 
 def fresh_seed() -> int:
@@ -27,8 +28,11 @@ class Stream:
     """The draws of one law for one rank and purpose, by index."""
 
     def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str):
-        self._law, self._rng = law, generator(seed, replication, rank, purpose)
-        self._drawn = np.empty(0)
+        self._law, self._key, self._drawn = law, (seed, replication, rank, purpose), np.empty(0)
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        return generator(*self._key)  # many a stream is never drawn from
 
     def first(self, count: int) -> np.ndarray:
         """Draws 0 to count - 1, shape (count,)."""

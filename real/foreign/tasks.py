@@ -122,8 +122,8 @@ def check_port(address: str) -> None:
             raise WrongSetting("port", address, f"a port that is free on this machine ({error.strerror})") from error
 
 
-def reachable(address: str, patience_s: float = 1.0) -> bool:
-    """Whether somebody listens there."""
+def reachable(address: str, patience_s: float = 4.0) -> bool:
+    """Whether somebody listens there; a dead process refuses at once, but a SYN that a busy port loses is sent again after 1 and 3 s."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), patience_s).close()

@@ -22,11 +22,10 @@ from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
+from sim.worlds.behind import ROUND_OFF_S, Behind
 from sim.worlds.layers import Layers
 from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
 from sim.worlds.transport import Transport
-
-ROUND_OFF_S = 1e-12
 
 
 def run(scenario: Scenario, replication: int = 0, timeline: Timeline | None = None) -> Trace:
@@ -103,7 +102,7 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving, Asynchrony, Layers, Background, Transport):
+class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
@@ -118,11 +117,12 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.begin_aggregating(self.hosts)
         self.begin_asynchrony(scenario.delays(world.replication, number))
-        self._fetched, self._slept = False, False
+        self._fetched, self._slept_s = False, 0.0
         self.inbox, self._posted, self._ahead = Inbox(world.env), None, []
-        luck = (scenario.seed, world.replication, number)
+        self.luck = luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
+        self._input_noise = Stream(world.costs.input_noise, *luck, "input")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
         self.begin_transport(Stream(LogNormal(cv=scenario.network.unfairness), *luck, "share"))
         self._run_factor = scenario.run_factor(world.replication, machine.index)
@@ -145,12 +145,12 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
             start_s = self.now_s
             yield self.world.env.timeout(seconds + self.world.scenario.cluster.oversleep_s)
             self._record("sleep", start_s)
-            self._slept = True
+            self._slept_s = self.now_s - start_s
 
     def fetch(self):
         """A minibatch, before the parameters for it."""
         batch = self.world.scenario.batch
-        self._behind(self.machine, self.world.costs.background(batch))
+        self.work_behind_step(self.world.costs.background(batch), self._slept_s)
         yield from self._input(batch)
         self._fetched = True
 
@@ -366,8 +366,9 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         return message
 
     def _input(self, samples: int):
-        resume_s, self._slept = self._slept * self.world.costs.resume_s, False
-        yield from self._work("input", resume_s + self.world.costs.input(samples), samples=samples)
+        costs, slept_s, self._slept_s = self.world.costs, self._slept_s, 0.0
+        resume_s = costs.resume_s if slept_s else 0.0
+        yield from self._work("input", resume_s + self._input_noise[self.step] * costs.input(samples), samples=samples)
 
     def _pack(self):
         size_bytes = self.world.scenario.packed_bytes
@@ -393,12 +394,6 @@ class Rank(Serving, Asynchrony, Layers, Background, Transport):
         if seconds > ROUND_OFF_S:
             on_gpu = computing and self.machine.gpus
             yield self.world.env.timeout(seconds / self.machine.speed) if on_gpu else self.machine.cores.work(seconds)
-
-    @staticmethod
-    def _behind(machine: Machine, seconds: float) -> None:
-        """Work on a core that nobody waits for."""
-        if seconds > ROUND_OFF_S:
-            machine.cores.work(seconds)
 
     def _record(
         self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None

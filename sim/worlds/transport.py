@@ -10,7 +10,7 @@ from sim.worlds.serving import ENDLESS
 
 
 class Transport:
-    """What a rank does to send and take messages. The event world gives `world`, `machine`, `inbox`, `_spend`, `_behind`, `_record`."""
+    """What a rank does to send and take messages. The event world gives `world`, `machine`, `inbox`, `_spend`, `work_behind`, `_record`."""
 
     def begin_transport(self, weights) -> None:
         """Before the first message; `weights` are those of its flows beside others', one after another."""
@@ -27,8 +27,8 @@ class Transport:
         scenario, to = self.world.scenario, self.world.ranks[peer]
         here = to.machine is self.machine
         behind_s = (scenario.cluster.local if here else scenario.network).background_s
-        self._behind(self.machine, behind_s)
-        self._behind(to.machine, behind_s)
+        self.work_behind(self.machine, behind_s)
+        self.work_behind(to.machine, behind_s)
         if here:
             message.copied = self.world.env.event()
             local = scenario.cluster.local

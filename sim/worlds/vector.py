@@ -124,7 +124,8 @@ class Group(Lockstep):
         """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
         scenario, costs = self.world.scenario, self.world.scenario.costs
         rounds, shape = scenario.rounds, (self.world.replications, len(self.ranks))
-        self._sleeps, self._factors, self._update_factors = (np.empty((rounds, *shape)) for _ in range(3))
+        every = (rounds, *shape)
+        self._sleeps, self._factors, self._input_factors, self._update_factors = (np.empty(every) for _ in range(4))
         for replication in range(shape[0]):
             for index, rank in enumerate(self.ranks):
                 number = scenario.worker_number(rank)
@@ -132,6 +133,7 @@ class Group(Lockstep):
                 run_factor = scenario.run_factor(replication, scenario.hosts[rank])
                 self._sleeps[:, replication, index] = scenario.sleeps(replication, number).first(rounds)
                 self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
+                self._input_factors[:, replication, index] = Stream(costs.input_noise, *luck, "input").first(rounds)
                 self._update_factors[:, replication, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
 
     def steps(self):
@@ -150,7 +152,7 @@ class Group(Lockstep):
     def compute(self):
         """The gradient of the whole minibatch."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
-        self._spend(costs.input(batch))
+        self._spend(self._input_factors[self.step] * costs.input(batch))
         self._spend(self._factors[self.step] * costs.compute(batch))
         self._spend(costs.pack(self.world.scenario.workload.message_bytes))
         self.samples = np.full(self.now_s.shape, batch)
@@ -159,7 +161,7 @@ class Group(Lockstep):
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
-        self._spend(costs.input(batch))
+        self._spend(self._input_factors[self.step] * costs.input(batch))
         factor = self._factors[self.step] / self.speeds
         now_s, micro_batch = self.now_s + factor * costs.loop_s, batch // partitions
         done, partition_s = np.zeros(now_s.shape, int), factor * costs.partition(micro_batch)

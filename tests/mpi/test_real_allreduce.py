@@ -34,9 +34,17 @@ def real_traces(tmp_path_factory, campaign):
         for algorithm, fused in CELLS:
             settings = ["--set", f"algorithm={algorithm}", "--set", f"fused={fused}"]
             trace = folder / f"{algorithm}-{fused}-{workers}.parquet"
-            cells.append(["--protocol", "allreduce", "--workers", workers, *JOB, *settings, "--trace", trace])
+            files = ["--trace", trace, "--timeline", trace.with_suffix(".json")]
+            cells.append(["--protocol", "allreduce", "--workers", workers, *JOB, *settings, *files])
     campaign(cells, folder)
     return folder
+
+
+def test_a_campaign_writes_every_file_asked_for(real_traces):
+    written = {path.stem for path in real_traces.glob("*.parquet")}
+    assert {path.stem for path in real_traces.glob("*.json")} == written | {"cells"}
+    timeline = json.loads((real_traces / f"{sorted(written)[0]}.json").read_text())
+    assert any(event.get("name") == "compute" for event in timeline["traceEvents"])
 
 
 @pytest.mark.parametrize("workers", WORKERS)

@@ -304,7 +304,13 @@ def test_without_mpirun_real_runs_say_so(tmp_path):
 
 def test_wrong_campaigns_are_one_line(tmp_path, here):
     file = tmp_path / "cells.json"
-    for text, word in (("{", "JSON"), ("[]", "at least one"), ('[["--protocol", "amb"]]', "--trace")):
+    twice = '[["--protocol", "amb", "--trace", "amb.parquet", "--replications", "2"]]'
+    for text, word in (
+        ("{", "JSON"),
+        ("[]", "at least one"),
+        ('[["--protocol", "amb"]]', "--trace"),
+        (twice, "--replications"),
+    ):
         file.write_text(text)
         assert word in refused(here("real.campaign", file))
     assert "nowhere.json" in refused(here("real.campaign", "nowhere.json"))

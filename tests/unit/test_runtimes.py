@@ -1,5 +1,9 @@
 """Who runs a protocol for real, what is refused, and what of other people's runtimes can be told without them."""
 
+import socket
+import threading
+from contextlib import suppress
+
 import pytest
 
 from calibration.servers import is_of_servers
@@ -7,6 +11,7 @@ from real import launch
 from real.foreign.horovod_allreduce import Slot, environment, slots, tuned
 from real.foreign.runtimes import library_of, runtime_of, served
 from real.foreign.summed import waits_apart
+from real.foreign.tasks import reachable
 from real.options import scenario
 from real.run import parse
 from sim.errors import WrongSetting
@@ -77,6 +82,29 @@ def test_horovod_is_told_only_what_it_would_not_do_untold():
     assert told() == told("cycle_s=0.001") == tuned(scenario(parse(["--protocol", "allreduce"]))) == {}
     assert told("fusion_bytes=0") == {"HOROVOD_FUSION_THRESHOLD": "0"}
     assert told("cycle_s=0.005") == {"HOROVOD_CYCLE_TIME": "5.0"}
+
+
+def test_a_server_whose_port_is_busy_is_not_taken_for_dead():
+    """While a queue is full the kernel drops SYNs, as a congested port does; a closed port refuses them."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        address = listener.getsockname()
+        waiting = [socket.socket() for _ in range(2)]  # one fills the queue
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(address)
+
+        def drain():
+            with suppress(OSError):  # closed at the end
+                while True:
+                    listener.accept()[0].close()
+
+        draining = threading.Timer(0.5, drain)
+        draining.daemon = True
+        draining.start()
+        assert reachable(f"127.0.0.1:{address[1]}")
+    for one in waiting:
+        one.close()
+    assert not reachable(f"127.0.0.1:{address[1]}")
 
 
 def test_slots_count_ranks_on_hosts_and_hosts_of_ranks():

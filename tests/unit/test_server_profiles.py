@@ -12,6 +12,7 @@ from sim import protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
+from sim.laws import Constant, LogNormal
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
@@ -34,11 +35,12 @@ def planted(
     behind_s: float = 2e-3,
     wire: Link | None = None,
     law: str = "none",
+    spread: dict[str, LogNormal] | None = None,
     **header,
 ) -> Trace:
     """A run of one worker and one server, of two hosts if there is a wire, whose phases are known to the nanosecond.
 
-    After a sleep the first of them takes RESUME_S more.
+    After a sleep the first of them takes RESUME_S more; `spread` has factors on phases, by name.
     """
     model = workload.read(name)
     size = model.message_bytes
@@ -59,13 +61,15 @@ def planted(
     job = {"workers": header.pop("workers", 1), "steps": steps, "warmup": 5, "batch": batch}
     scenario = Scenario(protocols.make(protocol), model, stragglers=stragglers.read(law), **job)
     sleeps, rows, now_s = scenario.sleeps(0, 1), [], 0.0
+    laws, draws = spread or {}, np.random.default_rng(0)
+    factors = {name: laws.get(name, Constant(value=1)).draw(draws, scenario.rounds) for name in phases}
     for step in range(scenario.rounds):
         if sleeps[step] > 0:
             rows.append(Activity(now_s, now_s + sleeps[step], 1, step, "sleep"))
             now_s += sleeps[step]
         resumed = {"input": RESUME_S} if sleeps[step] > 0 else {}
         for activity, usual_s in phases.items():
-            seconds = usual_s + resumed.get(activity, 0.0)
+            seconds = usual_s * factors[activity][step] + resumed.get(activity, 0.0)
             about = (batch if activity in ("input", "compute") else 0, size, 0, step)
             rows.append(Activity(now_s, now_s + seconds, 1, step, activity, *about))
             now_s += seconds
@@ -132,6 +136,14 @@ def test_what_a_sleep_costs_besides_is_found_again():
     assert made.costs["toy_fc"].model_copy(update={"resume_s": 0.0, "error": without.error}) == without
 
 
+def test_input_and_computation_vary_each_by_itself():
+    """What is neither computation nor the model's travels is charged as input, and varies as it did."""
+    spread = {"input": LogNormal(cv=0.4), "wait": LogNormal(cv=0.4), "compute": LogNormal(cv=0.1)}
+    costs = profile([planted("mlp", 100, steps=400, spread=spread)]).costs["mlp"]
+    assert costs.input_noise.cv == pytest.approx(0.4 / 2**0.5, rel=0.15)  # of two that take equally long
+    assert costs.noise.cv == pytest.approx(0.1, rel=0.15)
+
+
 @pytest.mark.parametrize("way", further_server.PROTOCOLS)
 def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
     for servers_of_it in (1, 2):
@@ -189,17 +201,35 @@ def test_what_cannot_be_fitted_together_is_refused(traces, complaint):
         profile(traces)
 
 
-def alone(cores: int, background_s: float) -> float:
-    """Mean step of a process that computes 10 ms a step."""
-    costs = Costs(compute=Line(base_s=0.01), background=Line(base_s=background_s))
+def alone(cores: int, background_s: float, **job) -> Trace:
+    """A process that takes 1 ms for a step's input and computes for 9 ms, with work behind it."""
+    costs = Costs(input=Line(base_s=0.001), compute=Line(base_s=0.009), background=Line(base_s=background_s))
     cluster = Cluster(hosts=(Host(cores=cores),), costs={"mlp": costs})
-    scenario = Scenario(protocols.make("fmb"), workload.read("mlp"), workers=0, steps=10, warmup=0, cluster=cluster)
-    return float(of_trace(event.run(scenario)).step_s.mean())
+    job = {"workers": 0, "steps": 50, "warmup": 2} | job
+    return event.run(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=cluster, **job))
 
 
 @pytest.mark.parametrize(("cores", "expected_s"), [(1, 0.014), (2, 0.01)])
 def test_background_work_takes_a_core_from_who_needs_it(cores, expected_s):
-    assert alone(cores, 0.004) == pytest.approx(expected_s)
+    step_s = of_trace(alone(cores, 0.004)).step_s.mean()
+    assert step_s == pytest.approx(expected_s, rel=0.02)  # what begins in one step may end in the next
+
+
+def test_background_work_is_spread_over_a_step():
+    """One core: each phase is as much longer as the step is; at once it would have doubled the first."""
+    rows = alone(1, 0.004, steps=400).rows
+    rows = rows[rows["step"] >= 2]
+    for activity, usual_s in (("input", 0.001), ("compute", 0.009)):
+        chosen = rows[rows["activity"] == activity]
+        assert (chosen["end_s"] - chosen["start_s"]).mean() == pytest.approx(1.4 * usual_s, rel=0.1)
+
+
+def test_background_work_is_not_done_while_its_worker_sleeps():
+    """One core: a step that follows a sleep is as much longer as any other."""
+    rows = alone(1, 0.004, stragglers=Constant(value=0.05)).rows
+    rows = rows[(rows["step"] >= 2) & rows["activity"].isin(["input", "compute"])]
+    step_s = (rows["end_s"] - rows["start_s"]).groupby(rows["step"]).sum()
+    assert step_s.mean() == pytest.approx(0.014, rel=0.03)
 
 
 def test_background_work_of_messages_takes_both_ends():
