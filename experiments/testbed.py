@@ -43,10 +43,10 @@ WAYS = {  # protocol, its settings, who runs it
 }
 # What is fitted apart: over MPI allreduce and masters, TensorFlow's servers by protocol.
 FITS = ("ring", "fmb", "ps-async", "ps-sync")
-KNOWN = {"batch": 32, "warmup": 2, "optimiser": "sgd"}
-FITTED_STEPS, FITS_OF_EACH, CROWDED = 20, 2, 4  # the last two: runs of a kind
-STEPS, REPEATS, REPLICATIONS = 8, 2, 10  # at least so many steps
-LONG = {"steps": 24, "warmup": 8}  # asynchronous workers begin together, and take some steps to fall apart
+KNOWN = {"batch": 32, "optimiser": "sgd"}
+WARMUP, STEPS = 2, {"fitted": 18, "predicted": 6, "asynchronous": 16}  # measured, at least
+APART = 48  # steps before which asynchronous workers, who begin together, may still wait for one another
+FITS_OF_EACH, CROWDED, REPEATS, REPLICATIONS = 2, 4, 2, 10  # runs of a kind
 CARRIED_S = 1.0  # for which a run's models keep a port busy at least: in short runs one message that is lost is much
 TARGET, DOMINATES = 0.05, 0.8  # of a step's time
 
@@ -71,9 +71,11 @@ class Where(NamedTuple):
         """The job: allreduce works on every host, the others leave one to the master or server."""
         protocol, settings, runtime = WAYS[self.way]
         workers = self.hosts if protocol == "allreduce" else self.hosts - 1
-        job = {"steps": STEPS} | KNOWN | (LONG if protocol == "ps-async" else {})
-        job["steps"] = long_enough(job["steps"], self.rate, self.model)
-        return Cell(protocol, workers, workload=self.model, runtime=runtime, settings=settings, **job)
+        named = {"workload": self.model, "runtime": runtime, "settings": settings} | KNOWN
+        kind, warmup = ("asynchronous", APART) if protocol == "ps-async" else ("predicted", WARMUP)
+        return Cell(
+            protocol, workers, steps=warmup + measured_steps(kind, self.rate, self.model), warmup=warmup, **named
+        )
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,10 @@ class Row(Comparison):
         return self.network >= DOMINATES
 
 
-def long_enough(steps: int, rate: str, model: str) -> int:
-    """`steps`, or as many as carry the model there and back for long enough."""
+def measured_steps(kind: str, rate: str, model: str) -> int:
+    """After the warm-up: as many as are usual for such a run, or as carry the model there and back for long enough."""
     carried_s = 2 * workload.read(model).message_bytes / testbed.rate(rate)
-    return max(steps, round(CARRIED_S / carried_s))
+    return max(STEPS[kind], round(CARRIED_S / carried_s))
 
 
 def places(rate: str) -> list[Where]:
@@ -153,7 +155,8 @@ def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]
 
 def fit(rate: str, way: str, model: str) -> Cell:
     """The job that a way is fitted on: of one worker and its master or server, or of two in a ring."""
-    job = {"workload": model, "steps": long_enough(FITTED_STEPS, rate, model), **KNOWN}
+    steps = WARMUP + measured_steps("fitted", rate, model)
+    job = {"workload": model, "steps": steps, "warmup": WARMUP, **KNOWN}
     if way == "ring":
         return Cell("allreduce", 2, runtime="mpi", settings=("algorithm=ring",), **job)
     return Cell(way, 1, runtime="mpi" if way == "fmb" else "tensorflow", **job)
@@ -161,7 +164,7 @@ def fit(rate: str, way: str, model: str) -> Cell:
 
 def crowded(folder: Path, seed: int) -> list[Path]:
     """Traces of fmb with one worker and two, without shaped links: how busy cores slow each other."""
-    job = {"runtime": "mpi", "steps": 100, "seed": seed, **KNOWN}
+    job = {"runtime": "mpi", "steps": 100, "warmup": WARMUP, "seed": seed, **KNOWN}
     cells = [(f"fmb-{model}-{n}", Cell("fmb", n, workload=model, **job), CROWDED) for model in MODELS for n in (1, 2)]
     chosen = interleaved(cells, seed)
     measure(chosen, folder)
