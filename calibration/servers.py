@@ -23,6 +23,7 @@ from sim.units import Seconds
 
 CHAIN = ("input", "receive", "compute", "send", "wait")  # of a worker's step; the server's work is in its waits
 MESSAGES = 4  # of a step: request, parameters, gradient, acknowledgement; two of them carry the model
+LEAST_FACTOR = 0.05  # of a step's phase, over its mean: one shorter than the clocks that time it has no length at all
 TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
 
 
@@ -268,7 +269,7 @@ def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
 
 def _noise(runs: list[np.ndarray]) -> Law:
     """How a part of each run's steps varies around its mean."""
-    return factors.law(np.concatenate([seconds / seconds.mean() for seconds in runs]))
+    return factors.law(np.concatenate([np.maximum(LEAST_FACTOR, seconds / seconds.mean()) for seconds in runs]))
 
 
 def _drift(chains: list[Chain]) -> np.ndarray:

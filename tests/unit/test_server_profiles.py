@@ -144,6 +144,17 @@ def test_input_and_computation_vary_each_by_itself():
     assert costs.noise.cv == pytest.approx(0.1, rel=0.15)
 
 
+def test_a_phase_shorter_than_the_clocks_that_time_it():
+    """One step's computation seems to take no time: the profile is that of the others."""
+    trace = planted("mlp", 100)
+    rows = trace.rows.copy()
+    short = (rows["step"] == 30) & (rows["activity"] == "compute")
+    rows.loc[short, "end_s"] = rows.loc[short, "start_s"]
+    costs = profile([Trace(trace.header, rows)]).costs["mlp"]
+    assert costs.compute.base_s == pytest.approx(3e-3, rel=0.03)
+    assert 0 < costs.noise.quantile(0.01) <= costs.noise.quantile(0.99) < 2
+
+
 @pytest.mark.parametrize("way", further_server.PROTOCOLS)
 def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
     for servers_of_it in (1, 2):
