@@ -41,10 +41,10 @@ def real_traces(tmp_path_factory, campaign):
 
 
 def test_a_campaign_writes_every_file_asked_for(real_traces):
-    written = {path.stem for path in real_traces.glob("*.parquet")}
-    assert {path.stem for path in real_traces.glob("*.json")} == written | {"cells"}
-    timeline = json.loads((real_traces / f"{sorted(written)[0]}.json").read_text())
-    assert any(event.get("name") == "compute" for event in timeline["traceEvents"])
+    for algorithm, fused in CELLS:
+        for workers in WORKERS:
+            timeline = json.loads((real_traces / f"{algorithm}-{fused}-{workers}.json").read_text())
+            assert any(event["name"] == "compute" for event in timeline["traceEvents"])
 
 
 @pytest.mark.parametrize("workers", WORKERS)
