@@ -35,7 +35,7 @@ class Chain(NamedTuple):
         size_bytes: of a message that carries the model.
         batch: samples.
         processor_s: of all processes.
-        compute_s: each step's computation, shape (steps,).
+        compute_s: each step's computation, as measured, shape (steps,).
         around_s: what of each step is neither that nor the model's travels, its sleep aside, shape (steps,).
         wire_s: what of a step's phases is no core's.
         slept: share of the steps that an induced sleep came before.
@@ -185,8 +185,7 @@ def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
     beside = min(cores - 1, chain.behind_s / (chain.length_s + chain.wire_s))
     by = 1 + contention * beside
     phase_s = {name: seconds / by for name, seconds in chain.phase_s.items()}
-    spans = {name: getattr(chain, name) / by for name in ("processor_s", "compute_s", "around_s", "wire_s")}
-    return chain._replace(phase_s=phase_s, **spans)
+    return chain._replace(phase_s=phase_s, processor_s=chain.processor_s / by, wire_s=chain.wire_s / by)
 
 
 class Carried(NamedTuple):
@@ -243,10 +242,10 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
     copied_s = 0.0 if chains[0].wire_s else 2 * link.occupancy_s(size_bytes)
     messages_s = MESSAGES * link.overhead_s + copied_s + take_up_s_per_byte * size_bytes
     known_s = [messages_s + c.phase_s["compute"] + c.phase_s["reduce"] + c.phase_s["update"] for c in chains]
-    around_s = [max(0.0, c.length_s - known) for c, known in zip(chains, known_s, strict=True)]
+    input_s = [max(0.0, c.length_s - known) for c, known in zip(chains, known_s, strict=True)]
     behind_s = [max(0.0, c.behind_s - 2 * MESSAGES * link.background_s) for c in chains]
     return Costs(
-        input=_as_line(batches, around_s),
+        input=_as_line(batches, input_s),
         compute=_as_line(batches, [c.phase_s["compute"] for c in chains]),
         background=_as_line(batches, behind_s),
         take_up=Line(slope_s=take_up_s_per_byte),

@@ -10,7 +10,7 @@ from sim.worlds.serving import ENDLESS
 
 
 class Transport:
-    """What a rank does to send and take messages. The event world gives `world`, `machine`, `inbox`, `_spend`, `work_behind`, `_record`."""
+    """What a rank does to send and take messages. Needs `world`, `machine`, `inbox`, `_spend`, `work_behind` and `_record`."""
 
     def begin_transport(self, weights) -> None:
         """Before the first message; `weights` are those of its flows beside others', one after another."""
