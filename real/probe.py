@@ -12,6 +12,8 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -31,6 +33,7 @@ SIZES_BYTES = (  # within a host
 )  # what parameters and gradients are; MPI sends less eagerly
 ROUNDS, WARM_UP = 10, 2
 SHARED_ROUNDS = 20
+LASTS_S, SHARED_S = 15.0, 5.0  # between hosts it goes on for so long: a machine's bad moments last for seconds
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
 SHORT_S = 3e-3  # between hosts, where what is waited for is mostly messages
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
@@ -74,10 +77,7 @@ def measure(comm) -> dict:
     hosts, links = comm.allgather(socket.gethostname()), {}
     if comm.rank < 2:
         pair = comm.Create_group(comm.group.Incl([0, 1]))
-        if hosts[0] == hosts[1]:
-            links = {"local": link_within(pair)}
-        else:
-            links = {"network": link_between(pair, _asleep), "library": link_between(pair, _awake)}
+        links = {"local": link_within(pair)} if hosts[0] == hosts[1] else links_between(pair)
     barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
         unfairness = shares(comm.Create_group(comm.group.Incl([0, 1, 2])))
@@ -106,14 +106,34 @@ def oversleep() -> float:
     return float(np.median(over_s))
 
 
-def link_between(pair, take) -> dict:
-    """LogGP and burst of the network between two hosts, where messages are received by `take`; see real.wire."""
+def links_between(pair) -> dict[str, dict]:
+    """LogGP and burst of the network between two hosts, by how its messages are received; see real.wire."""
     clock = common_clock(pair)
-    small_s, overhead_s = _whole(_one_way(pair, clock, wire.SMALL_BYTES, take, SHORT_S))
-    seconds = [_whole(_one_way(pair, clock, size, take, SHORT_S))[0] for size in wire.LARGE_BYTES]
+    takes = {"network": _asleep, "library": _awake}
+    kinds = list(product(takes, (wire.SMALL_BYTES, *wire.LARGE_BYTES)))
+    parts = {kind: [] for kind in kinds}
+    for _ in _rounds(pair, 1, LASTS_S):
+        for name, size in kinds:  # many of a size on end, as in training: TCP's window is as the last message left it
+            parts[name, size].append(_one_way(pair, clock, size, takes[name], SHORT_S))
+    whole = {kind: _whole(np.concatenate(some, axis=1)) for kind, some in parts.items()}
+    return {name: _link(pair, clock, take, whole, name) for name, take in takes.items()}
+
+
+def _link(pair, clock, take, whole: dict, name: str) -> dict:
+    """The link called `name`, of what `_whole` says by link and size."""
+    small_s, overhead_s = whole[name, wire.SMALL_BYTES]
+    seconds = [whole[name, size][0] for size in wire.LARGE_BYTES]
     late_s = seconds[-1] / 4
     turns = wire.takes_turns(_exchanged(pair, clock, wire.LARGE_BYTES[-1], take, late_s), seconds[-1], late_s)
     return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds, turns)
+
+
+def _rounds(comm, least: int, for_s: float) -> Iterator[int]:
+    """The numbers of `least` rounds, and of more until `for_s` have gone by. Collective."""
+    start_s, number = time.monotonic(), 0
+    while comm.bcast(number < least or time.monotonic() < start_s + for_s):
+        yield number
+        number += 1
 
 
 def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
@@ -137,7 +157,7 @@ def shares(trio) -> float:
     """How unequally messages share a port, from one rank to two and from two to one; see real.wire.unfairness. At all ranks."""
     clock, times = common_clock(trio), []
     data = np.ones((2, wire.SHARED_BYTES), np.uint8)
-    for number in range(WARM_UP + SHARED_ROUNDS):
+    for number in _rounds(trio, WARM_UP + SHARED_ROUNDS, SHARED_S):
         from_one = number % 2 == 0
         trio.Barrier()
         time.sleep(WAITED_S)
