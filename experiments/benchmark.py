@@ -151,6 +151,7 @@ def run(
     workload: str = "mlp",
     data: str = "digits",
     cluster: str | None = None,
+    resume: bool = False,
 ) -> None:
     """Run everything, write out/benchmark.csv and out/benchmark.png, print the table.
 
@@ -172,7 +173,7 @@ def run(
     profile = known(cluster, workload) if cluster else None
     chosen = cells(most, steps, seed, data, protocol=protocol, workload=workload)
     order = interleaved([(name, cell, repeats) for name, cell in chosen.items()], seed)
-    rows = gather(chosen, measure(order, out / "traces", probe=False), repeats, profile)
+    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats, profile)
     benchmark_report.write_csv(rows, out / "benchmark.csv")
     benchmark_report.figure(rows, out / "benchmark.png")
     benchmark_report.show(

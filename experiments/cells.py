@@ -105,19 +105,24 @@ def interleaved(cells: list[tuple[str, Cell, int]], seed: int) -> list[tuple[str
 
 
 def measure(
-    runs: list[tuple[str, Cell]], folder: Path, probe: bool = True, testbed: str | None = None
+    runs: list[tuple[str, Cell]],
+    folder: Path,
+    probe: bool = True,
+    testbed: str | None = None,
+    resume: bool = False,
 ) -> dict[str, Trace]:
     """Run (name, cell) pairs for real, in order, in one launch, after a probe (folder/probe.json); traces by name.
 
     Args:
         testbed: the rate of the links, if each rank is to have a host of its own (real.testbed).
+        resume: leave out what is in the folder already.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = [[*cell.real_words(), *_files(cell, folder / name)] for name, cell in runs]
     (folder / "cells.json").write_text(json.dumps(lines, indent=0))
     probing = ["--probe", str(folder / "probe.json")] if probe else []
     where = [] if testbed is None else ["--testbed", testbed]
-    campaign.main([str(folder / "cells.json"), *probing, *where])
+    campaign.main([str(folder / "cells.json"), *probing, *where, *(["--resume"] if resume else [])])
     return {name: read(folder / f"{name}.parquet") for name, _ in runs}
 
 

@@ -99,10 +99,10 @@ def plan(seed: int) -> Plan:
     return Plan(fitted, predicted, fits=2, repeats=2)
 
 
-def run(out: Path, seed: int = 0) -> None:
+def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything; print the tables, write them and a figure to `out`."""
     chosen = plan(seed)
-    report(chosen, measure(order(chosen, seed), out / "traces"), out)
+    report(chosen, measure(order(chosen, seed), out / "traces", resume=resume), out)
 
 
 def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:

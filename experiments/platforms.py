@@ -197,6 +197,7 @@ def run(
     workload: str = "lstm_classifier",
     data: str | None = None,
     steps: int | None = None,
+    resume: bool = False,
 ) -> None:
     """Run everything; print the tables, write out/platforms.csv, out/agreement.csv and out/platforms.png.
 
@@ -221,7 +222,7 @@ def run(
         for way in WAYS
         if any(platform.fitted == way for platform in chosen)
     }
-    traces = measure(order(chosen, fits, seed), out / "traces")
+    traces = measure(order(chosen, fits, seed), out / "traces", resume=resume)
     profiles = {
         way: fitted([f"{name}-0" for name in cells], out / "traces", out / f"{way}.toml", f"this machine, {way}")
         for way, cells in fits.items()

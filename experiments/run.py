@@ -25,6 +25,7 @@ QUESTIONS = {
 }
 FURTHER = (
     "demo",
+    "resume",
     "workers",
     "protocol",
     "workload",
@@ -49,6 +50,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs (0)")
     some = parser.add_argument_group("of some experiments, the others refuse them")
     some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, some minutes")
+    some.add_argument("--resume", action="store_true", default=None, help="go on where it was cut off; then report")
     some.add_argument("--workers", type=int, metavar="N", help="the most")
     some.add_argument("--protocol", metavar="NAME", help="what is run")
     some.add_argument("--workload", metavar="NAME|FILE", help="what is trained")

@@ -105,24 +105,25 @@ def places(rate: str) -> list[Where]:
     return [Where(rate, *rest) for rest in product(HOSTS, MODELS, WAYS)]
 
 
-def run(out: Path, seed: int = 0) -> None:
+def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything; print the tables, write them and a figure to `out`."""
     testbed.check()
-    busy = crowded(out / "one machine", seed)
+    busy = crowded(out / "one machine", seed, resume)
     box = fitted([], out / "one machine", out / "machine.toml", beside=busy).hosts[0]
     rows: dict[Where, Row] = {}
     for rate in RATES:
         folder = out / rate.split("/")[0].replace(" ", "-")
-        rows |= compared(rate, folder, measured(rate, folder, seed), busy, box)
+        rows |= compared(rate, folder, measured(rate, folder, seed, resume), busy, box)
     report(rows, out)
 
 
-def measured(rate: str, folder: Path, seed: int) -> dict[str, Trace]:
+def measured(rate: str, folder: Path, seed: int, resume: bool = False) -> dict[str, Trace]:
     """Traces of all runs of one rate; TensorFlow's in a launch of their own, for its servers look for work while others' runs go on."""
     chosen = runs(rate, seed)
     over_mpi = [(name, cell) for name, cell in chosen if cell.runtime == "mpi"]
-    traces = measure(over_mpi, folder, testbed=rate)
-    return traces | measure([run for run in chosen if run not in over_mpi], folder, probe=False, testbed=rate)
+    traces = measure(over_mpi, folder, testbed=rate, resume=resume)
+    others = [run for run in chosen if run not in over_mpi]
+    return traces | measure(others, folder, probe=False, testbed=rate, resume=resume)
 
 
 def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
@@ -162,12 +163,12 @@ def fit(rate: str, way: str, model: str) -> Cell:
     return Cell(way, 1, runtime="mpi" if way == "fmb" else "tensorflow", **job)
 
 
-def crowded(folder: Path, seed: int) -> list[Path]:
+def crowded(folder: Path, seed: int, resume: bool = False) -> list[Path]:
     """Traces of fmb with one worker and two, without shaped links: how busy cores slow each other."""
     job = {"runtime": "mpi", "steps": 100, "warmup": WARMUP, "seed": seed, **KNOWN}
     cells = [(f"fmb-{model}-{n}", Cell("fmb", n, workload=model, **job), CROWDED) for model in MODELS for n in (1, 2)]
     chosen = interleaved(cells, seed)
-    measure(chosen, folder)
+    measure(chosen, folder, resume=resume)
     return [folder / f"{name}.parquet" for name, _ in chosen]
 
 

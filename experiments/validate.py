@@ -50,10 +50,10 @@ def plan(demo: bool, seed: int) -> Plan:
     return Plan(fitted_cells(40, seed), predicted, fits, repeats)
 
 
-def run(out: Path, seed: int = 0, demo: bool = False) -> None:
+def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
     """Run everything, write out/validate.csv and out/validate.png, print the tables."""
     chosen = plan(demo, seed)
-    traces = measure(order(chosen, seed), out / "traces")
+    traces = measure(order(chosen, seed), out / "traces", resume=resume)
     names = [name for name in traces if name.startswith("fit")]
     cluster = fitted(names, out / "traces", out / "profile.toml")
     rows = []

@@ -2,6 +2,8 @@
 
 A process that imports TensorFlow takes seconds and half a gigabyte, and the processor drifts between launches; so runs that
 are to be compared share one launch, in the order given. Smaller cells use the first ranks; the others sleep.
+
+A trace is written when its cell has ended, so a campaign that was cut off goes on with --resume.
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from pathlib import Path
 
 from real import launch, parts, testbed
 from real.foreign.horovod_allreduce import tuned
-from real.foreign.runtimes import library_of, served
+from real.foreign.runtimes import library_of, runtime_of, served
 from real.options import scenario as scenario_of
 from real.options import training
 from real.run import check_training, parse
-from sim import command, options
+from sim import command, options, traces
 from sim.errors import WrongSetting
 from sim.scenario import Scenario
 
@@ -50,16 +52,26 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--probe", metavar="FILE", help="probe the link between ranks 0 and 1 too, before the cells; .json"
     )
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out cells whose traces are there, and a probe that is"
+    )
     testbed.add_option(parser)
     given = parser.parse_args(argv)
     cells = read_cells(given.cells)
     if launch.joined():
         from real import ranks
 
-        return ranks.join(lambda comm: work(cells, given.probe, comm))
-    scenarios = [_check(cell) for cell in cells]
+        return ranks.join(lambda comm: work(cells, given.probe, comm, given.resume))
+    for cell in cells:
+        _check(cell)
+    if given.resume:
+        cells, probe = left(cells, given.probe)
+        print(f"real.campaign: {len(cells)} cells are left to run", file=sys.stderr)
+        if not cells and not probe:
+            return 0
+    scenarios = [scenario_of(cell) for cell in cells]
     foreign = [s for s, cell in zip(scenarios, cells, strict=True) if served(cell)]
-    ranks_needed = max([s.ranks for s in scenarios] + [sum(_tasks(foreign))])
+    ranks_needed = max([2 if given.probe else 1] + [s.ranks for s in scenarios] + [sum(_tasks(foreign))])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:
@@ -67,7 +79,20 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _check(cell: argparse.Namespace) -> Scenario:
+def left(cells: list[argparse.Namespace], probe: str | None) -> tuple[list[argparse.Namespace], str | None]:
+    """What of a campaign is still to be done: the cells of which there is no trace, and the probe if its file is not there."""
+    return [cell for cell in cells if not _done(cell)], None if probe and Path(probe).exists() else probe
+
+
+def _done(cell: argparse.Namespace) -> bool:
+    try:
+        found = traces.read(cell.trace).header
+    except WrongSetting:  # none there, or none that can be read
+        return False
+    return found.same_job(scenario_of(cell).header(runtime_of(cell)))
+
+
+def _check(cell: argparse.Namespace) -> None:
     """Refuse what the ranks would refuse."""
     for option in NOT_OF_A_CELL:
         if getattr(cell, option) is not None:
@@ -87,7 +112,6 @@ def _check(cell: argparse.Namespace) -> Scenario:
     if library_of(cell) == "horovod" and tuned(scenario):
         allowed = "Horovod's own in a campaign: a process can be told another only once; use real.run"
         raise WrongSetting("--set", " ".join(cell.set), allowed)
-    return scenario
 
 
 def _tasks(scenarios: list[Scenario]) -> tuple[int, int]:
@@ -95,11 +119,13 @@ def _tasks(scenarios: list[Scenario]) -> tuple[int, int]:
     return max((s.servers for s in scenarios), default=0), max((s.workers for s in scenarios), default=0)
 
 
-def work(cells: list[argparse.Namespace], probe: str | None, comm) -> int:
+def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
     """What each rank does."""
     from real.probe import measure, write
     from real.waiting import barrier
 
+    if resume:
+        cells, probe = comm.bcast(left(cells, probe) if comm.rank == 0 else None)  # the files are on its host
     runners = Runners(comm, cells)
     if probe:
         measured = measure(comm) | runners.probe()

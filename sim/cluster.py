@@ -64,8 +64,7 @@ class Link(BaseModel):
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
         eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
             (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
-            ranks that exchange messages send them one after the other (also if they begin within a word's travel, when real ones
-            need not). None if nobody asks.
+            ranks that exchange messages send them one after the other, unless they begin within a word's travel. None if nobody asks.
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
     """
 

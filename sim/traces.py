@@ -40,6 +40,22 @@ class Activity(NamedTuple):
     version: int = 0
 
 
+JOB = (
+    "protocol",
+    "world",
+    "workload",
+    "workers",
+    "steps",
+    "warmup",
+    "batch",
+    "seed",
+    "settings",
+    "stragglers",
+    "servers",
+    "updates_per_step",
+)
+
+
 @dataclass(frozen=True)
 class Header:
     """What was run.
@@ -75,6 +91,14 @@ class Header:
     def ranks(self) -> int:
         """Processes: master or servers, and workers; or one alone."""
         return self.servers + self.workers
+
+    def same_job(self, other: Header) -> bool:
+        """Whether both say the same of what was run, and in which world; of where it was, and how, they need not."""
+        return self._job() == other._job()
+
+    def _job(self) -> str:
+        """As a file has it: of its settings, what is a tuple here is a list there."""
+        return json.dumps([getattr(self, name) for name in JOB])
 
 
 @dataclass

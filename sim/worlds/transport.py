@@ -88,13 +88,18 @@ class Transport:
     def ask(self, message: Message) -> None:
         """Have the bytes of a message leave that waits to be asked for.
 
-        Of two ranks that have each announced one to the other, one is asked first, and its bytes go before its own word.
+        Of two ranks that have each announced one to the other, who had word of it first asks, and its bytes go before its own word.
         """
         sender, mine = self.world.ranks[message.sender], self._announced.get(message.sender)
-        if mine and not mine.landed.triggered and (mine.begin_s, self.rank) < (message.begin_s, message.sender):
+        if mine and not mine.landed.triggered and self._known_first(mine, message):
             mine.landed.callbacks.append(lambda _: self._word(sender, message.asked.succeed))
         else:
             self._word(sender, message.asked.succeed)
+
+    def _known_first(self, mine: Message, message: Message) -> bool:
+        """Whether word of a message of this rank had come when the other announced its own, so that it was asked for before."""
+        known_s = mine.begin_s + self.world.scenario.network.latency_s
+        return (known_s, self.rank) < (message.begin_s, message.sender)
 
     def _word(self, to: Transport, call) -> None:
         """Call when a word to another rank has come, behind the bytes on their way there."""

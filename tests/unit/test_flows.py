@@ -23,11 +23,11 @@ COMPUTE_S = 0.5  # long enough for buckets to fill
 
 
 def step_s(
-    protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, shared=None, **network
+    protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, shared=None, hosts=(), **network
 ) -> float:
     link = Link(**{"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True} | network)
     costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
-    cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, shared_cores=shared, costs=costs)
+    cluster = Cluster(hosts=hosts or [Host(count=workers + 1)], network=link, shared_cores=shared, costs=costs)
     scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=steps, warmup=1, cluster=cluster)
     return float(of_trace(event.run(scenario)).step_s.mean())
 
@@ -70,6 +70,17 @@ def test_ranks_that_exchange_messages_take_turns_where_they_must_be_asked_for(al
     for eager, expected in (({}, wholes), ({"eager_bytes": 1000}, in_turn)):
         found_s = step_s("allreduce", f"algorithm={algorithm}", workers=workers, **eager)
         assert found_s - COMPUTE_S == pytest.approx(expected * WHOLE_S, rel=2e-3)
+
+
+def test_ranks_that_begin_within_a_words_travel_exchange_at_once():
+    """Each has asked before it is asked; where one is later, in the first of a ring's two rounds the other's bytes go first."""
+    asked = {"workers": 2, "latency_s": LATENCY_S, "eager_bytes": 1000}
+    words_s = 2 * 3 * LATENCY_S
+    together_s = step_s("allreduce", "algorithm=ring", **asked)
+    assert together_s - COMPUTE_S == pytest.approx(WHOLE_S + words_s, rel=2e-3)
+    apart = [Host(), Host(speed=COMPUTE_S / (COMPUTE_S + 3 * LATENCY_S))]
+    apart_s = step_s("allreduce", "algorithm=ring", hosts=apart, **asked)
+    assert apart_s - COMPUTE_S - 3 * LATENCY_S > 1.4 * WHOLE_S + words_s
 
 
 def test_a_receiver_that_is_late_holds_the_bytes_up():
