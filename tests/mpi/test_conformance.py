@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from scipy import stats
 
 from sim import bottleneck, protocols, workload
 from sim.outcome import of_trace
@@ -117,8 +118,13 @@ def test_workers_that_wait_for_nobody_are_as_fast_and_as_stale_as_simulated(real
     real = read(real_traces / f"{name(protocol, settings, workers)}.parquet")
     alike = simulated(real_traces, protocol, settings, workers, 40)
     assert (real.rows["activity"] == "update")[real.rows["rank"] == 0].sum() == 42
-    assert of_trace(real).step_s.mean() == pytest.approx(of_trace(alike).step_s.mean(), rel=0.1)
+    assert usual_step_s(real) == pytest.approx(usual_step_s(alike), rel=0.1)
     assert bottleneck.staleness(real).mean() == pytest.approx(bottleneck.staleness(alike).mean(), rel=0.15, abs=0.15)
+
+
+def usual_step_s(trace) -> float:
+    """The mean of all but the shortest and the longest tenth: a machine's stall, or the two, make no protocol slow."""
+    return float(stats.trim_mean(of_trace(trace).step_s.ravel(), 0.1))
 
 
 def whenever(trace) -> Counter:
