@@ -39,14 +39,15 @@ def _of_traces(given: Namespace) -> Cluster:
 
     probe = profiles.read_probe(given.probe) if given.probe else None
     sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
-    return profiles.make(sources, given.name or Path(given.output).stem, probe)
+    return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores)
 
 
 def _of_timeline(given: Namespace) -> Cluster:
     from calibration import timelines
 
-    if len(given.traces) > 1 or given.probe:
-        raise WrongSetting(f"--from {TIMELINE}", " ".join(given.traces), "one timeline, and no --probe")
+    if len(given.traces) > 1 or given.probe or given.shared_cores:
+        allowed = "one timeline, and neither --probe nor --shared-cores"
+        raise WrongSetting(f"--from {TIMELINE}", " ".join(given.traces), allowed)
     name = given.name or Path(given.output).stem
     return timelines.profile(given.traces[0], name, given.workload, given.ranks, given.batch)
 
@@ -77,6 +78,12 @@ def _parser() -> command.Parser:
         "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
     )
     parser.add_argument("--name", help="of the cluster; the output's without its ending if not given")
+    parser.add_argument(
+        "--shared-cores",
+        type=int,
+        metavar="N",
+        help="of the one machine that has all hosts on it, as containers or namespaces",
+    )
     imported = parser.add_argument_group("of imported logs, which do not say")
     imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from calibration import collectives, contentions, residuals, servers
 from calibration.contentions import Contention
 from calibration.costs import Learned, learn
-from calibration.placement import Placement, of_traces
+from calibration.placement import Placement, hosts_of, of_traces
 from calibration.rows import measured
 from sim import cluster
 from sim.cluster import Cluster, Host, Link, Provenance
@@ -78,17 +79,23 @@ class Source:
     trace: Trace
 
 
-def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluster:
+def make(sources: list[Source], name: str, probe: Probe | None = None, shared_cores: int | None = None) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
     Ranks sat where real runs say that they did; of other traces, on the one machine that was probed, or without a probe
     each on a host of its own.
 
+    Args:
+        shared_cores: of the one machine that all hosts are on, if they are namespaces or containers; runs on the machine itself
+            then tell how busy cores slow each other, and nothing else.
+
     Raises:
-        WrongSetting: no traces, or one without computation after its warm-up.
+        WrongSetting: no traces, or one without computation after its warm-up; cores that hosts share, and but one host.
     """
     if not sources:
         raise WrongSetting("TRACE", "nothing", "at least one trace")
+    if shared_cores is not None:
+        return _of_one_machine(sources, name, probe, shared_cores)
     traces = [s.trace for s in sources]
     place = of_traces(traces, probe.cores if probe else None)
     if any(servers.is_of_servers(trace) for trace in traces):
@@ -100,10 +107,29 @@ def make(sources: list[Source], name: str, probe: Probe | None = None) -> Cluste
     return residuals.known(_of_protocols(sources, name, place, probe), traces)
 
 
-def _of_protocols(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile for protocols' own texts."""
+def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, shared_cores: int) -> Cluster:
+    """The profile of hosts that share a machine's cores."""
+    if shared_cores < 1:
+        raise WrongSetting("--shared-cores", shared_cores, "an integer from 1")
+    theirs = [s for s in sources if len(hosts_of(s.trace)) > 1]
+    if not theirs:
+        raise WrongSetting("--shared-cores", shared_cores, "no such option for runs that had one host")
+    traces, beside = [s.trace for s in theirs], [s for s in sources if s not in theirs]
+    if any(servers.is_of_servers(trace) for trace in traces):
+        place = of_traces([s.trace for s in sources], probe.cores if probe else None)
+        made = _of_servers(sources, name, place, probe)
+    else:
+        place = of_traces(traces, shared_cores=shared_cores)
+        made = _of_protocols(theirs, name, place, probe, [s.trace for s in beside])
+    return residuals.known(made.model_copy(update={"shared_cores": shared_cores}), traces)
+
+
+def _of_protocols(
+    sources: list[Source], name: str, place: Placement, probe: Probe | None, beside: Sequence[Trace] = ()
+) -> Cluster:
+    """The profile for protocols' own texts; runs `beside`, on one machine, tell how much busy cores slow each other."""
     traces = [s.trace for s in sources]
-    contention = contentions.fit(traces, place)
+    contention = contentions.fit(list(beside), of_traces(beside)) if beside else contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
     return Cluster(

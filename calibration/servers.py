@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from calibration import factors
+from calibration.placement import hosts_of
 from sim import protocols
 from sim.cluster import Link
 from sim.costs import Costs, Line
@@ -84,7 +85,7 @@ def is_of_servers(trace: Trace) -> bool:
 
 def travels(trace: Trace) -> bool:
     """Whether the model went from host to host."""
-    return len({name for name, _ in trace.header.details.get("hosts", [])}) > 1
+    return len(hosts_of(trace)) > 1
 
 
 def way_of(trace: Trace) -> str:

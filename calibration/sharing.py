@@ -22,12 +22,13 @@ def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
         contention: of the hosts' cores, see sim.cluster.Host.
     """
     seconds = (rows["end_s"] - rows["start_s"]).to_numpy(float, copy=True)
-    hosts = np.asarray(place.of_rank)
-    host = hosts[rows["rank"].to_numpy(int)]
+    hosts, ranks = np.asarray(place.of_rank), rows["rank"].to_numpy(int)
+    host, (cores, machine_of_rank) = hosts[ranks], place.pools()
+    machine = np.asarray(machine_of_rank)[ranks]
     busy = rows["activity"].isin(BUSY).to_numpy() | _copies(rows, host, hosts)
-    for index, count in enumerate(place.cores):
-        here = busy & (host == index)
-        if here.any() and place.of_rank.count(index) > 1:
+    for index, count in enumerate(cores):
+        here = busy & (machine == index)
+        if here.any() and machine_of_rank.count(index) > 1:
             seconds[here] = _shared(
                 rows["start_s"].to_numpy(float)[here], rows["end_s"].to_numpy(float)[here], count, contention
             )

@@ -144,18 +144,25 @@ def refusal(cell: Cell) -> WrongSetting | None:
 
 
 def fitted(
-    names: Iterable[str], folder: Path, profile: Path, called: str = "this machine", beside: Iterable[Path] = ()
+    names: Iterable[str],
+    folder: Path,
+    profile: Path,
+    called: str = "this machine",
+    beside: Iterable[Path] = (),
+    shared_cores: int | None = None,
 ) -> Cluster:
     """The profile that calibration.fit makes of runs that `measure` left in a folder, by name, and of the probe there.
 
     Args:
         beside: traces from elsewhere.
+        shared_cores: see calibration.profiles.make.
     """
     from calibration import fit
     from sim import cluster
 
     paths = [*(str(folder / f"{name}.parquet") for name in names), *map(str, beside)]
-    fit.main([*paths, "-o", str(profile), "--probe", str(folder / "probe.json"), "--name", called])
+    cores = [] if shared_cores is None else ["--shared-cores", str(shared_cores)]
+    fit.main([*paths, "-o", str(profile), "--probe", str(folder / "probe.json"), "--name", called, *cores])
     return cluster.read(str(profile))
 
 

@@ -3,8 +3,8 @@
 Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
 worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute (which takes longer
 where they have just waited) and what gRPC makes of the link; and, without shaped links, runs of a master with one worker and with
-two, for how the cores that all hosts share slow one another. Master and servers have a host of their own. Minibatches are small,
-for here the network is to dominate.
+two, for how the cores that all hosts share slow one another. Runs that are fitted come between those that are predicted, for a
+machine has slow minutes. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
 
 Not modelled: that a short message waits in the queue of a shaper behind the bytes of a long one.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -24,8 +25,7 @@ from experiments.cells import Cell, fitted, interleaved, measure, predict
 from experiments.comparison import Comparison
 from real import testbed
 from sim import workload
-from sim.cluster import Cluster, Host
-from sim.costs import Costs
+from sim.cluster import Cluster, Host, Link
 from sim.files import write_whole
 from sim.outcome import of_trace
 from sim.traces import Trace
@@ -46,9 +46,10 @@ FITS = ("ring", "fmb", "ps-async", "ps-sync")
 KNOWN = {"batch": 32, "optimiser": "sgd"}
 WARMUP, STEPS = 2, {"fitted": 18, "predicted": 6, "asynchronous": 16}  # measured, at least
 APART = 48  # steps before which asynchronous workers, who begin together, may still wait for one another
-FITS_OF_EACH, CROWDED, REPEATS, REPLICATIONS = 2, 4, 2, 10  # runs of a kind
+FITS_OF_EACH, CROWDED, REPEATS, REPLICATIONS = 4, 4, 2, 10  # runs of a kind
 CARRIED_S = 1.0  # for which a run's models keep a port busy at least: in short runs one message that is lost is much
 TARGET, DOMINATES = 0.05, 0.8  # of a step's time
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e15)
 
 
 class Where(NamedTuple):
@@ -83,7 +84,7 @@ class Row(Comparison):
     """A place, predicted and measured.
 
     Args:
-        network: the predicted step if nothing but messages took time, over the predicted step.
+        network: share of the predicted step that goes if messages take no time.
     """
 
     network: float
@@ -109,11 +110,10 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything; print the tables, write them and a figure to `out`."""
     testbed.check()
     busy = crowded(out / "one machine", seed, resume)
-    box = fitted([], out / "one machine", out / "machine.toml", beside=busy).hosts[0]
     rows: dict[Where, Row] = {}
     for rate in RATES:
         folder = out / rate.split("/")[0].replace(" ", "-")
-        rows |= compared(rate, folder, measured(rate, folder, seed, resume), busy, box)
+        rows |= compared(rate, folder, measured(rate, folder, seed, resume), busy)
     report(rows, out)
 
 
@@ -127,29 +127,22 @@ def measured(rate: str, folder: Path, seed: int, resume: bool = False) -> dict[s
 
 
 def runs(rate: str, seed: int) -> list[tuple[str, Cell]]:
-    """All runs of one rate by name: the fitted ones, and then each that is predicted, its repeats apart."""
-    cells = [
-        (f"fit-{way}-{model}-{repeat}", fit(rate, way, model))
-        for repeat in range(FITS_OF_EACH)
-        for way in FITS
-        for model in MODELS
-    ]
+    """All runs of one rate by name, once all in random order, then all again: those that are fitted meet the same moments."""
+    each = range(FITS_OF_EACH // REPEATS)
+    fits = [(f"fit-{way}-{model}-{k}", fit(rate, way, model)) for way in FITS for model in MODELS for k in each]
     predicted = [(f"predict-{index}", where.cell) for index, where in enumerate(places(rate))]
-    for repeat in range(REPEATS):
-        order = np.random.default_rng(seed + repeat).permutation(len(predicted))
-        cells += [(f"{name}-{repeat}", cell) for name, cell in (predicted[i] for i in order)]
-    return cells
+    return interleaved([(name, cell, REPEATS) for name, cell in fits + predicted], seed)
 
 
-def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path], box: Host) -> dict[Where, Row]:
-    """What is predicted and what was measured with links of one rate."""
+def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]) -> dict[Where, Row]:
+    """What is predicted and what was measured with links of one rate; from runs on `busy` cores, how they slow each other."""
     profiles = {}
     for way in FITS:
         names = [name for name in traces if name.startswith(f"fit-{way}-")]
-        profiles[way] = fitted(names, folder, folder / f"{way}.toml", beside=busy if way.startswith("ps") else ())
+        profiles[way] = fitted(names, folder, folder / f"{way}.toml", beside=busy, shared_cores=os.cpu_count())
     named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
     return {
-        where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profiles[where.profile], box)
+        where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profiles[where.profile])
         for where, name in named.items()
     }
 
@@ -172,20 +165,19 @@ def crowded(folder: Path, seed: int, resume: bool = False) -> list[Path]:
     return [folder / f"{name}.parquet" for name, _ in chosen]
 
 
-def compare(where: Where, real: list[Trace], profile: Cluster, box: Host) -> Row:
-    """One place, predicted and measured, on hosts that share the cores of a `box`."""
+def compare(where: Where, real: list[Trace], profile: Cluster) -> Row:
+    """One place, predicted and measured, on hosts like those of the profile."""
     cell = where.cell
-    host = Host(count=where.hosts, contention=box.contention, contention_error=box.contention_error)
+    host = Host(count=where.hosts, contention=profile.hosts[0].contention)
     certain = {
         name: costs.model_copy(update={"error": 0.0}) for name, costs in profile.costs.items()
     }  # no intervals here
-    links = {"network": profile.network, "library": profile.library}
-    cluster = Cluster(hosts=(host,), shared_cores=box.cores, costs=certain, **links)
-    free = cluster.model_copy(update={"costs": {where.model: Costs()}})
-    alone_s = predict(cell, free, replications=1).step_s.mean()
+    cluster = profile.model_copy(update={"hosts": (host,), "costs": certain})
+    alone = cluster.model_copy(update={"network": FREE, "library": None})
+    alone_s = predict(cell, alone, replications=2).step_s.mean()
     predicted = predict(cell, cluster, REPLICATIONS)
     measured = [of_trace(trace) for trace in real]
-    return Row(cell, predicted, measured, float(alone_s / Comparison(cell, predicted, measured).said()))
+    return Row(cell, predicted, measured, float(1 - alone_s / Comparison(cell, predicted, measured).said()))
 
 
 def winners(rows: dict[Where, Row]) -> list[tuple[Where, Where, bool]]:
