@@ -21,7 +21,7 @@ from real.options import scenario as scenario_of
 from real.options import training
 from real.run import check_training, parse
 from sim import command, options, traces
-from sim.errors import WrongSetting
+from sim.errors import RunFailed, WrongSetting
 from sim.scenario import Scenario
 
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         _check(cell)
     if given.resume:
         cells, probe = left(cells, given.probe)
-        print(f"real.campaign: {len(cells)} cells are left to run", file=sys.stderr)
+        print(f"real.campaign: cells left to run: {len(cells)}", file=sys.stderr)
         if not cells and not probe:
             return 0
     scenarios = [scenario_of(cell) for cell in cells]
@@ -75,7 +75,10 @@ def main(argv: list[str] | None = None) -> int:
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:
-        launch.launch(launch.command(ranks_needed, "real.campaign", argv, hosts=hosts))
+        try:
+            launch.launch(launch.command(ranks_needed, "real.campaign", argv, hosts=hosts))
+        except RunFailed as error:
+            raise RunFailed(f"{error}; --resume goes on after the cells that are done") from error
     return 0
 
 
