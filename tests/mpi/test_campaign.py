@@ -13,7 +13,23 @@ from real.run import parse
 from sim.traces import Trace, read
 
 pytestmark = pytest.mark.tensorflow
-JOB = "--protocol fmb --workload mlp --workers 1 --batch 8 --steps 3 --warmup 1 --stragglers none --trace".split()
+JOB = [
+    "--protocol",
+    "fmb",
+    "--workload",
+    "mlp",
+    "--workers",
+    "1",
+    "--batch",
+    "8",
+    "--steps",
+    "3",
+    "--warmup",
+    "1",
+    "--stragglers",
+    "none",
+    "--trace",
+]
 
 
 def resumed(file, probe) -> subprocess.CompletedProcess:
