@@ -231,7 +231,7 @@ def test_wrong_options_are_refused_before_anything_is_run(words, named, tmp_path
 
 @pytest.mark.parametrize(("apart", "fails"), [(0.0, False), (1e-2, True)])
 def test_the_command_fails_if_synchronous_platforms_disagree(apart, fails, compared, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(platforms, "measure", lambda *_: {})
+    monkeypatch.setattr(platforms, "measure", lambda *_, **__: {})
     monkeypatch.setattr(platforms, "fitted", lambda *_: None)
     monkeypatch.setattr(platforms, "row", lambda *_: compared[0])
     monkeypatch.setattr(platforms, "agreed", lambda *_: (agreement(b=moved(apart)), {}))
