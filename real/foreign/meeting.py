@@ -10,6 +10,7 @@ from real.foreign.tasks import Tasks, reachable, wait_for
 from sim.errors import RunFailed, WrongSetting
 
 PATIENCE_S = 90.0  # for the processes of a run to come; importing TensorFlow takes a while
+REFUSED_S = 15.0  # in which others may come and hear that lists differ
 SOON_S = 0.005  # between looks, where all are to begin together
 POLL_S = 0.2  # each look takes the core from somebody for a millisecond
 ROUNDS = 20  # of asking another host's clock
@@ -69,12 +70,14 @@ class Meeting:
             raise RunFailed(f"waited {PATIENCE_S:g} s for {verdict['missing']}")
 
     def _call_the_roll(self) -> dict:
-        start_s, here = time.monotonic(), {}
+        give_up_s, here = time.monotonic() + PATIENCE_S, {}
         names = [f"{job}-{task}" for job, task in self._members()]
-        while len(here) < len(names) and time.monotonic() - start_s < PATIENCE_S:
+        while len(here) < len(names) and time.monotonic() < give_up_s:
             hello = self._receive("hello", POLL_S)
             if hello:
                 here[hello["name"]] = hello["digest"]
+                if hello["digest"] != self.tasks.digest:  # who is missing may be on one list only
+                    give_up_s = min(give_up_s, time.monotonic() + REFUSED_S)
         missing = ", ".join(f"{name} at {self._address(name)}" for name in names if name not in here)
         others = [name for name, digest in here.items() if digest != self.tasks.digest]
         verdict = {"missing": missing, "refused": ", ".join(f"{name}'s differ from worker 0's" for name in others)}
