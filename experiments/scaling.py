@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments import pages
-from experiments.scaling_tables import BUGLIARELLO, GBIT, GOOGLE, HOROVOD, PLATFORMS, Platform, Row
+from experiments.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario
@@ -149,39 +149,11 @@ def variants(row: Row, constants: Constants) -> dict[str, float]:
     return found
 
 
-def horovod_job(model: str, constants: Constants) -> Scenario:
-    """16 GPUs on 4 hosts and 4 servers, between which no GPU's copy is spared the way through a server's port.
-
-    What bounds a server is its gRPC, through which copies for GPUs of its own host go too: so servers have hosts of their own
-    here. Workers do not meet at a barrier: it would make the wait for parameters and that for gradients follow one another.
-    """
-    from sim.cluster import Host
-
-    single, images_per_s = HOROVOD[model]
-    platform = Platform("4 x 4 Pascal", single, 4, 16, 25 * GBIT, None, "RoCE")
-    row = Row(platform.name, 16, 4, False, images_per_s)
-    made = job(row, platform, constants, model, steps=3, barrier=False)
-    hosts = (Host(name="server", count=4), Host(name="worker", count=4, cores=platform.cores, gpus=platform.gpus))
-    return replace(made, cluster=made.cluster.model_copy(update={"hosts": hosts}), servers_on="own")
-
-
-def horovod_fitted(models: list[str], constants: Constants) -> Constants:
-    """The one port speed that meets `models` best, relative errors squared."""
-    from scipy.optimize import minimize_scalar
-
-    def at(log_speed: float) -> Constants:
-        return replace(constants, port_bytes_per_s=float(np.exp(log_speed)))
-
-    def misses(log_speed: float) -> float:
-        return sum(log(throughput(horovod_job(model, at(log_speed))) / HOROVOD[model][1]) ** 2 for model in models)
-
-    bounds = (log(3e7), log(3e9))
-    return at(minimize_scalar(misses, bounds=bounds, method="bounded", options={"xatol": 0.02}).x)
-
-
 def run(out: Path, seed: int = 0) -> None:
     """Print fit, predictions, what each mechanism is worth, and the checks; save out/scaling.png."""
     from rich.console import Console
+
+    from experiments import scaling_horovod
 
     console, constants = Console(width=118, highlight=False), fitted()
     console.print(f"fitted on 2 to {FITTED_UP_TO} GPUs of all platforms: {constants}")
@@ -197,7 +169,7 @@ def run(out: Path, seed: int = 0) -> None:
     console.print(_table("InceptionV3 (Bugliarello, 2017)", said))
     console.print(_worth(constants, said))
     console.print(_checks(constants))
-    console.print(_horovod_table(constants))
+    console.print(scaling_horovod.table(constants))
     _figure(said, out / "scaling.png")
     console.print(f"figure: {out / 'scaling.png'}")
 
@@ -242,39 +214,6 @@ def _checks(constants: Constants):
             row = Row("p2.8xlarge", gpus, gpus // platform.gpus, True, images_per_s)
             value = predicted(row, constants, platform, model=model)
             table.add_row(model, str(gpus), f"{images_per_s:g}", f"{value:.4g}", f"{value / images_per_s - 1:+.1%}")
-    return table
-
-
-def _horovod_table(constants: Constants):
-    title = "16 GPUs on 4 hosts (Horovod, 2017): one port speed, fitted on two models, predicts the third"
-    table = pages.table(
-        title,
-        "model",
-        "largest server",
-        "fitted on",
-        "port",
-        "measured",
-        "predicted",
-        "error",
-        "16 over 1 GPU",
-        "predicted",
-    )
-    for model, (single, measured) in HOROVOD.items():
-        others = [other for other in HOROVOD if other != model]
-        found = horovod_fitted(others, constants)
-        scenario = horovod_job(model, found)
-        value, held = throughput(scenario), max(scenario.server_bytes)
-        table.add_row(
-            model,
-            f"{held / 1e6:.0f} MB",
-            ", ".join(others),
-            f"{found.port_bytes_per_s / GBIT:.2g} Gbit/s",
-            f"{measured:g}",
-            f"{value:.4g}",
-            f"{value / measured - 1:+.0%}",
-            f"{measured / single:.2g}",
-            f"{value / single:.2g}",
-        )
     return table
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from experiments import scaling
+from experiments import scaling, scaling_horovod
 from experiments.scaling import Constants
-from experiments.scaling_tables import BUGLIARELLO, PLATFORMS
+from experiments.scaling_tables import BUGLIARELLO, GBIT, HOROVOD, HOROVOD_SINGLE, PLATFORMS
 
 FITTED = Constants(0.041, 0.012, 2.0e9)  # as the experiment finds, in 40 s
+ON_GPUS = replace(FITTED, port_bytes_per_s=7.7 * GBIT)  # Horovod's page, of all three models
 AT_64 = [row for row in BUGLIARELLO if row.gpus == 64]
 
 
@@ -31,6 +34,19 @@ def test_the_collapse_is_the_ports():
     row = next(row for row in AT_64 if row.platform == "p2.xlarge")
     fast = PLATFORMS["p2.xlarge"]._replace(sustained_bytes_per_s=None, line_bytes_per_s=10e9)
     assert error(row, platform=fast) > 0.5
+
+
+@pytest.mark.parametrize("model", HOROVOD["on GPUs"])
+def test_one_port_speed_meets_three_models_within_12_percent(model):
+    said = scaling.throughput(scaling_horovod.sixteen_gpus(model, ON_GPUS))
+    assert said == pytest.approx(HOROVOD["on GPUs"][model], rel=0.12)
+
+
+def test_vgg16_collapses_because_fc6_lies_on_one_server():
+    """Sixteen GPUs are slower than one; and faster than one, had every server its part of fc6: the negative control."""
+    single = HOROVOD_SINGLE["vgg16"]
+    assert scaling.throughput(scaling_horovod.sixteen_gpus("vgg16", ON_GPUS)) < 0.7 * single
+    assert scaling.throughput(scaling_horovod.sixteen_gpus("vgg16", ON_GPUS, variable_partitions=4)) > 1.5 * single
 
 
 def test_the_fit_reads_no_row_beyond_8_gpus_and_recovers_what_is_planted(monkeypatch):
