@@ -5,8 +5,6 @@ worker with a master or with one of TensorFlow's servers, and by two workers in 
 where they have just waited) and what gRPC makes of the link; and, without shaped links, runs of a master with one worker and with
 two, for how the cores that all hosts share slow one another. Runs that are fitted come between those that are predicted, for a
 machine has slow minutes. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
-
-Not modelled: that a short message waits in the queue of a shaper behind the bytes of a long one.
 """
 
 from __future__ import annotations

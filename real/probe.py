@@ -14,13 +14,14 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from real import launch, testbed, wire
 from real.clock import common_clock
 from real.parcels import TAG
-from real.waiting import arrived, barrier, poll, receive
+from real.waiting import SHORTEST_S, arrived, barrier, poll, receive
 from sim import command
 from sim.files import write_whole
 
@@ -80,8 +81,9 @@ def measure(comm) -> dict:
         links = {"local": link_within(pair)} if hosts[0] == hosts[1] else links_between(pair)
     barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
-        unfairness = shares(comm.Create_group(comm.group.Incl([0, 1, 2])))
-        links = {name: link | {"unfairness": unfairness} for name, link in links.items()}
+        trio = comm.Create_group(comm.group.Incl([0, 1, 2]))
+        shared = {"unfairness": shares(trio), "queue_bytes": queue_bytes(trio, links.get("network"))}
+        links = {name: link | shared for name, link in links.items()}
     barrier(comm)
     return {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep(), **links}
 
@@ -115,17 +117,19 @@ def links_between(pair) -> dict[str, dict]:
     for _ in _rounds(pair, 1, LASTS_S):
         for name, size in kinds:  # many of a size on end, as in training: TCP's window is as the last message left it
             parts[name, size].append(_one_way(pair, clock, size, takes[name], SHORT_S))
-    whole = {kind: _whole(np.concatenate(some, axis=1)) for kind, some in parts.items()}
-    return {name: _link(pair, clock, take, whole, name) for name, take in takes.items()}
+    times = {kind: _median(np.concatenate(some, axis=1)) for kind, some in parts.items()}
+    return {name: _link(pair, clock, take, times, name) for name, take in takes.items()}
 
 
-def _link(pair, clock, take, whole: dict, name: str) -> dict:
-    """The link called `name`, of what `_whole` says by link and size."""
-    small_s, overhead_s = whole[name, wire.SMALL_BYTES]
-    seconds = [whole[name, size][0] for size in wire.LARGE_BYTES]
+def _link(pair, clock, take, times: dict, name: str) -> dict:
+    """The link called `name`, of what `_median` says by link and size."""
+    small, *large = [times[name, size] for size in (wire.SMALL_BYTES, *wire.LARGE_BYTES)]
+    seconds = [one.whole_s for one in large]
     late_s = seconds[-1] / 4
     turns = wire.takes_turns(_exchanged(pair, clock, wire.LARGE_BYTES[-1], take, late_s), seconds[-1], late_s)
-    return wire.link(small_s, overhead_s, wire.LARGE_BYTES, seconds, turns)
+    made = wire.link(small.whole_s, small.receive_s, wire.LARGE_BYTES, seconds, turns)
+    behind_s = large[-1].whole_s - large[-1].send_s - made["latency_s"]
+    return made | {"buffer_bytes": wire.left_behind(behind_s, made["bandwidth_bytes_per_s"], wire.LARGE_BYTES[-1])}
 
 
 def _rounds(comm, least: int, for_s: float) -> Iterator[int]:
@@ -184,9 +188,62 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
     return not pending
 
 
-def _whole(times: np.ndarray) -> tuple[float, float]:
-    """Seconds of a message from the send on, and of the receive call; the median over the rounds."""
-    return tuple(float(np.mean(np.median(part, axis=1))) for part in (times.sum(axis=2), times[:, :, 1]))
+def queue_bytes(trio, link: dict) -> float:
+    """What stands before a busy port: bytes that pass a `link` while a word waits that leaves rank 0 beside a long message. At all ranks.
+
+    That is latency under load. Rank 0 sends the message to rank 1, or receives one, so that it is as busy and its port is not; the
+    word goes to rank 2, for a connection keeps its own order.
+    """
+    clock, times, size = common_clock(trio), {True: [], False: []}, wire.LARGE_BYTES[-1]
+    link = trio.bcast(link)
+    message, word = np.ones(size, np.uint8), np.ones(wire.SMALL_BYTES, np.uint8)
+    for number in _rounds(trio, 2 * (WARM_UP + ROUNDS), SHARED_S):
+        leaves, pending, stamp_s = number % 2 == 0, [], None
+        trio.Barrier()
+        if trio.rank < 2:
+            move = trio.Isend if leaves == (trio.rank == 0) else trio.Irecv
+            pending = [move(message, 1 - trio.rank, TAG)]
+        if trio.rank == 0:
+            half_s = clock() + size / link["bandwidth_bytes_per_s"] / 2
+            poll(lambda p=pending, h=half_s: _moved(p) and clock() > h, "half of a message", longest_s=SHORTEST_S)
+            stamp_s = clock()
+            pending += [trio.Isend(word, 2, TAG)]
+        elif trio.rank == 2:
+            poll(lambda: arrived(trio, 0, TAG), "a word", longest_s=SHORTEST_S)
+            stamp_s = clock()
+            trio.Recv(word, 0, TAG)
+        poll(lambda p=pending: all(request.Test() for request in p), "what shares a port")
+        stamps_s = trio.allgather(stamp_s)
+        times[leaves].append(stamps_s[2] - stamps_s[0])
+    waited_s = np.median(times[True][WARM_UP:]) - np.median(times[False][WARM_UP:])
+    return wire.left_behind(waited_s, link["bandwidth_bytes_per_s"], size)
+
+
+def _moved(pending) -> bool:
+    """Have MPI move what is pending; always true."""
+    for request in pending:
+        request.Test()
+    return True
+
+
+class Times(NamedTuple):
+    """Medians over the rounds, mean over the directions.
+
+    Args:
+        whole_s: of a message, from the send on to the end of the receive call.
+        receive_s: of the receive call.
+        send_s: of the send, until the message may be overwritten.
+    """
+
+    whole_s: float
+    receive_s: float
+    send_s: float
+
+
+def _median(times: np.ndarray) -> Times:
+    """Of what `_one_way` returns."""
+    each = (times[:, :, :2].sum(axis=2), times[:, :, 1], times[:, :, 2])
+    return Times(*(float(np.mean(np.median(part, axis=1))) for part in each))
 
 
 def link_within(pair) -> dict:
@@ -198,7 +255,7 @@ def link_within(pair) -> dict:
 
     clock = common_clock(pair)
     times = [np.mean(np.median(_one_way(pair, clock, size, _awake, WAITED_S), axis=1), axis=0) for size in SIZES_BYTES]
-    sizes, latency_s, receive_s = np.array(SIZES_BYTES, float), *np.array(times).T
+    sizes, latency_s, receive_s, _ = np.array(SIZES_BYTES, float), *np.array(times).T
     weight = 1 / receive_s  # every size weighs the same, or only the largest would count
     (slope, base_s), _ = nnls(np.stack([sizes * weight, weight], axis=1), receive_s * weight)
     return {
@@ -210,7 +267,7 @@ def link_within(pair) -> dict:
 
 
 def _one_way(pair, clock, size: int, take, waited_s: float) -> np.ndarray:
-    """Seconds from a send to the receive call, and in the receive call, shape (directions, rounds, 2); at both ranks.
+    """Seconds from a send to the receive call, in the receive call, and in the send, shape (directions, rounds, 3); at both ranks.
 
     Args:
         take: receives a message that has begun to come.
@@ -225,13 +282,14 @@ def _one_way(pair, clock, size: int, take, waited_s: float) -> np.ndarray:
             time.sleep(waited_s)
             stamp_s = clock()
             poll(pair.Isend(out, 1 - pair.rank, TAG).Test, "the other rank")
-            pair.send(stamp_s, 1 - pair.rank, TAG + 1)
+            pair.send((stamp_s, clock() - stamp_s), 1 - pair.rank, TAG + 1)
         else:
             poll(lambda: arrived(pair, 1 - pair.rank, TAG), "the other rank")
             begin_s = clock()
             take(pair, into)
             end_s = clock()
-            times.append((begin_s - pair.recv(None, 1 - pair.rank, TAG + 1), end_s - begin_s))
+            stamp_s, send_s = pair.recv(None, 1 - pair.rank, TAG + 1)
+            times.append((begin_s - stamp_s, end_s - begin_s, send_s))
     return np.array(pair.allgather(times[WARM_UP:]))
 
 

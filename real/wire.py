@@ -8,7 +8,7 @@ SMALL_BYTES = 1_024  # takes no time but the link's latency and overhead
 LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
 SHARED_BYTES = 1_048_576  # of each of two messages that share a port
 MOST_OF_A_PORT = 0.95
-LEAST_BURST_BYTES = 8_192  # less is the noise of the times
+LEAST_BYTES = 8_192  # less is the noise of the times
 EAGER_BYTES = 65_536  # btl_tcp_eager_limit of Open MPI: a longer message leaves when its receiver has asked for it
 
 
@@ -42,7 +42,7 @@ def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False)
     slope = max(slope, 1e-14)
     words_s = 2 * max(0.0, small_s - 2 * overhead_s) if turns else 0.0
     burst_bytes = (small_s + words_s - base_s) / slope
-    bursts = burst_bytes >= LEAST_BURST_BYTES
+    bursts = burst_bytes >= LEAST_BYTES
     latency_s = (small_s if bursts else base_s) - 2 * overhead_s
     return {
         "latency_s": max(0.0, latency_s) / (3 if turns and not bursts else 1),
@@ -53,6 +53,17 @@ def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False)
         **({"eager_bytes": EAGER_BYTES} if turns else {}),
         "message_s": {str(int(size)): float(time_s) for size, time_s in zip(sizes, seconds, strict=True)},
     }
+
+
+def left_behind(seconds: float, bandwidth_bytes_per_s: float, most_bytes: float) -> float:
+    """Bytes of a busy port that pass it in so many seconds: sim.cluster.Link.queue_bytes and buffer_bytes.
+
+    Args:
+        seconds: for which a word waits to leave beside a message; or from the end of a message's send to its last byte's leaving.
+        most_bytes: of that message.
+    """
+    found = min(max(0.0, seconds) * bandwidth_bytes_per_s, most_bytes)
+    return found if found >= LEAST_BYTES else 0.0
 
 
 def unfairness(first_s, last_s) -> float:

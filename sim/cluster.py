@@ -65,6 +65,9 @@ class Link(BaseModel):
         eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
             (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
             ranks that exchange messages send them one after the other, unless they begin within a word's travel. None if nobody asks.
+        queue_bytes: of a fair link, what stands before a port that is busy: what comes and is no longer than that waits behind it
+            (MPI's words about a rendezvous, requests): latency under load.
+        buffer_bytes: of a fair link, what a sender's system keeps: a send ends when no more than that has still to leave.
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
     """
 
@@ -80,14 +83,19 @@ class Link(BaseModel):
     unfairness: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)
     eager_bytes: float | None = Field(default=None, ge=0)
+    queue_bytes: float = Field(default=0.0, ge=0)
+    buffer_bytes: float = Field(default=0.0, ge=0)
     tcp: Tcp | None = None
 
     @model_validator(mode="after")
     def _shapes_alike(self):
         if self.fair and self.sustained_bytes_per_s:
             raise ValueError("sustained_bytes_per_s without fair")
-        if (self.burst_bytes or self.unfairness or self.eager_bytes is not None) and not self.fair:
-            raise ValueError("burst_bytes, unfairness and eager_bytes with fair = true")
+        shared = (
+            self.burst_bytes or self.unfairness or self.queue_bytes or self.buffer_bytes or self.eager_bytes is not None
+        )
+        if shared and not self.fair:
+            raise ValueError("burst_bytes, unfairness, eager_bytes, queue_bytes and buffer_bytes with fair = true")
         if self.fair and self.tcp:
             raise ValueError("tcp without fair")
         return self

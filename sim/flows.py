@@ -20,10 +20,12 @@ class Bucket:
     Args:
         rate: tokens that come, bytes a second.
         depth: the most that it keeps, bytes.
+        queue: the most that stands before it while it is busy, bytes.
     """
 
     rate: float
     depth: float = 0.0
+    queue: float = 0.0
     through: float = 0.0  # bytes a second
     level: float = field(init=False)
     _updated_s: float = 0.0
@@ -42,6 +44,11 @@ class Bucket:
         self.level = 0.0 if self.level - tokens < LEAST_BYTES else self.level - tokens
 
     @property
+    def full(self) -> bool:
+        """Whether it passes all that it can."""
+        return self.level == 0 and self.through > self.rate * (1 - 1e-9)
+
+    @property
     def lasts_s(self) -> float:
         """Seconds until it is empty."""
         drain = self.through - self.rate
@@ -53,11 +60,14 @@ class Flow:
     """What of one message is still to pass its two ports, bytes, and how much does, bytes a second.
 
     Args:
+        handed_over: fires when no more is left than what the sender's system keeps, `kept` bytes.
         weight: of its share of a port beside others'.
     """
 
     ports: tuple[Bucket, Bucket]
     left: float
+    kept: float
+    handed_over: simpy.Event
     done: simpy.Event
     weight: float = 1.0
     rate: float = 0.0
@@ -69,13 +79,33 @@ class Flows:
     def __init__(self, env: simpy.Environment):
         self._env, self._flows, self._updated_s, self._timer = env, [], 0.0, 0
 
-    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, weight: float = 1.0) -> simpy.Event:
-        """Let a message pass both ports from now on; an event that fires when its last byte has."""
-        flow = Flow((egress, ingress), size_bytes, self._env.event(), weight)
+    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, weight: float = 1.0, kept: float = 0.0) -> Flow:
+        """Let a message pass both ports from now on; a short one when what stands before them has passed."""
+        flow = Flow((egress, ingress), size_bytes, kept, self._env.event(), self._env.event(), weight)
+        behind_s = self.backlog_s(egress, ingress) if size_bytes <= egress.queue else 0.0
+        if behind_s:
+            self._env.timeout(behind_s).callbacks.append(lambda _: self._begin(flow))
+        else:
+            self._begin(flow)
+        return flow
+
+    def _begin(self, flow: Flow) -> None:
         self._advance()
         self._flows.append(flow)
         self._go_on()
-        return flow.done
+
+    def backlog_s(self, egress: Bucket, ingress: Bucket) -> float:
+        """Seconds until what stands before two ports has passed them, one after the other.
+
+        Bytes stand before the port that holds them up: that of a receiver only if they come through others that do not.
+        """
+        self._advance()
+        before = [flow for flow in self._flows if egress.full and flow.ports[0] is egress]
+        after = [flow for flow in self._flows if ingress.full and flow.ports[1] is ingress and not flow.ports[0].full]
+        return sum(
+            min(port.queue, sum(flow.left for flow in flows)) / port.rate
+            for port, flows in ((egress, before), (ingress, after))
+        )
 
     def _advance(self) -> None:
         """To now."""
@@ -94,15 +124,20 @@ class Flows:
             flow.left -= at_once
             for port in flow.ports:
                 port.take(at_once)
-        for flow in [flow for flow in self._flows if flow.left < LEAST_BYTES]:
-            self._flows.remove(flow)
-            flow.done.succeed()
+        for flow in [flow for flow in self._flows if flow.left < flow.kept + LEAST_BYTES]:
+            if not flow.handed_over.triggered:
+                flow.handed_over.succeed()
+            if flow.left < LEAST_BYTES:
+                self._flows.remove(flow)
+                flow.done.succeed()
         share(self._flows)
         for flow in self._flows:
             for port in flow.ports:
                 port.through += flow.rate
         self._timer += 1
-        times_s = [flow.left / flow.rate for flow in self._flows] + [port.lasts_s for port in ports]
+        to_go = [flow.left - flow.kept * (not flow.handed_over.triggered) for flow in self._flows]
+        times_s = [left / flow.rate for left, flow in zip(to_go, self._flows, strict=True)]
+        times_s += [port.lasts_s for port in ports]
         if self._flows:
             self._env.timeout(min(times_s), self._timer).callbacks.append(self._look)
 

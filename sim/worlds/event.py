@@ -57,7 +57,9 @@ class Machine:
         self.cores = shared or Cores(env, host.cores, host.speed, host.contention)
         self.egress, self.ingress, self.memory = Port(), Port(), Port()
         if link.fair:
-            self.egress, self.ingress = (Bucket(link.bandwidth_bytes_per_s, link.burst_bytes) for _ in range(2))
+            self.egress, self.ingress = (
+                Bucket(link.bandwidth_bytes_per_s, link.burst_bytes, link.queue_bytes) for _ in range(2)
+            )
 
 
 class EventWorld:

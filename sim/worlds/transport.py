@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import simpy
 
+from sim.flows import Flow
 from sim.network import Message
 from sim.tcp import Connection
 from sim.worlds.serving import ENDLESS
@@ -56,34 +57,35 @@ class Transport:
         """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
         link = self.world.scenario.network
         if link.eager_bytes is None or message.size_bytes <= link.eager_bytes:
-            departure = self._stream(message, to)
-            departure.callbacks.append(lambda _: self._after(link.latency_s, lambda: to.inbox.put(message)))
-            return departure
+            flow = self._stream(message, to)
+            flow.done.callbacks.append(lambda _: self._after(link.latency_s, lambda: to.inbox.put(message)))
+            return flow.handed_over
         message.asked, message.landed, departure = (self.world.env.event() for _ in range(3))
         message.begin_s, self._announced[to.rank] = self.now_s, message
 
-        def left(_):
-            departure.succeed()
-            self._after(link.latency_s, message.landed.succeed)
+        def asked(_):
+            flow = self._stream(message, to)
+            flow.handed_over.callbacks.append(lambda _: departure.succeed())
+            flow.done.callbacks.append(lambda _: self._after(link.latency_s, message.landed.succeed))
 
-        message.asked.callbacks.append(lambda _: self._stream(message, to).callbacks.append(left))
+        message.asked.callbacks.append(asked)
         self._word(to, lambda: to.inbox.put(message))
         return departure
 
-    def _stream(self, message: Message, to: Transport) -> simpy.Event:
-        """The bytes of one message pass both ports; the event of their departure."""
+    def _stream(self, message: Message, to: Transport) -> Flow:
+        """The bytes of one message pass both ports."""
         link = self.world.scenario.network
         message.begin_s = self.now_s + link.latency_s
         size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
         weight, self._flowed = self._weights[self._flowed], self._flowed + 1
-        departure = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, weight)
-        self._streams[to.rank] = departure
+        flow = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, weight, link.buffer_bytes)
+        self._streams[to.rank] = flow.done
 
         def left(_):
             message.end_s = self.now_s + link.latency_s
 
-        departure.callbacks.append(left)
-        return departure
+        flow.done.callbacks.append(left)
+        return flow
 
     def ask(self, message: Message) -> None:
         """Have the bytes of a message leave that waits to be asked for.
@@ -102,10 +104,10 @@ class Transport:
         return (known_s, self.rank) < (message.begin_s, message.sender)
 
     def _word(self, to: Transport, call) -> None:
-        """Call when a word to another rank has come, behind the bytes on their way there."""
+        """Call when a word to another rank has come, behind the bytes on their way there and what stands before busy ports."""
         latency_s, stream = self.world.scenario.network.latency_s, self._streams.get(to.rank)
         if stream is None or stream.processed:
-            self._after(latency_s, call)
+            self._after(latency_s + self.world.flows.backlog_s(self.machine.egress, to.machine.ingress), call)
         else:
             stream.callbacks.append(lambda _: self._after(latency_s, call))
 

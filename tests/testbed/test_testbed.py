@@ -180,11 +180,16 @@ def _run(*words: str) -> subprocess.CompletedProcess:
 
 
 def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
-    """What ranks find that sleep between looks is no faster than what MPI finds; the rate is the shaper's to both."""
+    """What ranks find that sleep between looks is no faster than what MPI finds; the rate is the shaper's to both.
+
+    Before a busy port stand at most the shaper's queue and bucket; senders keep some of a message of 4 MB.
+    """
     line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "1 Gbit/s"]
     subprocess.run(line, check=True, capture_output=True, timeout=120, cwd=ROOT)
     links = profiles.read_probe(str(tmp_path / "probe.json")).links()
     assert set(links) == {"network", "library"}
     for link in links.values():
         assert link.bandwidth_bytes_per_s == pytest.approx(10 * RATE * PAYLOAD, rel=0.1)
+        assert 0 < link.queue_bytes < 1.2 * (10 * RATE * testbed.QUEUE_S + testbed.BURST_BYTES)
+        assert 0 < link.buffer_bytes < 4e6
     assert links["network"].occupancy_s(1e6) > 0.95 * links["library"].occupancy_s(1e6)

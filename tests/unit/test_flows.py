@@ -90,6 +90,56 @@ def test_a_receiver_that_is_late_holds_the_bytes_up():
     assert early_s < 0.99 * late_s
 
 
+def test_a_word_waits_behind_what_stands_before_its_senders_port():
+    """In a ring with one rank late, the word that asks for its message finds its sender's port busy, in each of 2 (n - 1) rounds."""
+    queue, apart = 0.03 * SIZE, [Host(), Host(), Host(speed=COMPUTE_S / (COMPUTE_S + 0.1 * WHOLE_S))]
+    for hosts, waits in (([], 0), (apart, 4)):
+        ring = {"hosts": hosts, "latency_s": LATENCY_S / 10, "eager_bytes": 0}
+        short_s, long_s = (step_s("allreduce", "algorithm=ring", queue_bytes=q, **ring) for q in (0, queue))
+        assert long_s - short_s == pytest.approx(waits * queue / RATE, abs=1e-6)
+
+
+def test_what_stands_before_a_busy_port():
+    """At the sender's, if it is that which holds a message up, no more than is left; else at the receiver's; none beside tokens."""
+    queue, env = 0.2 * RATE, simpy.Environment()
+    flows, (out, slow, other, into, elsewhere) = Flows(env), (Bucket(RATE, queue=queue) for _ in range(5))
+    with_tokens = Bucket(RATE, RATE, queue)
+    flows.start(out, into, RATE)
+    assert flows.backlog_s(out, elsewhere) == pytest.approx(0.2)
+    assert flows.backlog_s(other, into) == 0
+    env.run(0.9)
+    assert flows.backlog_s(out, elsewhere) == pytest.approx(0.1)
+    env.run(2.0)
+    assert flows.backlog_s(out, elsewhere) == 0
+    for egress in (out, slow):
+        flows.start(egress, into, RATE)
+    assert [flows.backlog_s(*ports) for ports in ((other, into), (out, elsewhere))] == pytest.approx([0.2, 0])
+    flows.start(with_tokens, elsewhere, 0.5 * RATE)
+    assert flows.backlog_s(with_tokens, other) == 0
+
+
+def test_a_short_message_waits_in_the_queue_and_a_long_one_shares():
+    """Half a second of bytes and a tenth's, beside a second's: the long one from the start on, the short one 0.2 s later."""
+    for seconds, queue, ended_s in ((0.1, 0.2, 0.2 + 0.2), (0.5, 0.2, 1.0)):
+        env = simpy.Environment()
+        flows, egress = Flows(env), Bucket(RATE, queue=queue * RATE)
+        flows.start(egress, Bucket(RATE), RATE)
+        env.run(flows.start(egress, Bucket(RATE), seconds * RATE).done)
+        assert env.now == pytest.approx(ended_s)
+
+
+@pytest.mark.parametrize("eager", [{}, {"eager_bytes": 0}])
+def test_a_send_ends_when_the_senders_system_has_the_rest(eager):
+    """Which is earlier than its last byte's leaving; its receiver has it as late as ever."""
+    kept = 0.25 * SIZE
+    link = {"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True, "buffer_bytes": kept, **eager}
+    cluster = Cluster(hosts=[Host(count=2)], network=Link(**link), costs={"mlp": Costs(compute=Line(base_s=COMPUTE_S))})
+    rows = event.run(Scenario(protocols.make("fmb"), MLP, 1, steps=3, cluster=cluster)).rows
+    sends, receives = (rows[rows["activity"] == name].eval("end_s - start_s") for name in ("send", "receive"))
+    assert sends.to_numpy() == pytest.approx((SIZE - kept) / RATE, rel=1e-3)
+    assert receives.to_numpy() == pytest.approx(WHOLE_S, rel=1e-3)
+
+
 def test_hosts_that_are_containers_of_one_machine_share_its_cores():
     """Three workers on two cores."""
     apart_s, together_s = (step_s("fmb", workers=3, shared=cores) for cores in (None, 2))
@@ -112,7 +162,7 @@ def test_a_bucket_fills_at_its_rate():
     def send():
         for wait_s in (0.0, 0.5):
             yield env.timeout(wait_s)
-            yield flows.start(one, other, 3 * RATE)
+            yield flows.start(one, other, 3 * RATE).done
             ended_s.append(env.now)
 
     env.process(send())
@@ -124,7 +174,7 @@ def test_the_deeper_bucket_s_tokens_outlast_an_incast():
     """Two senders without tokens into a port with some: at twice its rate until these are gone, at its rate after."""
     env = simpy.Environment()
     flows, into = Flows(env), Bucket(RATE, RATE)
-    done = [flows.start(Bucket(RATE), into, 3 * RATE) for _ in range(2)]
+    done = [flows.start(Bucket(RATE), into, 3 * RATE).done for _ in range(2)]
     env.run(simpy.AllOf(env, done))
     assert env.now == pytest.approx(1.0 + (6 - 2) * 1.0)
 
@@ -134,7 +184,9 @@ def test_rates_are_max_min_fair(pairs, data):
     """No port passes more than its rate, and every flow has a full port where no other has more for its weight."""
     out, into = ([Bucket(data.draw(st.floats(1, 100))) for _ in range(5)] for _ in range(2))
     env = simpy.Environment()
-    flows = [Flow((out[a], into[b]), 1.0, env.event(), data.draw(st.floats(0.1, 10))) for a, b in pairs]
+    flows = [
+        Flow((out[a], into[b]), 1.0, 0.0, env.event(), env.event(), data.draw(st.floats(0.1, 10))) for a, b in pairs
+    ]
     share(flows)
     through = {port: sum(f.rate for f in flows if port in f.ports) for flow in flows for port in flow.ports}
     most = {port: max(f.rate / f.weight for f in flows if port in f.ports) for port in through}
@@ -156,7 +208,7 @@ def test_unequal_shares_end_as_late_but_not_at_once():
     env = simpy.Environment()
     flows, egress, ended_s = Flows(env), Bucket(RATE), []
     for weight in (3.0, 1.0):
-        flows.start(egress, Bucket(RATE), RATE, weight).callbacks.append(lambda _: ended_s.append(env.now))
+        flows.start(egress, Bucket(RATE), RATE, weight).done.callbacks.append(lambda _: ended_s.append(env.now))
     env.run()
     assert ended_s == pytest.approx([4 / 3, 2.0])
 
@@ -169,7 +221,11 @@ def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"burst_bytes": 1e4}, {"unfairness": 0.1}, {"fair": True, "sustained_bytes_per_s": 1e6}]
+    "wrong",
+    [
+        *({name: 0.1} for name in ("burst_bytes", "unfairness", "queue_bytes", "buffer_bytes")),
+        {"fair": True, "sustained_bytes_per_s": 1e6},
+    ],
 )
 def test_what_does_not_go_together_is_refused(wrong):
     with pytest.raises(ValueError, match="fair"):

@@ -91,6 +91,13 @@ def test_a_probe_finds_rate_and_burst(bandwidth, burst_bytes, turns):
     assert link.eager_bytes == (wire.EAGER_BYTES if turns else None)
 
 
+def test_what_a_probe_left_behind_is_bytes_at_the_ports_rate_but_for_noise():
+    """A word that waits 2 ms at 50 MB/s waits behind 100 kB; never behind more than there is, or less than none."""
+    assert wire.left_behind(2e-3, 50e6, 4e6) == pytest.approx(100e3)
+    assert wire.left_behind(1.0, 50e6, 4e6) == 4e6
+    assert wire.left_behind(-2e-3, 50e6, 4e6) == wire.left_behind(1e-5, 50e6, 4e6) == 0
+
+
 def test_a_probe_tells_ranks_that_take_turns_from_ranks_that_do_not():
     """One late by a quarter of a message."""
     assert wire.takes_turns(2.05, 1, 0.25)
