@@ -19,6 +19,7 @@ from real.foreign.horovod_allreduce import tuned
 from real.foreign.runtimes import library_of, runtime_of, served
 from real.options import scenario as scenario_of
 from real.options import training
+from real.probe import ranks_for
 from real.run import check_training, parse
 from sim import command, options, traces
 from sim.errors import RunFailed, WrongSetting
@@ -71,7 +72,8 @@ def main(argv: list[str] | None = None) -> int:
             return 0
     scenarios = [scenario_of(cell) for cell in cells]
     foreign = [s for s, cell in zip(scenarios, cells, strict=True) if served(cell)]
-    ranks_needed = max([2 if given.probe else 1] + [s.ranks for s in scenarios] + [sum(_tasks(foreign))])
+    probing = ranks_for(given.testbed) if given.probe else 1
+    ranks_needed = max([probing] + [s.ranks for s in scenarios] + [sum(_tasks(foreign))])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:

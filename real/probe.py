@@ -33,7 +33,7 @@ SIZES_BYTES = (  # within a host
     16_777_216,
 )  # what parameters and gradients are; MPI sends less eagerly
 ROUNDS, WARM_UP = 10, 2
-SHARED_ROUNDS = 20
+EXCHANGES, SHARED_ROUNDS = 40, 60  # of messages of 1 MB
 LASTS_S, SHARED_S = 15.0, 5.0  # between hosts it goes on for so long: a machine's bad moments last for seconds
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
 SHORT_S = 3e-3  # between hosts, where what is waited for is mostly messages
@@ -53,10 +53,15 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join(lambda comm: work(comm, given.output))
     launch.check_installed("mpi4py")
-    ranks = 3 if given.testbed else 2  # three hosts tell how messages share a port
+    ranks = ranks_for(given.testbed)
     with testbed.asked(given.testbed, ranks) as hosts:
         launch.launch(launch.command(ranks, "real.probe", argv, hosts=hosts))
     return 0
+
+
+def ranks_for(testbed_rate: str | None) -> int:
+    """How many a probe is launched with: three hosts tell how messages share a port."""
+    return 3 if testbed_rate else 2
 
 
 def work(comm, output: str) -> int:
@@ -125,8 +130,8 @@ def _link(pair, clock, take, times: dict, name: str) -> dict:
     """The link called `name`, of what `_median` says by link and size."""
     small, *large = [times[name, size] for size in (wire.SMALL_BYTES, *wire.LARGE_BYTES)]
     seconds = [one.whole_s for one in large]
-    late_s = seconds[-1] / 4
-    turns = wire.takes_turns(_exchanged(pair, clock, wire.LARGE_BYTES[-1], take, late_s), seconds[-1], late_s)
+    size, one_way_s = wire.LARGE_BYTES[1], seconds[1]
+    turns = wire.takes_turns(_exchanged(pair, clock, size, take, one_way_s / 4), one_way_s, one_way_s / 4)
     made = wire.link(small.whole_s, small.receive_s, wire.LARGE_BYTES, seconds, turns)
     behind_s = large[-1].whole_s - large[-1].send_s - made["latency_s"]
     return made | {"buffer_bytes": wire.left_behind(behind_s, made["bandwidth_bytes_per_s"], wire.LARGE_BYTES[-1])}
@@ -141,9 +146,13 @@ def _rounds(comm, least: int, for_s: float) -> Iterator[int]:
 
 
 def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
-    """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks."""
+    """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks.
+
+    Of many rounds: where ranks take turns, some messages of who is late go at once all the same, one in five on this project's
+    machines.
+    """
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
-    for number in range(WARM_UP + ROUNDS):
+    for number in range(WARM_UP + EXCHANGES):
         pair.Barrier()
         start_s = clock()
         if pair.rank == number % 2:
