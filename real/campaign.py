@@ -72,8 +72,9 @@ def main(argv: list[str] | None = None) -> int:
             return 0
     scenarios = [scenario_of(cell) for cell in cells]
     foreign = [s for s, cell in zip(scenarios, cells, strict=True) if served(cell)]
-    probing = ranks_for(given.testbed) if given.probe else 1
-    ranks_needed = max([probing] + [s.ranks for s in scenarios] + [sum(_tasks(foreign))])
+    ranks_needed = max(
+        [ranks_for(given.testbed) if given.probe else 1] + [s.ranks for s in scenarios] + [sum(_tasks(foreign))]
+    )
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:

@@ -44,8 +44,8 @@ class Bucket:
         self.level = 0.0 if self.level - tokens < LEAST_BYTES else self.level - tokens
 
     @property
-    def full(self) -> bool:
-        """Whether it passes all that it can."""
+    def busy(self) -> bool:
+        """Whether it passes all that it can, and has no tokens left."""
         return self.level == 0 and self.through > self.rate * (1 - 1e-9)
 
     @property
@@ -100,8 +100,8 @@ class Flows:
         Bytes stand before the port that holds them up: that of a receiver only if they come through others that do not.
         """
         self._advance()
-        before = [flow for flow in self._flows if egress.full and flow.ports[0] is egress]
-        after = [flow for flow in self._flows if ingress.full and flow.ports[1] is ingress and not flow.ports[0].full]
+        before = [flow for flow in self._flows if egress.busy and flow.ports[0] is egress]
+        after = [flow for flow in self._flows if ingress.busy and flow.ports[1] is ingress and not flow.ports[0].busy]
         return sum(
             min(port.queue, sum(flow.left for flow in flows)) / port.rate
             for port, flows in ((egress, before), (ingress, after))

@@ -14,6 +14,7 @@ from sim.errors import WrongSetting
 from sim.flows import Bucket, Flow, Flows, share
 from sim.outcome import of_trace
 from sim.scenario import Scenario
+from sim.traces import Trace
 from sim.worlds import event, vector
 
 MLP = workload.read("mlp")
@@ -22,14 +23,18 @@ WHOLE_S = SIZE / RATE
 COMPUTE_S = 0.5  # long enough for buckets to fill
 
 
-def step_s(
+def run(
     protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, shared=None, hosts=(), **network
-) -> float:
+) -> Trace:
     link = Link(**{"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True} | network)
     costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
     cluster = Cluster(hosts=hosts or [Host(count=workers + 1)], network=link, shared_cores=shared, costs=costs)
     scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=steps, warmup=1, cluster=cluster)
-    return float(of_trace(event.run(scenario)).step_s.mean())
+    return event.run(scenario)
+
+
+def step_s(*job, **options) -> float:
+    return float(of_trace(run(*job, **options)).step_s.mean())
 
 
 @pytest.mark.parametrize(("protocol", "settings"), [("fmb", []), ("ps-sync", ["barrier=true"])])
@@ -132,9 +137,7 @@ def test_a_short_message_waits_in_the_queue_and_a_long_one_shares():
 def test_a_send_ends_when_the_senders_system_has_the_rest(eager):
     """Which is earlier than its last byte's leaving; its receiver has it as late as ever."""
     kept = 0.25 * SIZE
-    link = {"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True, "buffer_bytes": kept, **eager}
-    cluster = Cluster(hosts=[Host(count=2)], network=Link(**link), costs={"mlp": Costs(compute=Line(base_s=COMPUTE_S))})
-    rows = event.run(Scenario(protocols.make("fmb"), MLP, 1, steps=3, cluster=cluster)).rows
+    rows = run("fmb", workers=1, buffer_bytes=kept, **eager).rows
     sends, receives = (rows[rows["activity"] == name].eval("end_s - start_s") for name in ("send", "receive"))
     assert sends.to_numpy() == pytest.approx((SIZE - kept) / RATE, rel=1e-3)
     assert receives.to_numpy() == pytest.approx(WHOLE_S, rel=1e-3)

@@ -1,9 +1,12 @@
 """A campaign that was cut off goes on."""
 
+import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
+from real import campaign
 from real.campaign import left
 from real.options import scenario
 from real.run import parse
@@ -46,3 +49,16 @@ def test_half_a_trace_counts_for_nothing(cell, tmp_path):
     """Of a disk that was full."""
     (tmp_path / "a.jsonl").write_text('{"protocol": "am')
     assert left([cell], None) == ([cell], None)
+
+
+def test_a_probe_that_alone_is_left_has_three_hosts_in_the_testbed(cell, tmp_path, monkeypatch):
+    """As a probe by itself: two do not tell how messages share a port."""
+    cells, ranks = tmp_path / "cells.json", []
+    cells.write_text(json.dumps([[*CELL.split(), cell.trace]]))
+    monkeypatch.setattr(campaign.testbed, "asked", lambda _, hosts: nullcontext(ranks.append(hosts)))
+    monkeypatch.setattr(campaign.launch, "command", lambda *_, **__: [])
+    for name in ("check_installed", "check_memory", "launch"):
+        monkeypatch.setattr(campaign.launch, name, lambda *_: None)
+    probe = str(tmp_path / "probe.json")
+    assert campaign.main([str(cells), "--probe", probe, "--resume", "--testbed", "1 Gbit/s"]) == 0
+    assert ranks == [3]
