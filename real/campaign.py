@@ -23,6 +23,7 @@ from real.probe import ranks_for
 from real.run import check_training, parse
 from sim import command, options, traces
 from sim.errors import RunFailed, WrongSetting
+from sim.files import check_output
 from sim.scenario import Scenario
 
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
@@ -63,6 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         from real import ranks
 
         return ranks.join(lambda comm: work(cells, given.probe, comm, given.resume))
+    check_output("--probe", given.probe)
     for cell in cells:
         _check(cell)
     if given.resume:

@@ -13,7 +13,7 @@ import numpy as np
 from real import launch, links, ports, testbed
 from real.waiting import barrier
 from sim import command
-from sim.files import write_whole
+from sim.files import check_output, write_whole
 
 SLEEPS_S = (0.002, 0.01, 0.03)
 
@@ -29,6 +29,7 @@ def main(argv: list[str] | None = None) -> int:
         from real import ranks
 
         return ranks.join(lambda comm: work(comm, given.output))
+    check_output("--output", given.output)
     launch.check_installed("mpi4py")
     ranks = ranks_for(given.testbed)
     with testbed.asked(given.testbed, ranks) as hosts:

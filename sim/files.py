@@ -40,6 +40,21 @@ def validated(model, table: dict, source: str):
         raise from_validation(source, error) from error
 
 
+def check_output(option: str, path: str | Path | None) -> None:
+    """Refuse an output file that could not be written, before anything is run for it; None is fine.
+
+    Raises:
+        WrongSetting: its folder is not there, or cannot be written.
+    """
+    if path is None:
+        return
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise WrongSetting(option, str(path), "a file in a folder that exists")
+    if not os.access(folder, os.W_OK):
+        raise WrongSetting(option, str(path), "a file in a folder that can be written")
+
+
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one move.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sim.command import Parser
 from sim.errors import WrongSetting
+from sim.files import check_output
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -143,16 +144,12 @@ def check_outputs(options: argparse.Namespace) -> None:
     """Refuse output files that could not be written, before anything is run.
 
     Raises:
-        WrongSetting: a folder that is not there, or an ending that says no format.
+        WrongSetting: a folder that is not there or cannot be written, or an ending that says no format.
     """
-    from pathlib import Path
-
     from sim import plots, traces
 
     for option in ("trace", "timeline", "horovod_timeline", "plot"):
-        path = getattr(options, option)
-        if path and not Path(path).resolve().parent.is_dir():
-            raise WrongSetting(f"--{option.replace('_', '-')}", path, "a file in a folder that exists")
+        check_output(f"--{option.replace('_', '-')}", getattr(options, option))
     if options.trace:
         traces.check_path(options.trace)
     if options.plot:

@@ -195,6 +195,23 @@ def test_wrong_options_are_one_line(what, here):
     assert all(word in line for word in words), line
 
 
+WRITES = {
+    "sim.run": ["--trace", "no/where/t.jsonl"],
+    "real.run": ["--timeline", "no/where/t.json"],
+    "real.campaign": ["--probe", "no/where/probe.json", "cells.json"],
+    "real.probe": ["--output", "no/where/probe.json"],
+    "calibration.fit": ["--output", "no/where/profile.toml", "nowhere.parquet"],
+}
+
+
+@pytest.mark.parametrize("module", WRITES)
+def test_a_file_that_could_not_be_written_is_refused_before_any_work(module, here, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.json").write_text(json.dumps([["--trace", "t.parquet"]]))
+    line = refused(here(module, *WRITES[module]))
+    assert all(word in line for word in (*WRITES[module][:2], "a folder that exists")), line
+
+
 CLUSTER = 'schema = "cluster/1"\n[[hosts]]\ncores = 2\n'
 WRONG_CLUSTERS = {
     "unit": (CLUSTER + '[network]\nlatency_s = "10 Gbit"\n', ["network.latency_s", "10 Gbit", "50 us"]),
