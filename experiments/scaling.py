@@ -2,7 +2,8 @@
 
 The model is sim.protocols.ps_layers on the published clusters: variables placed as the benchmark's source does (greedy by
 bytes for parameter_server, round-robin for distributed_replicated: variable_mgr.py of tf_cnn_benchmarks, 2017), servers on the
-workers' hosts, one copy of a gradient from a host of 8 GPUs, ports as documented. A platform's own inputs are its documented
+workers' hosts, one copy of a gradient from a host of several GPUs and one of a parameter to it (the source's add_n and its caching
+devices), ports as documented, through which gRPC hands whole tensors over. A platform's own inputs are its documented
 network and its measured speed of one GPU. Three constants are fitted, over all platforms at once, on 2 to 8 GPUs.
 
 What follows from it: the largest variable (8.2 MB) lies on one server, whose port sends it to every worker; on 8 GPUs that
@@ -68,9 +69,10 @@ def job(
     network = Link(
         bandwidth_bytes_per_s=min(platform.line_bytes_per_s, constants.port_bytes_per_s),
         sustained_bytes_per_s=platform.sustained_bytes_per_s,
+        store_and_forward=True,
     )
     host = Host(count=ceil(row.gpus / platform.gpus), cores=platform.cores, gpus=platform.gpus)
-    settings = {"barrier": not row.replicated, "local_aggregation": row.replicated}
+    settings = {"barrier": not row.replicated, "local_aggregation": True}
     protocol = LayerwiseServers(**{name: options.pop(name, value) for name, value in settings.items()})
     more = {"placement": "round-robin" if row.replicated else "greedy", "servers_on": "workers", **options}
     return Scenario(

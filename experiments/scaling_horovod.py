@@ -17,11 +17,11 @@ GPUS, HOSTS, SERVERS = 16, 4, 4
 
 
 def sixteen_gpus(model: str, constants: Constants, **options) -> Scenario:
-    """16 GPUs on 4 hosts and 4 servers, between which no GPU's copy is spared the way through a server's port.
+    """16 GPUs on 4 hosts and 4 servers, between which one copy of each tensor travels for a host's GPUs.
 
-    What bounds a server is its gRPC, through which copies for GPUs of its own host go too: so servers have hosts of their own
-    here. Workers do not meet at a barrier: it would make the wait for parameters and that for gradients follow one another.
-    `options` as of scaling.job.
+    What bounds a server is its gRPC, through which tensors for its own host go too: so servers have hosts of their own here.
+    Workers do not meet at a barrier, though the benchmark's source has one: the wait for parameters and that for gradients would
+    follow one another, and the three models then need port speeds that differ more. `options` as of scaling.job.
     """
     from sim.cluster import Host
 
@@ -51,7 +51,9 @@ def fitted(measured: dict[str, float], constants: Constants) -> Constants:
 
 def table(constants: Constants):
     """Each model with the port speed of all three, and with that of the other two."""
-    title = "16 GPUs on 4 hosts (Horovod, 2017): one port speed, fitted on all three models, and on the other two"
+    title = (
+        "16 GPUs on 4 hosts (Horovod, 2017): one port speed (Gbit/s), fitted on all three models, and on the other two"
+    )
     heads = ("variables", "model", "largest server", "measured", "all three", "error", "other two", "error")
     made = pages.table(title, *heads, "16 over 1 GPU", "other two")
     for where, measured in HOROVOD.items():
@@ -64,9 +66,9 @@ def table(constants: Constants):
                 model,
                 f"{max(sixteen_gpus(model, of_all).server_bytes) / 1e6:.0f} MB",
                 f"{images_per_s:g}",
-                f"{by_all:.4g}, {of_all.port_bytes_per_s / GBIT:.2g} Gbit/s",
+                f"{by_all:.4g} ({of_all.port_bytes_per_s / GBIT:.2g})",
                 f"{by_all / images_per_s - 1:+.0%}",
-                f"{by_others:.4g}, {of_others.port_bytes_per_s / GBIT:.2g} Gbit/s",
+                f"{by_others:.4g} ({of_others.port_bytes_per_s / GBIT:.2g})",
                 f"{by_others / images_per_s - 1:+.0%}",
                 f"{images_per_s / HOROVOD_SINGLE[model]:.2g}",
                 f"{by_others / HOROVOD_SINGLE[model]:.2g}",

@@ -68,6 +68,8 @@ class Link(BaseModel):
         queue_bytes: of a fair link, what stands before a port that is busy: what comes and is no longer than that waits behind it
             (MPI's words about a rendezvous, requests): latency under load.
         buffer_bytes: of a fair link, what a sender's system keeps: a send ends when no more than that has still to leave.
+        store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
+            over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
     """
 
@@ -85,6 +87,7 @@ class Link(BaseModel):
     eager_bytes: float | None = Field(default=None, ge=0)
     queue_bytes: float = Field(default=0.0, ge=0)
     buffer_bytes: float = Field(default=0.0, ge=0)
+    store_and_forward: bool = False
     tcp: Tcp | None = None
 
     @model_validator(mode="after")
@@ -98,6 +101,8 @@ class Link(BaseModel):
             raise ValueError("burst_bytes, unfairness, eager_bytes, queue_bytes and buffer_bytes with fair = true")
         if self.fair and self.tcp:
             raise ValueError("tcp without fair")
+        if self.store_and_forward and (self.fair or self.tcp):
+            raise ValueError("store_and_forward without fair and tcp")
         return self
 
     def occupancy_s(self, size_bytes: float) -> float:

@@ -44,7 +44,8 @@ class Transport:
         if link.tcp:
             message.held_s = max(0.0, self._connection(peer).send(begin_s, size_bytes) - leave_s)
             leave_s += message.held_s
-        self._after(begin_s - self.now_s + link.latency_s, lambda: to.reached(message))
+        at_s = leave_s if link.store_and_forward else begin_s
+        self._after(at_s - self.now_s + link.latency_s, lambda: to.reached(message))
         return self.world.env.timeout(leave_s - self.now_s)
 
     def _connection(self, peer: int) -> Connection:
@@ -112,7 +113,7 @@ class Transport:
             stream.callbacks.append(lambda _: self._after(latency_s, call))
 
     def reached(self, message: Message) -> None:
-        """The first byte of a message from another host is at this machine's port."""
+        """A message from another host begins to pass this machine's port."""
         link, size_bytes = self.world.scenario.network, message.size_bytes
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         message.begin_s, message.end_s = self.machine.ingress.take(self.now_s, occupancy_s, credit_s)

@@ -35,8 +35,8 @@ def refusal(scenario: Scenario) -> str | None:
     ):
         return "ranks on one host share its cores and its port, and so do a runtime's other threads"
     network = scenario.network
-    if network.sustained_bytes_per_s or network.fair or network.tcp:
-        return "what a port carries depends on what it has sent before, and on what it sends at the same time"
+    if network.sustained_bytes_per_s or network.fair or network.tcp or network.store_and_forward:
+        return "its ports pass one message after another, each as it comes, whatever a port has sent before"
     return None
 
 

@@ -402,7 +402,7 @@ def test_wrong_options(trace_file, tmp_path):
 
 
 def test_no_folder_to_write_to(trace_file, tmp_path):
-    refused(call(trace_file, "-o", tmp_path / "none" / "p.toml"), "output file")
+    refused(call(trace_file, "-o", tmp_path / "none" / "p.toml"), "--output")
 
 
 def test_wrong_stragglers_of_an_import(tmp_path):

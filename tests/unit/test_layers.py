@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -167,7 +169,26 @@ def test_credit_bounds_the_mean_rate_of_a_port(sustained):
     assert found_s == pytest.approx(max(free_s, 2 * LAYER_S * BANDWIDTH / sustained), rel=0.02)
 
 
-def test_the_vector_world_refuses_credit_and_shared_hosts():
+@pytest.mark.parametrize("hosts", [2, 4])
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_whole_messages_make_a_step_two_of_them_longer(hosts, pieces):
+    """Parameters pass one port after the other, and gradients again; small messages pass both almost at once."""
+    through = job("barrier=true", layers=(LAYER_S / pieces,) * pieces, hosts=hosts)
+    network = through.cluster.network.model_copy(update={"store_and_forward": True})
+    whole = replace(through, cluster=through.cluster.model_copy(update={"network": network}))
+    assert step_s(whole).mean() - step_s(through).mean() == pytest.approx(2 * LAYER_S / pieces)
+
+
+@pytest.mark.parametrize("other", [{"fair": True}, {"tcp": {}}])
+def test_whole_messages_are_refused_where_bytes_are_flows(other):
+    with pytest.raises(ValueError, match="store_and_forward without fair and tcp"):
+        Link(store_and_forward=True, **other)
+
+
+def test_the_vector_world_refuses_credit_whole_messages_and_shared_hosts():
+    whole = Cluster(hosts=[Host(count=4)], network=Link(store_and_forward=True))
+    with pytest.raises(WrongSetting, match="each as it comes"):
+        vector.run(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=whole))
     one_each = Cluster(hosts=[Host(count=4)], network=Link(sustained_bytes_per_s=1e6))
     with pytest.raises(WrongSetting, match="has sent before"):
         vector.run(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=one_each))
