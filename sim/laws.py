@@ -26,6 +26,11 @@ class Law(BaseModel):
         """The expected value, in the unit of the draws."""
         raise NotImplementedError
 
+    @property
+    def sole(self) -> float | None:
+        """The value of every draw, if they are all alike."""
+        return None
+
     def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """`size` independent draws, shape (size,)."""
         raise NotImplementedError
@@ -43,6 +48,10 @@ class Constant(Law):
 
     @property
     def mean(self) -> float:
+        return self.value
+
+    @property
+    def sole(self) -> float:
         return self.value
 
     def draw(self, rng, size):
@@ -67,6 +76,10 @@ class LogNormal(Law):
     @property
     def mean(self) -> float:
         return self.location
+
+    @property
+    def sole(self) -> float | None:
+        return None if self.cv else self.location
 
     def draw(self, rng, size):
         return self._at(rng.standard_normal(size))

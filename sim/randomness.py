@@ -36,11 +36,15 @@ class Stream:
 
     def first(self, count: int) -> np.ndarray:
         """Draws 0 to count - 1, shape (count,)."""
+        if self._law.sole is not None:
+            return np.full(count, self._law.sole)
         while len(self._drawn) < count:
             self._drawn = np.concatenate([self._drawn, self._law.draw(self._rng, BLOCK)])
         return self._drawn[:count]
 
     def __getitem__(self, index: int) -> float:
+        if self._law.sole is not None:
+            return self._law.sole
         if index >= len(self._drawn):
             self.first(index + 1)
         return float(self._drawn[index])

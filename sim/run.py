@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 from sim import command, options
 from sim.errors import WrongSetting
 
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
+WITHIN_S = 10.0
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -23,6 +27,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         default="own",
         metavar="HOSTS",
         help="own: servers take slots before workers do; workers: they sit beside the workers",
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="answer in about so many seconds, from fewer runs or steps if need be "
+        f"({WITHIN_S:g}; however long it takes with --replications, --trace, --timeline or --plot)",
     )
     return parser.parse_args(argv)
 
@@ -41,13 +52,16 @@ def main(argv: list[str] | None = None) -> int:
         scenario = replace(scenario, variable_partitions=found.best)
     world = choose_world(given, scenario)
     replications = options.replications(given, REPLICATIONS[world])
-    timeline = horovod_timeline(given, scenario)
-    outcome, trace = simulate(scenario, world, replications, wants_trace(given), timeline)
-    if timeline:
-        timeline.write(given.horovod_timeline)
-    free = None
-    if not given.json and scenario.stragglers.mean > 0:
-        free, _ = simulate(scenario.without_stragglers(), world, replications)
+    timeline, within_s = horovod_timeline(given, scenario), within(given)
+    compares = not given.json and scenario.stragglers.mean > 0
+    each_s = within_s / (1 + compares)
+    with waiting():
+        outcome, trace = simulate(scenario, world, replications, wants_trace(given), timeline, each_s)
+        if timeline:
+            timeline.write(given.horovod_timeline)
+        free = None
+        if compares and time.perf_counter() - clock_s < within_s:
+            free, _ = simulate(scenario.without_stragglers(), world, len(outcome.step_s), within_s=each_s)
     report(given, scenario, world, outcome, trace, free, clock_s, found)
     return 0
 
@@ -59,6 +73,29 @@ def choose_world(given: argparse.Namespace, scenario) -> str:
     if given.world == "auto":
         return "event" if vector.refusal(scenario) else "vector"
     return given.world
+
+
+def within(given: argparse.Namespace) -> float:
+    """Seconds to answer in.
+
+    Raises:
+        WrongSetting: a number that is not above 0.
+    """
+    if given.within is None:
+        whole = given.replications is not None or wants_trace(given) or given.horovod_timeline
+        return math.inf if whole else WITHIN_S
+    if not given.within > 0:
+        raise WrongSetting("--within", given.within, "seconds above 0")
+    return given.within
+
+
+def waiting():
+    """Shows who looks at a terminal that something is going on."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status("simulating")
 
 
 def wants_trace(given: argparse.Namespace) -> bool:
@@ -81,20 +118,33 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def simulate(scenario, world: str, replications: int, want_trace: bool = False, timeline=None):
+def simulate(
+    scenario, world: str, replications: int, want_trace: bool = False, timeline=None, within_s: float = math.inf
+):
     """Outcome of all replications, and the trace of the first, which the event world makes; None if it was not needed.
 
     Args:
         timeline: told of the first, in the event world.
+        within_s: seconds after which there are no more replications, and the event world's first ends early.
     """
     from sim.outcome import join, of_trace
     from sim.worlds import event, vector
 
+    start_s, trace = time.monotonic(), None
     if world == "vector":
-        return vector.run(scenario, replications), event.run(scenario) if want_trace else None
-    first = event.run(scenario, timeline=timeline)
-    others = (of_trace(event.run(scenario, replication)) for replication in range(1, replications))
-    return join([of_trace(first), *others]), first
+        outcomes = [vector.run(scenario)]
+        took_s = time.monotonic() - start_s
+        more = min(replications - 1, int(min(within_s / took_s - 1, replications)))
+        outcomes += [vector.run(scenario, more, first=1)] if more > 0 else []
+        trace = event.run(scenario) if want_trace else None
+        return join(outcomes), trace
+    trace = event.run(scenario, timeline=timeline, within_s=within_s)
+    outcomes = [of_trace(trace)]
+    took_s = time.monotonic() - start_s
+    whole = outcomes[0].step_s.shape[1] == scenario.steps
+    while whole and len(outcomes) < replications and time.monotonic() - start_s + took_s < within_s:
+        outcomes.append(of_trace(event.run(scenario, len(outcomes))))
+    return join(outcomes), trace
 
 
 def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float, found) -> None:
@@ -104,6 +154,7 @@ def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free
 
     if trace is not None:
         options.write_outputs(given, trace)
+    replications = options.replications(given, REPLICATIONS[world])
     answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s, found)
     if given.json:
         import json
@@ -111,8 +162,23 @@ def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free
         print(json.dumps(answer))
         return
     baseline = summary.as_json(scenario.without_stragglers(), world, free, 0.0) if free is not None else None
-    said = notes(scenario, outcome, world, trace) + ([str(found)] if found else [])
+    said = (
+        notes(scenario, outcome, world, trace)
+        + ([str(found)] if found else [])
+        + cut_short(scenario, outcome, replications)
+    )
     summary.show(answer, scenario, baseline, said)
+
+
+def cut_short(scenario, outcome, replications: int) -> list[str]:
+    """A note, if there was no time for all that was asked for."""
+    runs, steps = outcome.step_s.shape
+    if (runs, steps) == (replications, scenario.steps):
+        return []
+    done = (
+        f"{steps} of {scenario.steps} steps of one run" if steps < scenario.steps else f"{runs} of {replications} runs"
+    )
+    return [f"{done}, for want of time; --within SECONDS gives it more"]
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float, fou
         "world": world,
         "workers": scenario.workers,
         "steps": outcome.step_s.shape[1],
+        "replications": len(outcome.step_s),
         "seed": scenario.seed,
         "samples_per_s": _known(interval.middle(outcome.throughput())),
         "step_s": _distribution(outcome.step_s),

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import gc
+import math
 from contextlib import contextmanager
 from functools import partial
 
 import simpy
 
-from sim.cluster import Host, Link
 from sim.collectives import Exchange
 from sim.cpu import Cores
 from sim.errors import RunFailed
-from sim.flows import Bucket, Flows
+from sim.flows import Flows
 from sim.horovod_timeline import Timeline
 from sim.laws import LogNormal
-from sim.network import Inbox, Message, Port
+from sim.network import Inbox, Message
 from sim.randomness import Stream
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.scenario import Scenario
@@ -24,18 +24,25 @@ from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
 from sim.worlds.behind import ROUND_OFF_S, Behind
 from sim.worlds.layers import Layers
+from sim.worlds.machine import Machine
+from sim.worlds.patience import Patience
 from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
 from sim.worlds.transport import Transport
 
 
-def run(scenario: Scenario, replication: int = 0, timeline: Timeline | None = None) -> Trace:
+def run(
+    scenario: Scenario, replication: int = 0, timeline: Timeline | None = None, within_s: float = math.inf
+) -> Trace:
     """One run of the scenario, as a trace; a `timeline` is told what Horovod's would.
+
+    Args:
+        within_s: of the wall clock; if they are over, the run ends with the first step that is measured by then.
 
     Raises:
         RunFailed: the protocol's texts wait for one another for ever.
     """
     with garbage_left_lying():
-        return EventWorld(scenario, replication, timeline).run()
+        return EventWorld(scenario, replication, timeline, within_s).run()
 
 
 @contextmanager
@@ -49,26 +56,20 @@ def garbage_left_lying():
         gc.set_threshold(*thresholds)
 
 
-class Machine:
-    """A host at work: its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
-
-    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link, shared: Cores | None = None):
-        self.index, self.gpus, self.speed = index, host.gpus, host.speed
-        self.cores = shared or Cores(env, host.cores, host.speed, host.contention)
-        self.egress, self.ingress, self.memory = Port(), Port(), Port()
-        if link.fair:
-            self.egress, self.ingress = (
-                Bucket(link.bandwidth_bytes_per_s, link.burst_bytes, link.queue_bytes) for _ in range(2)
-            )
-
-
 class EventWorld:
     """The ranks of one scenario on their machines."""
 
-    def __init__(self, scenario: Scenario, replication: int, timeline: Timeline | None = None):
+    def __init__(
+        self,
+        scenario: Scenario,
+        replication: int,
+        timeline: Timeline | None = None,
+        within_s: float = math.inf,
+    ):
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
         self.env = simpy.Environment()
+        self.patience = Patience(self.env, (scenario.warmup + 1) * scenario.updates_per_step, within_s)
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         link, hosts, cores = scenario.network, scenario.cluster.machines(), scenario.cluster.shared_cores
         off = scenario.error_factor(replication)
@@ -87,7 +88,7 @@ class EventWorld:
     def run(self) -> Trace:
         processes = [self.env.process(text) for text in self._texts()]
         try:
-            self.env.run(simpy.AllOf(self.env, processes))
+            self.env.run(simpy.AllOf(self.env, processes) | self.patience.over)
         except RuntimeError as error:
             if "until" not in str(error):
                 raise
@@ -401,6 +402,8 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
         self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None
     ) -> None:
         end_s = self.now_s if end_s is None else end_s
+        if activity == "update" and self.rank == 0:
+            self.world.patience.updated()
         self.world.activities.append(
             Activity(
                 start_s,

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from sim import collectives
+from sim.collectives.base import cut
 from sim.errors import WrongSetting
 from sim.workload import ITEM_BYTES
 
@@ -32,8 +33,8 @@ class Lockstep:
             self.now_s = self.now_s + costs.agree_s
             self._spend((self.world.scenario.workers > 1) * costs.negotiate_s)
             self._spend(costs.call(ITEM_BYTES * (whole.stop - whole.start)))
-            for sent_bytes, taken_bytes, adds in self._rounds(whole.start, whole.stop):
-                self._round(sent_bytes, taken_bytes, adds)
+            for turn in self._turns(whole.start, whole.stop):
+                self._turn(*turn)
         self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
         yield from self._did()
 
@@ -41,29 +42,44 @@ class Lockstep:
         """Of nothing: this world refuses scenarios whose rows travel alone."""
         yield from self._did()
 
-    def _round(self, sent_bytes: np.ndarray, taken_bytes: np.ndarray, adds: bool) -> None:
-        """Hand a piece to the right while taking one from the left; then add it up. The event world's `exchange`."""
-        link, reduce = self.world.scenario.network, self.world.scenario.costs.reduce
+    def _turn(self, leaves_s: np.ndarray, comes_s: np.ndarray, adds_s: np.ndarray | None) -> None:
+        """Hand a piece to the right while taking one from the left; then add it up. The event world's `exchange`.
+
+        Args:
+            leaves_s, comes_s: for which each rank's ports are taken, shape (ranks,).
+            adds_s: of a core of speed 1, likewise; None if what comes is not added.
+        """
+        link = self.world.scenario.network
         self._spend(link.overhead_s)
         begin_s = np.maximum(self.now_s, self._out_free_s)
-        self._out_free_s = begin_s + link.gap_s + sent_bytes / link.bandwidth_bytes_per_s
-        here_s = np.maximum(np.roll(begin_s, 1, axis=1) + link.latency_s, self._in_free_s)
-        self._in_free_s = here_s + link.gap_s + taken_bytes / link.bandwidth_bytes_per_s
+        self._out_free_s = begin_s + leaves_s
+        from_left_s = np.concatenate([begin_s[:, -1:], begin_s[:, :-1]], axis=1)
+        here_s = np.maximum(from_left_s + link.latency_s, self._in_free_s)
+        self._in_free_s = here_s + comes_s
         self._wait(self.now_s, here_s)
         self.now_s = np.maximum(self.now_s, self._in_free_s)
         self._spend(link.overhead_s)
         self.now_s = np.maximum(self.now_s, self._out_free_s)
-        if adds:
-            self._spend(reduce.base_s + reduce.slope_s * taken_bytes)
+        if adds_s is not None:
+            self._spend(adds_s)
 
     @cache  # noqa: B019 a group lives as long as its world
-    def _rounds(self, start: int, stop: int) -> list[tuple[np.ndarray, np.ndarray, bool]]:
-        """Bytes that each rank hands over and takes in each round, shape (ranks,), and whether they are added."""
-        return list(_rounds(len(self.ranks), slice(start, stop)))
+    def _turns(self, start: int, stop: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """What `_turn` is told, by round."""
+        ranks, link, reduce = len(self.ranks), self.world.scenario.network, self.world.scenario.costs.reduce
+        size_bytes = np.array([ITEM_BYTES * (piece.stop - piece.start) for piece in cut(slice(start, stop), ranks)])
+        port_s, add_s = (
+            link.gap_s + size_bytes / link.bandwidth_bytes_per_s,
+            reduce.base_s + reduce.slope_s * size_bytes,
+        )
+        port_s, add_s = np.tile(port_s, 2), np.tile(add_s, 2)
+        return [
+            (port_s[sent : sent + ranks], port_s[taken : taken + ranks], add_s[taken : taken + ranks] if adds else None)
+            for sent, taken, adds in _pieces(ranks)
+        ]
 
 
-def _rounds(ranks: int, whole: slice) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
-    texts = [collectives.allreduce("ring", rank, range(ranks), whole) for rank in range(ranks)]
-    for exchanges in zip(*texts, strict=True):
-        sent_bytes, taken_bytes = ([getattr(e, name) for e in exchanges] for name in ("sent_bytes", "taken_bytes"))
-        yield np.array(sent_bytes), np.array(taken_bytes), exchanges[0].adds
+def _pieces(ranks: int) -> Iterator[tuple[int, int, bool]]:
+    """The numbers of the pieces that rank 0 hands over and takes in each round, and whether it adds; rank r has those r further on."""
+    for exchange in collectives.allreduce("ring", 0, range(ranks), slice(0, ranks)):
+        yield exchange.sent.start, exchange.taken.start, exchange.adds

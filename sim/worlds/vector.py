@@ -19,6 +19,8 @@ from sim.scenario import Scenario
 from sim.worlds.event import CLOCK_S
 from sim.worlds.lockstep import Lockstep
 
+MANY = 256  # waits, after which those are counted that can be
+
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario; None if it can."""
@@ -44,8 +46,8 @@ def _goes_round_a_ring(protocol: Protocol) -> bool:
     return getattr(protocol, "algorithm", None) == "ring" and not protocol.overlaps
 
 
-def run(scenario: Scenario, replications: int = 1) -> Outcome:
-    """Replications 0 to n - 1 of the scenario, the same that the event world gives one by one.
+def run(scenario: Scenario, replications: int = 1, first: int = 0) -> Outcome:
+    """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
 
     Raises:
         WrongSetting: the scenario needs the event world.
@@ -54,19 +56,19 @@ def run(scenario: Scenario, replications: int = 1) -> Outcome:
     reason = refusal(scenario)
     if reason:
         raise WrongSetting("--world", "vector", f"event: {reason}")
-    return VectorWorld(scenario, replications).run()
+    return VectorWorld(scenario, range(first, first + replications)).run()
 
 
 class VectorWorld:
     """The master, if there is one, and the group of workers of one scenario."""
 
-    def __init__(self, scenario: Scenario, replications: int):
+    def __init__(self, scenario: Scenario, replications: range):
         self.scenario, self.replications = scenario, replications
         self.updates: list[
             tuple[np.ndarray, np.ndarray]
         ] = []  # end_s and samples of each update, shape (replications,)
         machines = scenario.cluster.machines()
-        factors = np.array([scenario.error_factor(replication) for replication in range(replications)])
+        factors = np.array([scenario.error_factor(replication) for replication in replications])
         speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
         first = scenario.servers
         self.master = Group(self, range(first), speeds[:, :first])
@@ -98,7 +100,7 @@ class VectorWorld:
 
     def _outcome(self) -> Outcome:
         warmup = self.scenario.warmup
-        end_s = np.stack([np.zeros(self.replications)] + [end_s for end_s, _ in self.updates], axis=1)
+        end_s = np.stack([np.zeros(len(self.replications))] + [end_s for end_s, _ in self.updates], axis=1)
         samples = np.stack([samples for _, samples in self.updates], axis=1)
         groups = [self.master, self.workers] if self.scenario.workers else [self.master]
         idle_s = np.concatenate([group.idle_s(end_s[:, warmup], end_s[:, -1]) for group in groups], axis=1)
@@ -113,32 +115,34 @@ class Group(Lockstep):
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
         self.world, self.ranks, self.speeds = world, ranks, speeds
         self.step, self.done, self.ran_out = 0, 0, 0
-        shape = (world.replications, len(ranks))
+        shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.samples = np.zeros(shape, int)
         self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
         self._waits: list[tuple[np.ndarray, np.ndarray]] = []  # from, to
+        self._idle_s = np.zeros(shape)  # of waits that are no longer there, after the warm-up
         self._draw()
 
     def _draw(self) -> None:
         """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
         scenario, costs = self.world.scenario, self.world.scenario.costs
-        rounds, shape = scenario.rounds, (self.world.replications, len(self.ranks))
-        every = (rounds, *shape)
+        rounds, replications = scenario.rounds, self.world.replications
+        every = (rounds, len(replications), len(self.ranks))
         self._sleeps, self._factors, self._input_factors, self._update_factors = (np.empty(every) for _ in range(4))
-        for replication in range(shape[0]):
+        for row, replication in enumerate(replications):
             for index, rank in enumerate(self.ranks):
                 number = scenario.worker_number(rank)
                 luck = (scenario.seed, replication, number)
                 run_factor = scenario.run_factor(replication, scenario.hosts[rank])
-                self._sleeps[:, replication, index] = scenario.sleeps(replication, number).first(rounds)
-                self._factors[:, replication, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
-                self._input_factors[:, replication, index] = Stream(costs.input_noise, *luck, "input").first(rounds)
-                self._update_factors[:, replication, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
+                self._sleeps[:, row, index] = scenario.sleeps(replication, number).first(rounds)
+                self._factors[:, row, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
+                self._input_factors[:, row, index] = Stream(costs.input_noise, *luck, "input").first(rounds)
+                self._update_factors[:, row, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
 
     def steps(self):
         """Every round; sets `step`."""
         for step in range(self.world.scenario.rounds):
+            self._fold()
             self.step = step
             yield step
 
@@ -234,18 +238,36 @@ class Group(Lockstep):
         yield from self._did()
 
     def idle_s(self, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-        """Seconds waited between two instants (replications,), shape (replications, ranks)."""
+        """Seconds waited from the end of the warm-up to the end (replications,), shape (replications, ranks)."""
+        return self._idle_s + self._waited_s(from_s, to_s)
+
+    def _waited_s(self, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
         idle_s, low_s, high_s = np.zeros(self.now_s.shape), from_s[:, None], to_s[:, None]
         for start_s, end_s in self._waits:
-            waited_s = np.clip(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0, None)
+            waited_s = np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0)
             idle_s += waited_s if waited_s.shape == idle_s.shape else waited_s.sum(axis=1, keepdims=True)
         return idle_s
+
+    def _fold(self) -> None:
+        """Forget waits, of which a ring has many: those before the warm-up's last step; and of later ones, but the last step's, count them.
+
+        They end before the step after them does, for nobody begins a step that is two ahead of another's.
+        """
+        scenario, ended = self.world.scenario, self.world.updates
+        if self.step < scenario.warmup - 1:
+            self._waits = []
+        elif len(ended) >= scenario.warmup and self.step < scenario.rounds - 1:
+            from_s = ended[scenario.warmup - 1][0] if scenario.warmup else np.zeros(len(self.now_s))
+            self._idle_s += self._waited_s(from_s, np.full(len(self.now_s), np.inf))
+            self._waits = []
 
     def _spend(self, seconds) -> None:
         self.now_s = self.now_s + seconds / self.speeds
 
     def _wait(self, start_s: np.ndarray, end_s: np.ndarray) -> None:
         self._waits.append((start_s, np.maximum(start_s, end_s)))
+        if len(self._waits) >= MANY:
+            self._fold()
 
     def _until_message(self):
         while not self.inbox:

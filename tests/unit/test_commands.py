@@ -16,7 +16,18 @@ from sim import command
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
 KEYS = {
-    *("protocol", "settings", "world", "workers", "steps", "seed", "samples_per_s", "step_s", "samples_per_step"),
+    *(
+        "protocol",
+        "settings",
+        "world",
+        "workers",
+        "steps",
+        "replications",
+        "seed",
+        "samples_per_s",
+        "step_s",
+        "samples_per_step",
+    ),
     *("idle_fraction", "interval", "wall_s"),
 }
 
@@ -97,6 +108,17 @@ def test_a_seed_decides_the_answer(here):
     assert answers[0]["step_s"] != answers[2]["step_s"]
 
 
+@pytest.mark.parametrize("world", ["vector", "event"])
+def test_an_answer_in_less_time_comes_of_fewer_runs(world, here):
+    job = ("--world", world, "--protocol", "fmb", "--stragglers", "none")
+    done = here("sim.run", *job, "--within", 1e-6)
+    assert "for want of time; --within" in done.stdout.replace("\n", " ")
+    hurried, whole = (json.loads(here("sim.run", *job, "--json", *more).stdout) for more in (("--within", 1e-6), ()))
+    assert (hurried["replications"], whole["replications"]) == (1, {"vector": 20, "event": 10}[world])
+    asked = json.loads(here("sim.run", *job, "--json", "--replications", 2).stdout)
+    assert asked["replications"] == 2
+
+
 def test_both_worlds_from_the_command_line(here):
     event, vector = (
         json.loads(here("sim.run", "--json", "--world", world, "--replications", 3).stdout)
@@ -172,6 +194,7 @@ WRONG = {
     "batch": (["--batch", "0"], ["--batch", "0"]),
     "seed": (["--seed", "-3"], ["--seed", "-3"]),
     "replications": (["--replications", "0"], ["--replications", "0"]),
+    "time": (["--within", "-1"], ["--within", "-1", "above 0"]),
     "stragglers": (["--stragglers", "niagra"], ["--stragglers", "niagra", "niagara"]),
     "workload": (["--workload", "resnet"], ["--workload", "resnet", "mnist"]),
     "world": (["--world", "mars"], ["--world", "mars", "vector"]),

@@ -12,7 +12,7 @@ from sim.summary import as_json, show
 from sim.workload import read
 
 KEYS = [
-    *("protocol", "settings", "world", "workers", "steps", "seed", "samples_per_s", "step_s"),
+    *("protocol", "settings", "world", "workers", "steps", "replications", "seed", "samples_per_s", "step_s"),
     *("samples_per_step", "idle_fraction", "interval", "wall_s"),
 ]
 

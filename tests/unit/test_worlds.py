@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -88,13 +89,30 @@ def scenarios(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(scenarios(), st.integers(0, 2))
-def test_worlds_agree(scenario, replication):
+@given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.MANY]))
+def test_worlds_agree(scenario, replication, many):
     simulated = of_trace(event.run(scenario, replication))
-    outcome = vector.run(scenario, replication + 1)
+    with mock.patch.object(vector, "MANY", many):
+        outcome = vector.run(scenario, replication + 1)
     np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
     np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+def test_replications_are_the_same_together_and_apart():
+    scenario = quiet("amb", costs=Costs(noise=LogNormal(cv=0.5), run=LogNormal(cv=0.2), partition=Line(slope_s=1e-3)))
+    together, apart = vector.run(scenario, 5), vector.run(scenario, 2, first=3)
+    np.testing.assert_array_equal(together.step_s[3:], apart.step_s)
+    np.testing.assert_array_equal(together.idle_fraction[3:], apart.idle_fraction)
+
+
+@pytest.mark.parametrize("protocol", ["fmb", "ps-async", "allreduce"])
+def test_a_run_whose_time_is_over_ends_with_the_first_step_that_is_measured(protocol):
+    scenario = quiet(protocol, costs=quiet_costs(noise=LogNormal(cv=0.5)), steps=6, warmup=2)
+    whole, cut = of_trace(event.run(scenario)), of_trace(event.run(scenario, within_s=0.0))
+    assert cut.step_s.shape == (1, 1)
+    np.testing.assert_array_equal(cut.step_s[0], whole.step_s[0, :1])
+    assert of_trace(event.run(scenario, within_s=600.0)).step_s.shape == whole.step_s.shape
 
 
 def quiet_costs(**lines) -> Costs:

@@ -1,0 +1,23 @@
+"""A host at work in the event world."""
+
+from __future__ import annotations
+
+import simpy
+
+from sim.cluster import Host, Link
+from sim.cpu import Cores
+from sim.flows import Bucket
+from sim.network import Port
+
+
+class Machine:
+    """Its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
+
+    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link, shared: Cores | None = None):
+        self.index, self.gpus, self.speed = index, host.gpus, host.speed
+        self.cores = shared or Cores(env, host.cores, host.speed, host.contention)
+        self.egress, self.ingress, self.memory = Port(), Port(), Port()
+        if link.fair:
+            self.egress, self.ingress = (
+                Bucket(link.bandwidth_bytes_per_s, link.burst_bytes, link.queue_bytes) for _ in range(2)
+            )
