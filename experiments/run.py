@@ -72,7 +72,10 @@ def main(argv: list[str] | None = None) -> int:
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
     out = Path(given.out) / given.name
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WrongSetting("--out", given.out, f"a folder that can be written ({error.strerror})") from error
     experiment(out, given.seed, **further)
     return 0
 

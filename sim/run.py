@@ -33,7 +33,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         type=float,
         metavar="SECONDS",
         help="answer in about so many seconds, from fewer runs or steps if need be "
-        f"({WITHIN_S:g}; however long it takes with --replications, --trace, --timeline or --plot)",
+        f"({WITHIN_S:g}; however long it takes with --replications or a file to write)",
     )
     return parser.parse_args(argv)
 
@@ -130,11 +130,11 @@ def simulate(
     from sim.outcome import join, of_trace
     from sim.worlds import event, vector
 
-    start_s, trace = time.monotonic(), None
+    start_s = time.monotonic()
     if world == "vector":
         outcomes = [vector.run(scenario)]
         took_s = time.monotonic() - start_s
-        more = min(replications - 1, int(min(within_s / took_s - 1, replications)))
+        more = int(min(replications - 1, within_s / took_s - 1))
         outcomes += [vector.run(scenario, more, first=1)] if more > 0 else []
         trace = event.run(scenario) if want_trace else None
         return join(outcomes), trace

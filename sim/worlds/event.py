@@ -36,7 +36,7 @@ def run(
     """One run of the scenario, as a trace; a `timeline` is told what Horovod's would.
 
     Args:
-        within_s: of the wall clock; if they are over, the run ends with the first step that is measured by then.
+        within_s: of the wall clock; once they are over, the run ends after the step at hand, and after one that is measured at least.
 
     Raises:
         RunFailed: the protocol's texts wait for one another for ever.

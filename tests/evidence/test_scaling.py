@@ -10,7 +10,7 @@ from experiments import scaling, scaling_horovod
 from experiments.scaling import Constants
 from experiments.scaling_tables import BUGLIARELLO, GBIT, HOROVOD, HOROVOD_SINGLE, PLATFORMS
 
-FITTED = Constants(0.041, 0.012, 2.0e9)  # as the experiment finds, in 40 s
+FITTED = Constants(0.041, 0.012, 2.0e9)  # as the experiment finds
 # Likewise, of the three models of Horovod's page, by where variables lie.
 SIXTEEN = {
     "on GPUs": replace(FITTED, port_bytes_per_s=2.2 * GBIT),

@@ -16,19 +16,8 @@ from sim import command
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
 KEYS = {
-    *(
-        "protocol",
-        "settings",
-        "world",
-        "workers",
-        "steps",
-        "replications",
-        "seed",
-        "samples_per_s",
-        "step_s",
-        "samples_per_step",
-    ),
-    *("idle_fraction", "interval", "wall_s"),
+    *("protocol", "settings", "world", "workers", "steps", "replications", "seed", "samples_per_s", "step_s"),
+    *("samples_per_step", "idle_fraction", "interval", "wall_s"),
 }
 
 
@@ -225,6 +214,12 @@ WRITES = {
     "real.probe": ["--output", "no/where/probe.json"],
     "calibration.fit": ["--output", "no/where/profile.toml", "nowhere.parquet"],
 }
+
+
+def test_a_folder_that_could_not_be_made_is_refused(here, tmp_path):
+    (tmp_path / "file").touch()
+    line = refused(here("experiments.run", "luck", "--out", tmp_path / "file"))
+    assert all(word in line for word in ("--out", str(tmp_path / "file"), "a folder that can be written")), line
 
 
 @pytest.mark.parametrize("module", WRITES)

@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from calibration.sharing import core_seconds
 from sim import cluster, command, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.files import write_whole
 from sim.laws import Empirical, LogNormal
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
@@ -403,6 +406,8 @@ def test_wrong_options(trace_file, tmp_path):
 
 def test_no_folder_to_write_to(trace_file, tmp_path):
     refused(call(trace_file, "-o", tmp_path / "none" / "p.toml"), "--output")
+    with pytest.raises(WrongSetting, match="output file"):
+        write_whole(tmp_path / "none" / "p.toml", Path.touch)
 
 
 def test_wrong_stragglers_of_an_import(tmp_path):
