@@ -61,34 +61,48 @@ class Message:
         self.parts = self.parts or (self.size_bytes,)
 
 
+class Awaited(simpy.Event):
+    """What a rank waits for that needs a message from one of `peers`: its value is that message, or None."""
+
+    def __init__(self, env: simpy.Environment, peers):
+        super().__init__(env)
+        self.peers = peers
+
+    def comes(self, message: Message) -> None:
+        """The rank goes on once the last byte of a message is here; now, where another event will tell it."""
+        self._ok, self._value = True, message
+        self.env.schedule(self, delay=0.0 if message.end_s is None else max(0.0, message.end_s - self.env.now))
+
+
 class Inbox:
     """Messages in order of arrival, and the rank that waits for one."""
 
     def __init__(self, env: simpy.Environment):
-        self._env, self._messages, self._waiting = env, [], None
+        self._env, self._messages, self._awaited = env, [], None
 
     def put(self, message: Message) -> None:
-        """A message arrives; the rank that waits is woken."""
-        self._messages.append(message)
-        if self._waiting is not None:
-            waiting, self._waiting = self._waiting, None
-            waiting.succeed()
+        """The first byte of a message is here; it is the waiting rank's, or lies here."""
+        awaited = self._awaited
+        if awaited is not None and message.sender in awaited.peers:
+            self._awaited = None
+            awaited.comes(message)
+        else:
+            self._messages.append(message)
 
     def take(self, peers, until_s: float = math.inf):
-        """Yield until a message from one of `peers` is here; return the first, or None if there is none by `until_s`."""
-        while True:
-            for index, message in enumerate(self._messages):
-                if message.sender in peers:
-                    return self._messages.pop(index)
-            if until_s <= self._env.now:
-                return None
-            self._waiting = self._env.event()
-            if until_s < math.inf:
-                self._env.timeout(until_s - self._env.now).callbacks.append(partial(self._give_up, self._waiting))
-            yield self._waiting
+        """The first message from one of `peers` that lies here, or the next that comes; None if there is none by `until_s`."""
+        for index, message in enumerate(self._messages):
+            if message.sender in peers:
+                return self._messages.pop(index)
+        if until_s <= self._env.now:
+            return None
+        awaited = self._awaited = Awaited(self._env, peers)
+        if until_s < math.inf:
+            self._env.timeout(until_s - self._env.now).callbacks.append(partial(self._give_up, awaited))
+        return (yield awaited)
 
-    def _give_up(self, waiting: simpy.Event, _timeout: simpy.Event) -> None:
+    def _give_up(self, awaited: Awaited, _timeout: simpy.Event) -> None:
         """Time is over for who waits for this event, if somebody still does."""
-        if waiting is self._waiting:
-            self._waiting = None
-            waiting.succeed()
+        if awaited is self._awaited:
+            self._awaited = None
+            awaited.succeed()

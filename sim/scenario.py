@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
-from sim.costs import Costs
+from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
@@ -134,6 +134,12 @@ class Scenario:
         workers = self.cluster.placement(self.workers, 0)
         used = sorted(set(workers))
         return [used[server % len(used)] for server in range(self.servers)] + workers
+
+    @property
+    def cores_shared(self) -> bool:
+        """Whether ranks share cores, with one another or with a runtime's other threads."""
+        behind = self.costs.background != Line() or self.network.background_s
+        return bool(len(set(self.hosts)) < self.ranks or self.cluster.shared_cores or behind)
 
     @cached_property
     def served(self) -> tuple[Variable, ...]:

@@ -71,6 +71,7 @@ class EventWorld:
         self.env = simpy.Environment()
         self.patience = Patience(self.env, (scenario.warmup + 1) * scenario.updates_per_step, within_s)
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
+        self.one_work_a_core = not (scenario.cores_shared or scenario.protocol.overlaps)
         link, hosts, cores = scenario.network, scenario.cluster.machines(), scenario.cluster.shared_cores
         off = scenario.error_factor(replication)
         hosts = [
@@ -395,8 +396,11 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
     def _spend(self, seconds: float, computing: bool = False):
         """`seconds` of a core, or of the rank's own GPU where it computes on one."""
         if seconds > ROUND_OFF_S:
-            on_gpu = computing and self.machine.gpus
-            yield self.world.env.timeout(seconds / self.machine.speed) if on_gpu else self.machine.cores.work(seconds)
+            waits_for_none = self.world.one_work_a_core or (computing and self.machine.gpus)
+            if waits_for_none:
+                yield self.world.env.timeout(seconds / self.machine.speed)
+            else:
+                yield self.machine.cores.work(seconds)
 
     def _record(
         self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None

@@ -10,7 +10,6 @@ from collections import deque
 
 import numpy as np
 
-from sim.costs import Line
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols.base import Protocol
@@ -30,11 +29,7 @@ def refusal(scenario: Scenario) -> str | None:
         return "of sparse variables only the event world knows which rows travel"
     if not scenario.served and not _goes_round_a_ring(scenario.protocol):
         return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
-    if (
-        len(set(scenario.hosts)) < scenario.ranks
-        or scenario.cluster.shared_cores
-        or scenario.costs.background != Line()
-    ):
+    if scenario.cores_shared:
         return "ranks on one host share its cores and its port, and so do a runtime's other threads"
     network = scenario.network
     if network.sustained_bytes_per_s or network.fair or network.tcp or network.store_and_forward:

@@ -115,6 +115,19 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_is_measured(prot
     assert of_trace(event.run(scenario, within_s=600.0)).step_s.shape == whole.step_s.shape
 
 
+@pytest.mark.parametrize("name", [name for name, p in protocols.PROTOCOLS.items() if not p.overlaps])
+def test_a_core_of_ones_own_is_as_fast_as_one_that_nobody_else_shares(name):
+    scenario = Scenario(
+        protocols.make(name), MLP, workers=3, steps=8, stragglers=stragglers.read("niagara*0.02"), test_size=0
+    )
+    assert not scenario.cores_shared
+    own = event.run(scenario)
+    with mock.patch.object(Scenario, "cores_shared", True):
+        shared = event.run(scenario)
+    np.testing.assert_array_equal(own.rows.activity, shared.rows.activity)
+    np.testing.assert_allclose(own.rows[["start_s", "end_s"]], shared.rows[["start_s", "end_s"]], rtol=0, atol=EXACT_S)
+
+
 def quiet_costs(**lines) -> Costs:
     return Costs(compute=Line(slope_s=1e-3), partition=Line(slope_s=1e-3), **lines)
 
@@ -217,6 +230,7 @@ def test_work_behind_a_step_needs_the_event_world():
     costs = quiet_costs(background=Line(base_s=1e-3))
     assert vector.refusal(quiet("fmb")) is None
     assert "other threads" in vector.refusal(quiet("fmb", costs=costs))
+    assert "other threads" in vector.refusal(quiet("fmb", link=Link(background_s=1e-4)))
 
 
 def test_contention_slows_busy_cores():
