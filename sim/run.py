@@ -32,7 +32,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--within",
         type=float,
         metavar="SECONDS",
-        help="answer in about so many seconds, from fewer runs or steps if need be "
+        help="answer in about so many seconds, from fewer runs or steps, warm-up's too, if need be "
         f"({WITHIN_S:g}; however long it takes with --replications or a file to write)",
     )
     return parser.parse_args(argv)
@@ -141,7 +141,7 @@ def simulate(
     trace = event.run(scenario, timeline=timeline, within_s=within_s)
     outcomes = [of_trace(trace)]
     took_s = time.monotonic() - start_s
-    whole = outcomes[0].step_s.shape[1] == scenario.steps
+    whole = len(outcomes[0].step_s[0]) == scenario.steps and trace.header.warmup == scenario.warmup
     while whole and len(outcomes) < replications and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(of_trace(event.run(scenario, len(outcomes))))
     return join(outcomes), trace
@@ -165,19 +165,22 @@ def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free
     said = (
         notes(scenario, outcome, world, trace)
         + ([str(found)] if found else [])
-        + cut_short(scenario, outcome, replications)
+        + cut_short(scenario, outcome, replications, trace)
     )
     summary.show(answer, scenario, baseline, said)
 
 
-def cut_short(scenario, outcome, replications: int) -> list[str]:
+def cut_short(scenario, outcome, replications: int, trace) -> list[str]:
     """A note, if there was no time for all that was asked for."""
     runs, steps = outcome.step_s.shape
-    if (runs, steps) == (replications, scenario.steps):
+    warmup = scenario.warmup if trace is None else trace.header.warmup
+    if (runs, steps, warmup) == (replications, scenario.steps, scenario.warmup):
         return []
-    done = (
-        f"{steps} of {scenario.steps} steps of one run" if steps < scenario.steps else f"{runs} of {replications} runs"
-    )
+    done = f"{runs} of {replications} runs"
+    if (steps, warmup) != (scenario.steps, scenario.warmup):
+        done = f"{steps} of {scenario.steps} steps of one run"
+    if warmup < scenario.warmup:
+        done += f" (warm-up: {warmup} of {scenario.warmup})"
     return [f"{done}, for want of time; --within SECONDS gives it more"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import simpy
@@ -36,7 +37,8 @@ def run(
     """One run of the scenario, as a trace; a `timeline` is told what Horovod's would.
 
     Args:
-        within_s: of the wall clock; once they are over, the run ends after the step at hand, and after one that is measured at least.
+        within_s: of the wall clock; once they are over, the run ends after the step at hand, or after the least that there must be
+            (sim.worlds.patience); the trace says how many steps were its warm-up.
 
     Raises:
         RunFailed: the protocol's texts wait for one another for ever.
@@ -69,7 +71,7 @@ class EventWorld:
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
         self.env = simpy.Environment()
-        self.patience = Patience(self.env, (scenario.warmup + 1) * scenario.updates_per_step, within_s)
+        self.patience = Patience(self.env, scenario, within_s)
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         self.one_work_a_core = not (scenario.cores_shared or scenario.protocol.overlaps)
         link, hosts, cores = scenario.network, scenario.cluster.machines(), scenario.cluster.shared_cores
@@ -96,7 +98,7 @@ class EventWorld:
             waiting = ", ".join(str(rank) for rank, process in enumerate(processes) if process.is_alive)
             raise RunFailed(f"deadlock in {self.scenario.protocol.name}: ranks {waiting} wait for ever") from error
         header = self.scenario.header("event", self.replication, ran_out=self.ran_out)
-        return Trace.of(header, self.activities)
+        return Trace.of(replace(header, warmup=self.patience.warmup), self.activities)
 
     def _texts(self):
         protocol, servers = self.scenario.protocol, self.scenario.servers

@@ -9,21 +9,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import simpy
 
+    from sim.scenario import Scenario
+
 
 class Patience:
-    """Looks at the clock at each update of rank 0.
+    """Looks at the clock at each update of rank 0; whatever it says, there is a step of warm-up and one that is measured.
+
+    Of protocols that apply each gradient by itself the whole warm-up, for their workers begin together and are to fall apart.
 
     Args:
-        least: updates that there must be whatever the time: one step after the warm-up.
         within_s: seconds of the wall clock.
     """
 
-    def __init__(self, env: simpy.Environment, least: int, within_s: float = math.inf):
-        self.over, self._least, self._updates = env.event(), least, 0
+    def __init__(self, env: simpy.Environment, scenario: Scenario, within_s: float = math.inf):
+        self._scenario = scenario
+        each = scenario.protocol.applies_each_gradient
+        self._least_warmup = scenario.warmup if each else min(scenario.warmup, 1)
+        self.over, self._updates = env.event(), 0
         self._until_s = time.monotonic() + within_s
+
+    @property
+    def warmup(self) -> int:
+        """Steps that are not measured; fewer than was asked for if the run ended among them."""
+        ended = self._updates <= self._scenario.warmup * self._scenario.updates_per_step
+        return self._least_warmup if ended else self._scenario.warmup
 
     def updated(self) -> None:
         """Rank 0 has made an update."""
         self._updates += 1
-        if self._updates >= self._least and time.monotonic() > self._until_s and not self.over.triggered:
+        least = (self._least_warmup + 1) * self._scenario.updates_per_step
+        if self._updates >= least and time.monotonic() > self._until_s and not self.over.triggered:
             self.over.succeed()

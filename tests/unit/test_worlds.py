@@ -106,13 +106,23 @@ def test_replications_are_the_same_together_and_apart():
     np.testing.assert_array_equal(together.idle_fraction[3:], apart.idle_fraction)
 
 
-@pytest.mark.parametrize("protocol", ["fmb", "ps-async", "allreduce"])
-def test_a_run_whose_time_is_over_ends_with_the_first_step_that_is_measured(protocol):
+@pytest.mark.parametrize(("protocol", "warmup"), [("fmb", 1), ("ps-async", 2), ("allreduce", 1)])
+def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(protocol, warmup):
+    """After one step of warm-up; asynchronous workers, who begin together, have all of it."""
     scenario = quiet(protocol, costs=quiet_costs(noise=LogNormal(cv=0.5)), steps=6, warmup=2)
-    whole, cut = of_trace(event.run(scenario)), of_trace(event.run(scenario, within_s=0.0))
-    assert cut.step_s.shape == (1, 1)
+    trace, whole = event.run(scenario, within_s=0.0), of_trace(event.run(replace(scenario, warmup=warmup)))
+    cut = of_trace(trace)
+    assert (cut.step_s.shape, trace.header.warmup) == ((1, 1), warmup)
     np.testing.assert_array_equal(cut.step_s[0], whole.step_s[0, :1])
-    assert of_trace(event.run(scenario, within_s=600.0)).step_s.shape == whole.step_s.shape
+    in_time = event.run(scenario, within_s=600.0)
+    assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 6), 2)
+
+
+def test_a_run_that_ends_among_its_warmup_measures_all_of_it_but_the_first_step():
+    scenario, looks = quiet("fmb", steps=6, warmup=5), iter([0.0, *[1.0] * 2, 3.0])
+    with mock.patch("time.monotonic", side_effect=looks):
+        trace = event.run(scenario, within_s=2.0)
+    assert (trace.header.warmup, of_trace(trace).step_s.shape) == (1, (1, 3))
 
 
 @pytest.mark.parametrize("name", [name for name, p in protocols.PROTOCOLS.items() if not p.overlaps])
