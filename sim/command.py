@@ -10,15 +10,29 @@ from collections.abc import Callable
 from sim.errors import RunFailed, WrongSetting
 
 
+def number(kind: type, allowed: str) -> Callable[[str], int | float]:
+    """What argparse reads a number with, so that it says what is allowed."""
+
+    def read(text: str):
+        try:
+            return kind(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"given {text!r}; allowed: {allowed}") from error
+
+    return read
+
+
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line."""
+    """argparse whose complaint is one line, in the words of sim.errors.WrongSetting where a number is none."""
 
     def __init__(self, **settings):
         settings.setdefault("formatter_class", argparse.ArgumentDefaultsHelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
+        self.register("type", int, number(int, "an integer"))
+        self.register("type", float, number(float, "a number"))
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
+        self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
 
 
 def run(program: str, main: Callable[[], int | None]) -> None:
