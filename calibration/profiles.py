@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calibration import collectives, contentions, residuals, servers
+from calibration import collectives, contentions, messages, residuals, servers
 from calibration.contentions import Contention
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, hosts_of, of_traces
@@ -132,7 +132,7 @@ def _of_protocols(
     contention = contentions.fit(list(beside), of_traces(beside)) if beside else contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
-    return Cluster(
+    made = Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
@@ -140,6 +140,7 @@ def _of_protocols(
         provenance=_provenance(sources, [f"{w}: {note}" for w, x in learned.items() for note in x.notes], probe),
         **_links(sources, probe),
     )
+    return messages.known(made, traces) if probe and probe.network else made
 
 
 def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:

@@ -2,9 +2,10 @@
 
 Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
 worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute (which takes longer
-where they have just waited) and what gRPC makes of the link; and, without shaped links, runs of a master with one worker and with
-two, for how the cores that all hosts share slow one another. Runs that are fitted come between those that are predicted, for a
-machine has slow minutes. Master and servers have a host of their own. Minibatches are small, for here the network is to dominate.
+where they have just waited), what a message takes in training and what gRPC makes of the link; and, without shaped links, runs
+of a master with one worker and with two, for how the cores that all hosts share slow one another. Runs that are fitted come
+between those that are predicted, for a machine has slow minutes. Master and servers have a host of their own. Minibatches are
+small, for here the network is to dominate.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibration.profiles import write
 from experiments import testbed_report
 from experiments.cells import Cell, fitted, interleaved, measure, predict
 from experiments.comparison import Comparison
 from experiments.testbed_plan import DOMINATES, FITS, KNOWN, MODELS, RATES, REPEATS, WARMUP, Where, places, runs
 from real import testbed
-from sim.cluster import Cluster, Host, Link
+from sim.cluster import Cluster, Host, Link, read
 from sim.outcome import of_trace
 from sim.traces import Trace
 
@@ -68,11 +70,19 @@ def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]
     for way in FITS:
         names = [name for name in traces if name.startswith(f"fit-{way}-")]
         profiles[way] = fitted(names, folder, folder / f"{way}.toml", beside=busy, shared_cores=os.cpu_count())
+    profiles["ring"] = linked(profiles["ring"], profiles["fmb"], folder / "ring.toml")
     named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
     return {
         where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profiles[where.profile])
         for where, name in named.items()
     }
+
+
+def linked(profile: Cluster, other: Cluster, file: Path) -> Cluster:
+    """The profile, written anew, with the other's links: of the same hosts, and learned where a message has the link for itself."""
+    links = {name: getattr(other, name) for name in ("network", "library")}
+    write(profile.model_copy(update=links), str(file))
+    return read(str(file))
 
 
 def crowded(folder: Path, seed: int, resume: bool = False) -> list[Path]:
