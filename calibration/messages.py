@@ -50,7 +50,8 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         for name in ("network", "library")
         if (link := getattr(profile, name))
     }
-    said = f"latency {more_s * 1e6:+.0f} us to that of the probe, from the messages of {len(clear)} runs of one worker"
+    runs = f"{len(clear)} run{'s' * (len(clear) > 1)} of one worker"
+    said = f"latency {more_s * 1e6:+.0f} us to that of the probe, from the messages of {runs}"
     about = profile.provenance.model_copy(update={"notes": (*profile.provenance.notes, said)})
     return profile.model_copy(update={**links, "provenance": about})
 

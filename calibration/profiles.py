@@ -121,7 +121,13 @@ def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, share
     else:
         place = of_traces(traces, shared_cores=shared_cores)
         made = _of_protocols(theirs, name, place, probe, [s.trace for s in beside])
-    return residuals.known(made.model_copy(update={"shared_cores": shared_cores}), traces)
+    hosts = tuple(host.model_copy(update={"slots": _sat_on(host, traces)}) for host in made.hosts)
+    return residuals.known(made.model_copy(update={"shared_cores": shared_cores, "hosts": hosts}), traces)
+
+
+def _sat_on(host: Host, traces: list[Trace]) -> int | None:
+    """How many ranks sat on a host at most, for the cores that all hosts share do not say how many it takes."""
+    return max([name for name, _ in trace.header.details["hosts"]].count(host.name) for trace in traces) or host.slots
 
 
 def _of_protocols(

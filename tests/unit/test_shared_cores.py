@@ -53,6 +53,7 @@ def test_planted_costs_are_found_again(rings, beside):
     assert ignored.costs["mlp"].compute(32) > 1.3 * PLANTED.compute(32)  # negative control
     assert [host.name for host in known.hosts] == ["host0", "host1"]
     assert known.shared_cores == CORES
+    assert known.placement(2, servers=0) == [0, 1]  # a host each, as they sat, though each sees both cores
 
 
 def test_more_hosts_are_predicted(rings, beside):
