@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration.lines import trimmed_mean
 from sim import collectives, protocols
 from sim.cluster import Link
 from sim.costs import Line
@@ -28,7 +29,6 @@ BEFORE = ("compute", "pack")  # what a sum comes after
 # What a call costs several ranks more than one is these libraries' negotiation, not the messages of a ring.
 NEGOTIATE = ("horovod",)
 MESSAGES_OF_TWO = 2  # that each of two ranks takes in a ring
-TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
 SOFT_S = 1e-4  # seconds by which every run is off, whatever it measured
 DRIFT = 0.1  # a run that is off by much more than this counts less: the processor was elsewhere
 
@@ -202,8 +202,8 @@ def sums_of(trace: Trace) -> Sums:
     pieces = pieces_of(trace)
     return Sums(
         amounts_of(trace, pieces),
-        _mean(elapsed_s),
-        max(0.0, processor_s - _mean(own_s)),
+        trimmed_mean(elapsed_s),
+        max(0.0, processor_s - trimmed_mean(own_s)),
         last=amounts_of(trace, pieces[-1:]),
         cycle_s=getattr(protocol_of(trace), "cycle_s", 0.0),
     )
@@ -214,12 +214,6 @@ def _slowed_less(sums: Sums, ranks: int, cores: int, contention: float) -> Sums:
     share = min(1.0, sums.processor_s / sums.elapsed_s) if sums.elapsed_s else 0.0
     by = 1 + contention * min(cores - 1, (ranks - 1) * share)
     return sums._replace(elapsed_s=sums.elapsed_s / by, processor_s=sums.processor_s / by)
-
-
-def _mean(seconds) -> float:
-    """Without the accidents."""
-    low, high = np.quantile(seconds, (TRIMMED, 1 - TRIMMED))
-    return float(seconds[(seconds >= low) & (seconds <= high)].mean())
 
 
 def _nonnegative(design: np.ndarray, seconds: np.ndarray) -> np.ndarray:

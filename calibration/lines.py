@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+TRIMMED = 0.02  # of seconds at each end that a mean leaves out
 STALL = 5  # a row that took so many times the median of its group may be a stall,
 RARE = 0.01  # if no more than this share of rows did: more are what the machine is like
 DRIFT = 0.05  # a run that is off by much more than this counts less: the processor was elsewhere
@@ -60,3 +61,9 @@ def line(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
         return float(base_s), float(slope_s)
     mean_s = float(np.mean(seconds))
     return (0.0, mean_s / float(levels[0])) if levels[0] else (mean_s, 0.0)
+
+
+def trimmed_mean(seconds) -> float:
+    """The mean without the accidents of the operating system, a fiftieth at each end."""
+    low, high = np.quantile(seconds, (TRIMMED, 1 - TRIMMED))
+    return float(seconds[(seconds >= low) & (seconds <= high)].mean())

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration.lines import trimmed_mean
 from calibration.placement import hosts_of
 from calibration.residuals import as_placed, scenario_of
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
 from sim.traces import Trace
 
-TRIMMED = 0.02  # of the messages at each end that a mean leaves out: the operating system's accidents
 NUDGE_S = 1e-4  # by which latency is changed to see how many of it a message takes
 
 
@@ -82,9 +82,9 @@ def _late(profile: Cluster, traces: list[Trace]) -> list[Late]:
     for trace in traces:
         kind = _kind(trace)
         if kind not in simulated:
-            simulated[kind] = [_mean_s(_simulated(trace, cluster)) for cluster in (profile, later)]
+            simulated[kind] = [trimmed_mean(taken_s(_simulated(trace, cluster))) for cluster in (profile, later)]
         said_s, nudged_s = simulated[kind]
-        real_s = _mean_s(trace)
+        real_s = trimmed_mean(taken_s(trace))
         found.append(Late(real_s, real_s - said_s, (nudged_s - said_s) / NUDGE_S))
     return found
 
@@ -98,13 +98,6 @@ def _simulated(trace: Trace, cluster: Cluster) -> Trace:
     from sim.worlds import event
 
     return event.run(scenario_of(trace.header, as_placed(cluster, trace.header)))
-
-
-def _mean_s(trace: Trace) -> float:
-    """Of a message, without the accidents."""
-    seconds = taken_s(trace)
-    low_s, high_s = np.quantile(seconds, (TRIMMED, 1 - TRIMMED))
-    return float(seconds[(seconds >= low_s) & (seconds <= high_s)].mean())
 
 
 def _agreed(late: list[Late]) -> float:
