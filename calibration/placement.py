@@ -12,13 +12,15 @@ class Placement:
     """Hosts by name, in order of their first rank; the cores of each; the host of each rank, an index.
 
     Args:
-        shared_cores: see sim.cluster.Cluster.
+        shared_cores, look_s, oversleep_s: see sim.cluster.Cluster.
     """
 
     names: tuple[str, ...]
     cores: tuple[int, ...]
     of_rank: tuple[int, ...]
     shared_cores: int | None = None
+    look_s: float = 0.0
+    oversleep_s: float = 0.0
 
     @property
     def shared(self) -> bool:

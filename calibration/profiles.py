@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calibration import collectives, contentions, messages, residuals, servers
+from calibration import collectives, contentions, looks, messages, residuals, servers
 from calibration.contentions import Contention
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, hosts_of, of_traces
@@ -135,13 +135,16 @@ def _of_protocols(
 ) -> Cluster:
     """The profile for protocols' own texts; runs `beside`, on one machine, tell how much busy cores slow each other."""
     traces = [s.trace for s in sources]
-    contention = contentions.fit(list(beside), of_traces(beside)) if beside else contentions.fit(traces, place)
+    place = _looking(place, [*traces, *beside], probe)
+    apart = _looking(of_traces(beside), beside, probe) if beside else None
+    contention = contentions.fit(list(beside), apart) if apart else contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
     made = Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        look_s=place.look_s,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, [f"{w}: {note}" for w, x in learned.items() for note in x.notes], probe),
         **_links(sources, probe),
@@ -153,7 +156,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     """The profile for TensorFlow's own servers; other runs, on one machine, tell how much busy cores slow each other."""
     theirs = [s for s in sources if servers.is_of_servers(s.trace)]
     ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
-    contention = contentions.fit(ours, of_traces(ours)) if ours else contentions.NONE
+    contention = contentions.fit(ours, _looking(of_traces(ours), ours, probe)) if ours else contentions.NONE
     their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
     way = servers.way_of(theirs[0].trace)
     further = probe.further_server.get(way, servers.FurtherServer()) if probe else servers.FurtherServer()
@@ -188,6 +191,13 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
         local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
     )
+
+
+def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> Placement:
+    """The placement with what looks of ranks that waited took of cores, as far as runs tell."""
+    oversleep_s, link = (probe.oversleep_s, probe.network) if probe else (0.0, None)
+    look_s = looks.look_s([t for t in traces if looks.tells(t)], oversleep_s, link.overhead_s if link else 0.0)
+    return replace(place, look_s=look_s, oversleep_s=oversleep_s)
 
 
 def _learn(workload: str, sources: list[Source], place: Placement, contention: float) -> Learned:

@@ -10,7 +10,8 @@ from real import wire
 from real.clock import common_clock
 from real.links import ROUNDS, WAITED_S, WARM_UP, rounds
 from real.parcels import TAG
-from real.waiting import SHORTEST_S, arrived, poll
+from real.waiting import arrived, poll
+from sim.naps import SHORTEST_S
 
 SHARED_ROUNDS = 60  # of messages of 1 MB
 SHARED_S = 5.0  # it goes on for so long at least

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 
 from sim.errors import RunFailed
+from sim.naps import LONGEST_S, nap_s
 
-SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls, each of which takes the core from somebody
 PATIENCE_S = 600.0
 BETWEEN_RUNS_S = 5e-3  # nobody measures there
 
 
 def poll(done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S, longest_s: float = LONGEST_S) -> None:
-    """Ask `done` again and again, asleep in between: a twentieth of the time waited so far, within bounds.
+    """Ask `done` again and again, asleep in between (sim.naps).
 
     Raises:
         RunFailed: it took more than `patience_s`.
@@ -23,7 +23,7 @@ def poll(done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S, lo
         waited_s = time.perf_counter() - start_s
         if waited_s > patience_s:
             raise RunFailed(f"waited {patience_s:g} s for {what}")
-        time.sleep(min(max(SHORTEST_S, waited_s / 20), longest_s))
+        time.sleep(nap_s(waited_s, longest_s))
 
 
 def arrived(comm, source: int, tag: int, status=None) -> bool:

@@ -11,10 +11,19 @@ import numpy as np
 if TYPE_CHECKING:
     import simpy
 
+MOST_LOOKS = 0.5  # of all cores: those who look give way to those who work
+LOOK_DIGITS = 9  # of cores that looks take, which come and go
 
-def rate(tasks, cores: int, contention: float):
-    """What each of `tasks` (a number or an array, 1 or more) on `cores` gets of a core that has its host to itself."""
-    return np.minimum(1.0, cores / tasks) / (1 + contention * (np.minimum(tasks, cores) - 1))
+
+def rate(tasks, cores: int, contention: float, looks=0.0):
+    """What each of `tasks` (a number or an array, 1 or more) on `cores` gets of a core that has its host to itself.
+
+    Args:
+        looks: what ranks that wait take of the cores meanwhile, in cores.
+    """
+    busy = np.minimum(tasks + looks, cores)
+    left = cores - np.minimum(looks, cores * MOST_LOOKS)
+    return np.minimum(1.0, left / tasks) / (1 + contention * (busy - 1))
 
 
 class Cores:
@@ -30,9 +39,9 @@ class Cores:
 
     def __init__(self, env: simpy.Environment, count: int, speed: float = 1.0, contention: float = 0.0):
         self.env, self.count, self.speed = env, count, speed
-        self._rates = cache(lambda tasks: float(rate(tasks, count, contention)))
+        self._rates = cache(lambda tasks, looks: float(rate(tasks, count, contention, looks)))
         self._tasks: list[tuple[float, int, simpy.Event]] = []
-        self._virtual_s, self._updated_s, self._arrivals, self._timer = 0.0, 0.0, 0, 0
+        self._virtual_s, self._updated_s, self._arrivals, self._timer, self._looks = 0.0, 0.0, 0, 0, 0.0
 
     @property
     def idle(self) -> bool:
@@ -48,8 +57,15 @@ class Cores:
         self._wake()
         return done
 
+    def take(self, cores: float) -> None:
+        """From now on, ranks that wait take so many cores more, or less, for their looks."""
+        self._advance()
+        self._looks = max(0.0, round(self._looks + cores, LOOK_DIGITS))
+        if self._tasks:
+            self._wake()
+
     def _rate(self) -> float:
-        return self._rates(len(self._tasks))
+        return self._rates(len(self._tasks), self._looks)
 
     def _advance(self) -> None:
         if self._tasks:

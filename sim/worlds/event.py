@@ -25,6 +25,7 @@ from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
 from sim.worlds.behind import ROUND_OFF_S, Behind
 from sim.worlds.layers import Layers
+from sim.worlds.looking import Looking
 from sim.worlds.machine import Machine
 from sim.worlds.patience import Patience
 from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
@@ -108,7 +109,7 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
+class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
@@ -209,8 +210,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
             message = self._message(peer)
             departures.append((message, (yield from self._post(peer, message))))
         for peer, (message, departure) in zip(peers, departures, strict=True):
-            if not departure.processed:
-                yield departure
+            yield from self.until(departure)
             self._record("send", start_s, bytes=message.size_bytes, peer=peer)
             start_s = self.now_s
 
@@ -225,7 +225,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
         """Hand the gradient to `peer` and go on, once the one before has left."""
         if self._posted is not None and not self._posted.processed:
             start_s = self.now_s
-            yield self._posted
+            yield from self.until(self._posted)
             self._record("wait", start_s, peer=peer)
         message, start_s = self._message(peer, self.oldest), self.now_s
         self._posted = yield from self._post(peer, message)
@@ -307,15 +307,15 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Transport):
         taken = None if exchange.source is None else (yield from self.arrival({exchange.source}))
         if departure is not None and exchange.ahead:
             self._ahead.append(departure)
-        elif departure is not None and not departure.processed:
-            yield departure
+        elif departure is not None:
+            yield from self.until(departure)
         return taken
 
     def let_leave(self):
         """Until all that was handed over ahead has left."""
         leaving, self._ahead = [departure for departure in self._ahead if not departure.processed], []
         if leaving:
-            yield simpy.AllOf(self.world.env, leaving)
+            yield from self.until(simpy.AllOf(self.world.env, leaving))
 
     def add(self):
         """Add the gradient that was taken to the sum."""

@@ -11,7 +11,7 @@ from sim.worlds.serving import ENDLESS
 
 
 class Transport:
-    """What a rank does to send and take messages. Needs `world`, `machine`, `inbox`, `_spend`, `work_behind` and `_record`."""
+    """What a rank does to send and take messages. Needs `world`, `machine`, `inbox`, `_spend`, `until`, `work_behind` and `_record`."""
 
     def begin_transport(self, weights) -> None:
         """Before the first message; `weights` are those of its flows beside others', one after another."""
@@ -123,7 +123,9 @@ class Transport:
     def arrival(self, peers, until_s: float = ENDLESS):
         """Wait until bytes move, then until they are here; the message, or None if none moves by `until_s`."""
         start_s = self.now_s
+        self.begin_to_look()
         message = yield from self.inbox.take(peers, until_s)
+        self.end_looking()
         if message is None:
             if self.now_s > start_s:
                 self._record("wait", start_s)
@@ -132,10 +134,10 @@ class Transport:
         about = {"bytes": message.size_bytes, "peer": message.sender}
         if message.asked is not None:
             self.ask(message)
-            yield message.landed
+            yield from self.until(message.landed)
         if message.end_s is not None:
             if message.end_s > self.now_s:
-                yield self.world.env.timeout(message.end_s - self.now_s)
+                yield from self.until(self.world.env.timeout(message.end_s - self.now_s))
             yield from self._spend(len(message.parts) * self.world.scenario.network.overhead_s)
         else:
             local = self.world.scenario.cluster.local
