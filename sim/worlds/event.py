@@ -402,7 +402,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
             if waits_for_none:
                 yield self.world.env.timeout(seconds / self.machine.speed)
             else:
-                yield self.machine.cores.work(seconds)
+                yield self.machine.cores.work(seconds, self.rank)
 
     def _record(
         self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None

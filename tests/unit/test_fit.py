@@ -124,12 +124,12 @@ def test_a_run_without_rows_says_nothing_of_them(recovered):
 
 
 def test_shared_cores_do_not_count_twice():
-    """3 workers and a master on 2 cores; the fit knows from the probe that they shared them."""
+    """3 workers and a master on 2 cores; the fit knows from the probe that they shared them, though not which had one to itself."""
     where = machines(PLANTED, Host(cores=2, slots=9))
     sources = list(campaign(where))
     known = make(sources, "known", Probe(cores=2, local=dict(cluster.LOCAL))).costs["mlp"]
     ignored = make(sources, "ignored").costs["mlp"]
-    assert known.compute(256) == pytest.approx(PLANTED.compute(256), rel=0.02)
+    assert known.compute(256) == pytest.approx(PLANTED.compute(256), rel=0.04)
     assert ignored.compute(256) > 1.1 * PLANTED.compute(256)  # negative control
 
 

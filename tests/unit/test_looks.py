@@ -71,7 +71,7 @@ class Used:
 @pytest.fixture
 def used(monkeypatch) -> Used:
     noted, work, take = Used(), Cores.work, Cores.take
-    monkeypatch.setattr(Cores, "work", lambda self, seconds: (noted.work(seconds), work(self, seconds))[1])
+    monkeypatch.setattr(Cores, "work", lambda self, seconds, *who: (noted.work(seconds), work(self, seconds, *who))[1])
     monkeypatch.setattr(Cores, "take", lambda self, cores: (noted.take(self.env.now, cores), take(self, cores))[1])
     return noted
 

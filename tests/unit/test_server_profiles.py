@@ -164,14 +164,14 @@ def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
 
 
 def test_many_workers_are_bound_by_processor_time():
-    """Four workers on two cores: each gradient takes half of the processor seconds that one takes alone."""
+    """Four workers on two cores: each gradient takes half of the processor seconds that one takes alone, and what cores idle."""
     made = profile([planted(*cell) for cell in FITTED])
     scenario = Scenario(
         protocols.make("ps-async"), workload.read("toy_fc"), workers=4, steps=40, warmup=5, batch=400, cluster=made
     )
     real = planted("toy_fc", 400)
     processor_s = sum(real.header.details["cpu_s"].values()) / 60
-    assert of_trace(event.run(scenario)).step_s.mean() / 4 == pytest.approx(processor_s / 2, rel=0.03)
+    assert 0.99 < of_trace(event.run(scenario)).step_s.mean() / 4 / (processor_s / 2) < 1.06
 
 
 def test_a_second_server_costs_what_was_probed():
