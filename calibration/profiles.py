@@ -140,13 +140,16 @@ def _of_protocols(
     contention = contentions.fit(list(beside), apart) if apart else contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
+    said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
+    if place.look_s:
+        said.append(f"a look of a rank that waits takes {place.look_s * 1e6:.0f} us of a core")
     made = Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         look_s=place.look_s,
         costs={w: x.costs for w, x in learned.items()},
-        provenance=_provenance(sources, [f"{w}: {note}" for w, x in learned.items() for note in x.notes], probe),
+        provenance=_provenance(sources, said, probe),
         **_links(sources, probe),
     )
     return messages.known(made, traces) if probe and probe.network else made

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 0.5  # of all cores: those who look give way to those who work
 LOOK_DIGITS = 9  # of cores that looks take, which come and go
-BALANCE_S = (
-    4e-3  # after which a core that idles takes a task from one that has several: a tick of Linux's scheduler at 250 Hz
-)
+BALANCE_S = 4e-3  # for which a core idles before it takes a task from one that has several: a tick of Linux's at 250 Hz
 
 
 def rate(tasks, cores: int, contention: float, looks=0.0):

@@ -127,7 +127,9 @@ def test_planted_looks_are_found(model, hosts, used):
 def test_a_profile_has_them(used):
     source = Source("fmb", as_real(run(), used.seconds))
     probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, network=Measured(**NETWORK.model_dump()))
-    assert make([source], "x", probe, shared_cores=2).look_s == pytest.approx(LOOK_S, rel=0.05)
+    made = make([source], "x", probe, shared_cores=2)
+    assert made.look_s == pytest.approx(LOOK_S, rel=0.05)
+    assert any("a look" in note for note in made.provenance.notes)
 
 
 def test_costs_are_without_others_looks(used):
