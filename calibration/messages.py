@@ -1,7 +1,7 @@
 """What messages between hosts take in training, where nothing but themselves is in their way: runs of one worker and its master.
 
-They take longer than a probe's, which come one upon another: who receives has slept for longer and goes on more slowly, and some
-meet a bad moment, which a probe's medians leave out and a mean step does not. What they take more is the link's latency.
+They may take longer than a probe's, which come one upon another: caches are cold, and some meet a bad moment, which a probe's medians
+leave out and a mean step does not. What they take more, or less, is the link's latency.
 """
 
 from __future__ import annotations

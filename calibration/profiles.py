@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -29,15 +30,26 @@ DIGITS = 6
 
 
 class Measured(Link):
-    """A link as it was probed; the times that it was worked out from are passed over."""
+    """A link as it was probed; the times that it was worked out from are passed over.
+
+    Args:
+        late_s: half a nap, after which on average a rank of the probe saw a message that had come; it is not in the latency.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+    late_s: Seconds = 0.0
+
+    def link(self, naps: bool) -> Link:
+        """The link, for a simulation in which ranks that wait nap; in one in which they do not its latency has to make up for that."""
+        late_s = 0.0 if naps else self.late_s
+        return Link(**{**self.model_dump(exclude={"late_s"}), "latency_s": self.latency_s + late_s})
 
 
 class Probe(BaseModel):
     """What real.probe measured of one machine; keys that are not needed here are passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+    schema_: Literal["probe/2"] = Field(default="probe/2", alias="schema")
     cores: int = Field(ge=1)
     oversleep_s: Seconds = 0.0
     further_server: dict[str, servers.FurtherServer] = {}  # by way of updating
@@ -51,9 +63,9 @@ class Probe(BaseModel):
             raise ValueError("local or network, the link that was probed")
         return self
 
-    def links(self) -> dict[str, Link]:
-        """Those that were probed, by what a cluster calls them."""
-        return {name: Link(**dict(link)) for name in ("local", "network", "library") if (link := getattr(self, name))}
+    def links(self, naps: bool) -> dict[str, Link]:
+        """Those that were probed, by what a cluster calls them; see Measured.link."""
+        return {name: link.link(naps) for name in ("local", "network", "library") if (link := getattr(self, name))}
 
 
 def read_probe(path: str) -> Probe:
@@ -150,7 +162,7 @@ def _of_protocols(
         look_s=place.look_s,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, said, probe),
-        **_links(sources, probe),
+        **_links(sources, probe, naps=place.look_s > 0),
     )
     return messages.known(made, traces) if probe and probe.network else made
 
@@ -163,8 +175,8 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
     way = servers.way_of(theirs[0].trace)
     further = probe.further_server.get(way, servers.FurtherServer()) if probe else servers.FurtherServer()
-    links = probe.links() if probe else {}
-    network = links.get("library", links.get("network"))  # gRPC does not sleep between looks either
+    links = probe.links(naps=True) if probe else {}  # gRPC does not nap, and what naps took is not in these
+    network = links.get("library", links.get("network"))
     named = [s.name for s in theirs]
     fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, further, network)
     said = f"{_said(contention)}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
@@ -233,10 +245,10 @@ def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -
     )
 
 
-def _links(sources: list[Source], probe: Probe | None) -> dict[str, Link]:
+def _links(sources: list[Source], probe: Probe | None, naps: bool) -> dict[str, Link]:
     if _communication_in_update(sources):
         return {"network": FREE}
-    return probe.links() if probe else {}
+    return probe.links(naps) if probe else {}
 
 
 def _communication_in_update(sources: list[Source]) -> bool:

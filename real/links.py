@@ -1,8 +1,8 @@
 """Links between two ranks, from how long messages take between them.
 
-A send recorded in training spans its peer's lateness too; a probe's does not. Each message waits as a training rank's does, which
-sleeps between looks, so what that costs is in the link; between hosts it is measured also as a library's collective finds it,
-which does not sleep while bytes come.
+A send recorded in training spans its peer's lateness too; a probe's does not. A rank of training sleeps between looks, and sees what
+has come at the next, on average half a nap later: the longer it has waited the later (sim.naps). That is no time of the link's, and is
+taken out of it. Between hosts the link is measured also as a library's collective finds it, which does not sleep while bytes come.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from real import wire
 from real.clock import common_clock
 from real.parcels import TAG
 from real.waiting import arrived, poll, receive
+from sim.naps import late_s
 
 SIZES_BYTES = (  # within a host
     65_536,
@@ -44,7 +45,7 @@ def _awake(pair, into) -> None:
     pair.Recv(into, 1 - pair.rank, TAG)
 
 
-def between(pair) -> dict[str, dict]:
+def between(pair, oversleep_s: float) -> dict[str, dict]:
     """LogGP and burst of the network between two hosts, by how its messages are received; see real.wire."""
     clock = common_clock(pair)
     takes = {"network": _asleep, "library": _awake}
@@ -54,18 +55,28 @@ def between(pair) -> dict[str, dict]:
         for name, size in kinds:  # many of a size on end, as in training: TCP's window is as the last message left it
             parts[name, size].append(_one_way(pair, clock, size, takes[name], SHORT_S))
     times = {kind: _median(np.concatenate(some, axis=1)) for kind, some in parts.items()}
-    return {name: _link(pair, clock, take, times, name) for name, take in takes.items()}
+    oversleep_s = pair.bcast(oversleep_s)
+    return {name: _link(pair, clock, take, times, name, oversleep_s) for name, take in takes.items()}
 
 
-def _link(pair, clock, take, times: dict, name: str) -> dict:
+def _link(pair, clock, take, times: dict, name: str, oversleep_s: float) -> dict:
     """The link called `name`, of what `_median` says by link and size."""
     small, *large = [times[name, size] for size in (wire.SMALL_BYTES, *wire.LARGE_BYTES)]
     seconds = [one.whole_s for one in large]
     size, one_way_s = wire.LARGE_BYTES[1], seconds[1]
     turns = wire.takes_turns(_exchanged(pair, clock, size, take, one_way_s / 4), one_way_s, one_way_s / 4)
-    made = wire.link(small.whole_s, small.receive_s, wire.LARGE_BYTES, seconds, turns)
-    behind_s = large[-1].whole_s - large[-1].send_s - made["latency_s"]
+    seen_s = late_s(SHORT_S, oversleep_s) if take is _asleep else 0.0
+    if take is _asleep:
+        seconds = [_without_naps(one_s, turns, oversleep_s) for one_s in seconds]
+    made = wire.link(small.whole_s - seen_s, small.receive_s, wire.LARGE_BYTES, seconds, turns) | {"late_s": seen_s}
+    behind_s = large[-1].whole_s - large[-1].send_s - made["latency_s"] - seen_s
     return made | {"buffer_bytes": wire.left_behind(behind_s, made["bandwidth_bytes_per_s"], wire.LARGE_BYTES[-1])}
+
+
+def _without_naps(seconds: float, turns: bool, oversleep_s: float) -> float:
+    """What a long message took, less the naps after which its end was seen, and where it must be asked for these two words."""
+    words_s = late_s(SHORT_S, oversleep_s) + late_s(0.0, oversleep_s) if turns else 0.0
+    return seconds - late_s(seconds, oversleep_s) - words_s
 
 
 def rounds(comm, least: int, for_s: float) -> Iterator[int]:
@@ -116,10 +127,11 @@ def _median(times: np.ndarray) -> Times:
     return Times(*(float(np.mean(np.median(part, axis=1))) for part in each))
 
 
-def within(pair) -> dict:
+def within(pair, oversleep_s: float) -> dict:
     """LogGP of the link between two ranks of a host, from messages whose receiver has waited a while, as in training.
 
-    The receive calls give o and G, a straight line over the sizes; what passes between the send and the receive call is L.
+    The receive calls give o and G, a straight line over the sizes; what passes between the send and the receive call is L, and half
+    a nap.
     """
     from scipy.optimize import nnls
 
@@ -128,8 +140,10 @@ def within(pair) -> dict:
     sizes, latency_s, receive_s, _ = np.array(SIZES_BYTES, float), *np.array(times).T
     weight = 1 / receive_s  # every size weighs the same, or only the largest would count
     (slope, base_s), _ = nnls(np.stack([sizes * weight, weight], axis=1), receive_s * weight)
+    seen_s = late_s(WAITED_S, pair.bcast(oversleep_s))
     return {
-        "latency_s": float(np.median(latency_s)),
+        "latency_s": max(0.0, float(np.median(latency_s)) - seen_s),
+        "late_s": seen_s,
         "overhead_s": float(base_s),
         "bandwidth_bytes_per_s": float(1 / max(slope, 1e-14)),
         "receive_s": {str(size): time_s for size, time_s in zip(SIZES_BYTES, receive_s.tolist(), strict=True)},

@@ -58,17 +58,17 @@ def write(measured: dict, path: str) -> None:
 
 def measure(comm) -> dict:
     """Cores, oversleep and the link between ranks 0 and 1: `local` if they share a host, else `network` and `library`. Collective."""
-    hosts, found = comm.allgather(socket.gethostname()), {}
+    hosts, found, over_s = comm.allgather(socket.gethostname()), {}, oversleep()
     if comm.rank < 2:
         pair = comm.Create_group(comm.group.Incl([0, 1]))
-        found = {"local": links.within(pair)} if hosts[0] == hosts[1] else links.between(pair)
+        found = {"local": links.within(pair, over_s)} if hosts[0] == hosts[1] else links.between(pair, over_s)
     barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
         trio = comm.Create_group(comm.group.Incl([0, 1, 2]))
         shared = {"unfairness": ports.unfairness(trio), "queue_bytes": ports.queue_bytes(trio, found.get("network"))}
         found = {name: link | shared for name, link in found.items()}
     barrier(comm)
-    return {"schema": "probe/1", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": oversleep(), **found}
+    return {"schema": "probe/2", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": over_s, **found}
 
 
 def oversleep() -> float:

@@ -143,8 +143,8 @@ class Cluster(BaseModel):
         local: the link between ranks of one host.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
-        look_s: seconds of a core for one look of a rank that waits at whether something has come (sim.naps says when it looks), which
-            ranks that share cores take from one another; 0 of runtimes that are woken.
+        look_s: seconds of a core for one look of a rank that waits at whether something has come: it naps in between (sim.naps), sees
+            what has come at the next look, and ranks that share cores take these from one another; 0 of runtimes that are woken.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
         provenance: set by calibration.
     """

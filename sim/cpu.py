@@ -1,10 +1,11 @@
-"""The cores of a host: whoever begins to work takes the one with the least to do, and those on one core share it equally."""
+"""The cores of a host: whoever begins to work takes the one with the least to do, and those on one core take turns."""
 
 from __future__ import annotations
 
-import heapq
+from collections import deque
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 0.5  # of all cores: those who look give way to those who work
 LOOK_DIGITS = 9  # of cores that looks take, which come and go
-BALANCE_S = 4e-3  # for which a core idles before it takes a task from one that has several: a tick of Linux's at 250 Hz
+TICK_S = 4e-3  # of Linux's scheduler at 250 Hz: when it looks whether a turn is over, and whether a core that idles takes over a task
+THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
+MOST_TURNS = 20  # of the shortest task on a core
+ROUND_OFF_S = 1e-12
 
 
 def rate(tasks, cores: int, contention: float, looks=0.0):
@@ -29,36 +33,52 @@ def rate(tasks, cores: int, contention: float, looks=0.0):
 
 
 @dataclass(eq=False)
+class Task:
+    """Some work, and who does it; nobody in particular, a runtime's threads, if None."""
+
+    left_s: float
+    done: simpy.Event
+    who: object
+
+
+@dataclass(eq=False)
 class Core:
-    """One core and its tasks, by virtual finish time: n of them each advance at 1 / n of its pace.
+    """One core and its tasks in turn; the first has it, since `since_s`."""
 
-    Exact by virtual time: the next to finish is the one with the least virtual finish time (Kleinrock, Queueing Systems II, section 4.4).
-    """
-
-    tasks: list[tuple[float, int, simpy.Event, object]] = field(default_factory=list)
-    virtual_s: float = 0.0
+    tasks: deque[Task] = field(default_factory=deque)
+    since_s: float = 0.0
     updated_s: float = 0.0
     timer: int = 0
 
 
 class Cores:
-    """Processor sharing on each core, as Linux does it: a task stays on the core where it began.
+    """The cores of a host, as Linux gives them: a task has its core until it is done or its turn is over, and stays on it.
 
-    One that has waited begins on the core with the fewest tasks, one that goes on with other work stays; three equal tasks on two
-    cores so take as long as two after one another, not half as long again. A core that idles takes over what is nobody's, for any thread
-    of a pool may do it, and after `BALANCE_S` another task.
+    Tasks on one core take turns. One that has waited begins on the core with the fewest tasks, one that goes on with other work stays;
+    three equal tasks on two cores so take as long as two after one another, not half as long again. A core that idles takes over what
+    is nobody's, for any thread of a pool may do it, and after `TICK_S` another task.
 
     Args:
         speed: of a core, relative to the one that costs were measured on.
         contention: see sim.cluster.Host.
+        turn_s: for which a task has the core if another waits for it; longer if all have much to do, or there would be events without end.
     """
 
-    def __init__(self, env: simpy.Environment, count: int, speed: float = 1.0, contention: float = 0.0):
-        self.env, self.count, self.speed = env, count, speed
+    def __init__(
+        self,
+        env: simpy.Environment,
+        count: int,
+        speed: float = 1.0,
+        contention: float = 0.0,
+        turn_s: float = TICK_S,
+    ):
+        self.env, self.count, self.speed, self._turn_s = env, count, speed, turn_s
         self._paces = cache(lambda busy, looks: float(rate(busy, count, contention, looks)))
         self._cores = [Core() for _ in range(count)]
-        self._busy, self._arrivals, self._looks = 0, 0, 0.0
-        self._last: dict[object, tuple[Core, float]] = {}  # where somebody worked last, and until when
+        self._busy, self._looks = 0, 0.0
+        self._last: dict[
+            object, tuple[Core, float, float]
+        ] = {}  # where somebody worked last, until when, and since when its turn was
 
     @property
     def idle(self) -> bool:
@@ -71,14 +91,14 @@ class Cores:
         Args:
             who: works; nobody in particular, a runtime's threads, if None.
         """
-        core, until_s = self._last.get(who, (None, 0.0))
+        task = Task(seconds / self.speed, self.env.event(), who)
+        core, until_s, since_s = self._last.get(who, (None, 0.0, 0.0))
         if core is None or until_s < self.env.now:
             core = min(self._cores, key=lambda other: (len(other.tasks), other is not core))
-        done = self.env.event()
-        self._arrivals += 1
-        self._advance(core)
-        self._put(core, (core.virtual_s + seconds / self.speed, self._arrivals, done, who))
-        return done
+            self._put(core, task)
+        else:
+            self._put(core, task, since_s)
+        return task.done
 
     def take(self, cores: float) -> None:
         """From now on, ranks that wait take so many cores more, or less, for their looks."""
@@ -86,8 +106,15 @@ class Cores:
         if self._busy and self._paces(self._busy, before) != self._paces(self._busy, self._looks):
             self._repace(self._busy, before)
 
-    def _put(self, core: Core, task: tuple) -> None:
-        heapq.heappush(core.tasks, task)
+    def _put(self, core: Core, task: Task, since_s: float | None = None) -> None:
+        """A task comes to a core; one that goes on has it since then, whoever else it was for just now."""
+        self._advance(core)
+        if since_s is None:
+            core.tasks.append(task)
+        else:
+            core.tasks.appendleft(task)
+        if core.tasks[0] is task:
+            core.since_s = self.env.now if since_s is None else since_s
         if len(core.tasks) == 1:
             self._busy += 1
             self._repace(self._busy - 1, self._looks, besides=core)
@@ -103,55 +130,59 @@ class Cores:
                     self._wake(core)
 
     def _advance(self, core: Core, pace: float | None = None) -> None:
+        """To now, at a pace; at today's if none is given."""
         if core.tasks:
             pace = self._paces(self._busy, self._looks) if pace is None else pace
-            core.virtual_s += (self.env.now - core.updated_s) * pace / len(core.tasks)
+            core.tasks[0].left_s -= (self.env.now - core.updated_s) * pace
         core.updated_s = self.env.now
 
     def _wake(self, core: Core) -> None:
-        """Set the timer for the next task to finish; an earlier timer is then stale."""
+        """Set the timer for the end of the work or the turn of who has the core; an earlier timer is then stale."""
         core.timer += 1
         if core.tasks:
-            pace = self._paces(self._busy, self._looks)
-            left_s = (core.tasks[0][0] - core.virtual_s) * len(core.tasks) / pace
-            timer = self.env.timeout(max(0.0, left_s), core.timer)
-            timer.callbacks.append(lambda timer: self._finish(core, timer))
+            lasts_s = core.tasks[0].left_s / self._paces(self._busy, self._looks)
+            if len(core.tasks) > 1:
+                turn_s = max(self._turn_s, min(task.left_s for task in core.tasks) / MOST_TURNS)
+                lasts_s = min(lasts_s, core.since_s + turn_s - self.env.now)
+            timer = self.env.timeout(max(0.0, lasts_s), core.timer)
+            timer.callbacks.append(lambda timer: self._end(core, timer))
 
-    def _finish(self, core: Core, timer: simpy.Event) -> None:
+    def _end(self, core: Core, timer: simpy.Event) -> None:
+        """The work, or the turn, of who has the core is over."""
         if timer.value != core.timer:
             return
         self._advance(core)
-        finish_s, _, done, who = heapq.heappop(core.tasks)
-        core.virtual_s = finish_s
-        if who is not None:
-            self._last[who] = core, self.env.now
-        done.succeed()
-        self._left(core)
-
-    def _left(self, core: Core) -> None:
-        """A task has left a core."""
-        if not core.tasks:
-            self._busy -= 1
-            self._repace(self._busy + 1, self._looks)
-            several = [other for other in self._cores if len(other.tasks) > 1]
-            of_nobody = [(other, task) for other in several for task in other.tasks if task[3] is None]
-            if of_nobody:
-                self._take_over(core, *of_nobody[0])
-            elif several:
-                self.env.timeout(BALANCE_S).callbacks.append(lambda _: self._balance(core))
+        since_s, core.since_s, task = core.since_s, self.env.now, core.tasks.popleft()
+        if task.left_s > ROUND_OFF_S:
+            core.tasks.append(task)
+        else:
+            if task.who is not None:
+                self._last[task.who] = core, self.env.now, since_s
+            task.done.succeed()
+            if not core.tasks:
+                self._idles(core)
         self._wake(core)
 
+    def _idles(self, core: Core) -> None:
+        """A core has come to the end of its tasks."""
+        self._busy -= 1
+        self._repace(self._busy + 1, self._looks)
+        waiting = [(other, task) for other in self._cores for task in islice(other.tasks, 1, None)]
+        of_nobody = [(other, task) for other, task in waiting if task.who is None]
+        if of_nobody:
+            self._take_over(core, *of_nobody[0])
+        elif waiting:
+            self.env.timeout(TICK_S).callbacks.append(lambda _: self._balance(core))
+
     def _balance(self, core: Core) -> None:
-        """A core that idles takes over the task with most left of the one that has most."""
+        """A core that idles takes over, of those that wait where most do, the task with most left."""
         other = max(self._cores, key=lambda other: len(other.tasks))
         if not core.tasks and len(other.tasks) > 1:
-            self._take_over(core, other, max(other.tasks))
+            self._take_over(core, other, max(islice(other.tasks, 1, None), key=lambda task: task.left_s))
 
-    def _take_over(self, core: Core, other: Core, task: tuple) -> None:
-        """A task of another core's goes on here."""
+    def _take_over(self, core: Core, other: Core, task: Task) -> None:
+        """A task that waits for another core goes on here."""
         self._advance(other)
         other.tasks.remove(task)
-        heapq.heapify(other.tasks)
         self._wake(other)
-        self._advance(core)
-        self._put(core, (core.virtual_s + task[0] - other.virtual_s, *task[1:]))
+        self._put(core, task)

@@ -17,6 +17,11 @@ def nap_s(waited_s: float, longest_s: float = LONGEST_S) -> float:
     return min(max(SHORTEST_S, waited_s / SHARE), longest_s)
 
 
+def late_s(waited_s: float, oversleep_s: float, share: float = 0.5) -> float:
+    """Seconds after which who has waited so long sees what has come: the rest of a nap, a `share` (0 to 1) of it; its mean without."""
+    return share * (nap_s(waited_s) + oversleep_s)
+
+
 def looks_per_s(stage: int, oversleep_s: float) -> float:
     """How many looks there are a second in a stage of a wait."""
     return 1 / (STAGES[stage][0] + oversleep_s)

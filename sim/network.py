@@ -32,6 +32,7 @@ class Message:
         held_s: how much later than its port could send it its last byte leaves, for TCP's window.
         copied: fires when a receiver on the same host has copied it.
         asked, landed: of a message that leaves when its receiver asks for it; fire when the word has come, and when all bytes have.
+        asked_s: when the word comes; infinity until that is known.
         note: it is a header alone.
         last: it says that training is over.
         variable: which one it carries, where they travel one by one.
@@ -49,6 +50,7 @@ class Message:
     held_s: float = 0.0
     copied: simpy.Event | None = None
     asked: simpy.Event | None = None
+    asked_s: float = math.inf
     landed: simpy.Event | None = None
     note: bool = False
     last: bool = False
@@ -89,17 +91,19 @@ class Inbox:
         else:
             self._messages.append(message)
 
-    def take(self, peers, until_s: float = math.inf):
-        """The first message from one of `peers` that lies here, or the next that comes; None if there is none by `until_s`."""
+    def take(self, peers) -> Message | None:
+        """The first message from one of `peers` that lies here."""
         for index, message in enumerate(self._messages):
             if message.sender in peers:
                 return self._messages.pop(index)
-        if until_s <= self._env.now:
-            return None
+        return None
+
+    def awaited(self, peers, until_s: float = math.inf) -> Awaited:
+        """An event whose value is the next message that comes from one of `peers`, or None if there is none by `until_s`."""
         awaited = self._awaited = Awaited(self._env, peers)
         if until_s < math.inf:
             self._env.timeout(until_s - self._env.now).callbacks.append(partial(self._give_up, awaited))
-        return (yield awaited)
+        return awaited
 
     def _give_up(self, awaited: Awaited, _timeout: simpy.Event) -> None:
         """Time is over for who waits for this event, if somebody still does."""

@@ -10,7 +10,7 @@ import numpy as np
 from sim.laws import Law
 
 BLOCK = 256  # draws are made in blocks of this size, so the i-th is the same however many are asked for
-PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error", "input", "behind")
+PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error", "input", "behind", "nap")
 
 
 def fresh_seed() -> int:

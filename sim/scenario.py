@@ -138,8 +138,12 @@ class Scenario:
     @property
     def cores_shared(self) -> bool:
         """Whether ranks share cores, with one another or with a runtime's other threads."""
-        behind = self.costs.background != Line() or self.network.background_s
-        return bool(len(set(self.hosts)) < self.ranks or self.cluster.shared_cores or behind)
+        return bool(len(set(self.hosts)) < self.ranks or self.cluster.shared_cores or self.threaded)
+
+    @cached_property
+    def threaded(self) -> bool:
+        """Whether other threads of a runtime work beside its ranks."""
+        return bool(self.costs.background != Line() or self.network.background_s or self.cluster.local.background_s)
 
     @cached_property
     def served(self) -> tuple[Variable, ...]:

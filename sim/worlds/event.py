@@ -11,7 +11,7 @@ from functools import partial
 import simpy
 
 from sim.collectives import Exchange
-from sim.cpu import Cores
+from sim.cpu import ROUND_OFF_S, THREADS_TURN_S, TICK_S, Cores
 from sim.errors import RunFailed
 from sim.flows import Flows
 from sim.horovod_timeline import Timeline
@@ -23,7 +23,7 @@ from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
-from sim.worlds.behind import ROUND_OFF_S, Behind
+from sim.worlds.behind import Behind
 from sim.worlds.layers import Layers
 from sim.worlds.looking import Looking
 from sim.worlds.machine import Machine
@@ -81,8 +81,9 @@ class EventWorld:
             h.model_copy(update={"speed": h.speed / off, "contention": scenario.contention(replication, h)})
             for h in hosts
         ]
-        shared = Cores(self.env, cores, hosts[0].speed, hosts[0].contention) if cores else None
-        machines = [Machine(self.env, i, host, link, shared) for i, host in enumerate(hosts)]
+        turn_s = THREADS_TURN_S if scenario.threaded else TICK_S
+        shared = Cores(self.env, cores, hosts[0].speed, hosts[0].contention, turn_s) if cores else None
+        machines = [Machine(self.env, i, host, link, turn_s, shared) for i, host in enumerate(hosts)]
         self.flows = Flows(self.env)
         self.readiness = Readiness(self.env, scenario.ranks)
         self.ranks = [Rank(self, rank, machines[machine]) for rank, machine in enumerate(scenario.hosts)]
@@ -131,6 +132,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
         self._noise = Stream(world.costs.noise, *luck, "noise")
         self._input_noise = Stream(world.costs.input_noise, *luck, "input")
         self._update_noise = Stream(world.costs.update_noise, *luck, "update")
+        self.begin_looking()
         self.begin_transport(Stream(LogNormal(cv=scenario.network.unfairness), *luck, "share"))
         self._run_factor = scenario.run_factor(world.replication, machine.index)
 
@@ -267,6 +269,8 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
         if agree_s:
             yield self.world.env.timeout(agree_s)
             self._record("wait", start_s)
+        if self.naps and self.scenario.protocol.in_library:
+            yield from self.come_together()
         yield from self.negotiated()
 
     def negotiated(self):
@@ -390,8 +394,9 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
 
     def _work_on(self, parts_s, activity: str, **about):
         """Parts that take so many seconds of a core, at once, each by a core as long as there are."""
-        start_s = self.now_s
-        works = [self.machine.cores.work(seconds) for seconds in parts_s if seconds > ROUND_OFF_S]
+        start_s, parts_s = self.now_s, list(parts_s)
+        who = self.rank if len(parts_s) == 1 and not self.scenario.threaded else None
+        works = [self.machine.cores.work(seconds, who) for seconds in parts_s if seconds > ROUND_OFF_S]
         yield simpy.AllOf(self.world.env, works)
         self._record(activity, start_s, **about)
 

@@ -1,44 +1,92 @@
-"""What waiting takes: a rank that does not spin in MPI naps and looks, and its looks take the cores from whoever computes."""
+"""What waiting is: a rank that does not spin in MPI naps and looks (sim.naps).
+
+What it waits for it sees at its next look, and its looks take the cores from whoever computes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import simpy
 
-from sim.naps import STAGES, looks_per_s
+from sim.collectives.barrier import barrier
+from sim.naps import STAGES, late_s, looks_per_s
+from sim.randomness import BLOCK, generator
 
 
 class Looking:
-    """Verbs of a rank that waits. The event world gives `world` and `machine`."""
+    """Verbs of a rank that waits. The event world gives `world`, `machine`, `scenario`, `now_s`, `luck` and `swap`."""
 
-    _watch, _taken = 0, 0.0
+    def begin_looking(self) -> None:
+        """Before the first wait."""
+        self._naps = self.naps and not self.scenario.protocol.in_library
+        self._watch, self._taken, self._waits_since_s = 0, 0.0, None
+        self._shares: list[float] = []
+        self._rng = None
 
-    def begin_to_look(self) -> None:
-        """From now on, where it takes cores that others may want."""
-        if self.world.scenario.cluster.look_s and not self.world.one_work_a_core:
-            self._look(self._watch, 0)
+    @property
+    def naps(self) -> bool:
+        """Whether ranks nap while they wait, but for those in a library's call."""
+        return self.scenario.cluster.look_s > 0
 
-    def end_looking(self) -> None:
-        """What was waited for is here."""
-        self._watch += 1
-        if self._taken:
-            self._take(0.0)
+    def come_together(self):
+        """Before a library's call: a barrier whose ranks nap."""
+        first, self._naps = self.scenario.servers, True
+        for exchange in barrier(self.rank - first, range(self.scenario.workers)):
+            yield from self.swap(exchange.among(first))
+        self._naps = False
 
     def until(self, event: simpy.Event):
-        """Wait for an event."""
-        if not event.processed:
-            self.begin_to_look()
-            yield event
-            self.end_looking()
+        """The event's value, at the first look after it has fired; at once if it has."""
+        if event.processed:
+            return event.value
+        self._waits_since_s = self.now_s
+        self._take_looks(self._watch, 0)
+        value = yield event
+        self._watch += 1
+        self._take(0.0)  # but for the last look
+        seen = self.world.env.event()
+        if self._at_next_look(seen.succeed):
+            yield seen
+        self._waits_since_s = None
+        return value
 
-    def _look(self, watch: int, stage: int) -> None:
+    def notice(self, call: Callable[[], object]) -> None:
+        """Call at the next look, which takes a core; now, if this rank does not wait, or does not nap."""
+        if not self._at_next_look(call):
+            call()
+
+    def _at_next_look(self, call: Callable[[], object]) -> bool:
+        """Whether there is one, after which to call."""
+        env, cluster = self.world.env, self.scenario.cluster
+        if not self._naps or self._waits_since_s is None:
+            return False
+        waited_s = self.now_s - self._waits_since_s
+        nap = env.timeout(late_s(waited_s, cluster.oversleep_s, self._share()))
+        if self.world.one_work_a_core:
+            nap.callbacks.append(lambda _: call())
+        else:
+            look = lambda _: self.machine.cores.work(cluster.look_s, self.rank).callbacks.append(lambda _: call())  # noqa: E731
+            nap.callbacks.append(look)
+        return True
+
+    def _share(self) -> float:
+        """Of a nap, by chance."""
+        if not self._shares:
+            self._rng = self._rng or generator(*self.luck, "nap")
+            self._shares = self._rng.random(BLOCK).tolist()
+        return self._shares.pop()
+
+    def _take_looks(self, watch: int, stage: int) -> None:
         """Take what looks of one stage of a wait take, all the while: look by look there would be a hundred events for each message."""
-        if watch != self._watch:
+        cluster, (_, lasts_s) = self.scenario.cluster, STAGES[stage]
+        if watch != self._watch or not self.naps or self.world.one_work_a_core:
             return
-        cluster, (_, lasts_s) = self.world.scenario.cluster, STAGES[stage]
         self._take(cluster.look_s * looks_per_s(stage, cluster.oversleep_s))
         if stage + 1 < len(STAGES):
-            self.world.env.timeout(lasts_s).callbacks.append(lambda _: self._look(watch, stage + 1))
+            self.world.env.timeout(lasts_s).callbacks.append(lambda _: self._take_looks(watch, stage + 1))
 
     def _take(self, cores: float) -> None:
-        self.machine.cores.take(cores - self._taken)
-        self._taken = cores
+        if cores != self._taken:
+            self.machine.cores.take(cores - self._taken)
+            self._taken = cores

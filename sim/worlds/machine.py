@@ -13,9 +13,11 @@ from sim.network import Port
 class Machine:
     """Its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
 
-    def __init__(self, env: simpy.Environment, index: int, host: Host, link: Link, shared: Cores | None = None):
+    def __init__(
+        self, env: simpy.Environment, index: int, host: Host, link: Link, turn_s: float, shared: Cores | None = None
+    ):
         self.index, self.gpus, self.speed = index, host.gpus, host.speed
-        self.cores = shared or Cores(env, host.cores, host.speed, host.contention)
+        self.cores = shared or Cores(env, host.cores, host.speed, host.contention, turn_s)
         self.egress, self.ingress, self.memory = Port(), Port(), Port()
         if link.fair:
             self.egress, self.ingress = (

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import simpy
 
+from sim.cpu import ROUND_OFF_S
 from sim.flows import Flow
 from sim.network import Message
 from sim.tcp import Connection
@@ -64,12 +67,12 @@ class Transport:
         message.asked, message.landed, departure = (self.world.env.event() for _ in range(3))
         message.begin_s, self._announced[to.rank] = self.now_s, message
 
-        def asked(_):
+        def stream():
             flow = self._stream(message, to)
             flow.handed_over.callbacks.append(lambda _: departure.succeed())
             flow.done.callbacks.append(lambda _: self._after(link.latency_s, message.landed.succeed))
 
-        message.asked.callbacks.append(asked)
+        message.asked.callbacks.append(lambda _: self.notice(stream))
         self._word(to, lambda: to.inbox.put(message))
         return departure
 
@@ -91,26 +94,37 @@ class Transport:
     def ask(self, message: Message) -> None:
         """Have the bytes of a message leave that waits to be asked for.
 
-        Of two ranks that have each announced one to the other, who had word of it first asks, and its bytes go before its own word.
+        Word of it goes behind the bytes of this rank's own message to the sender, if the sender has asked for that by now.
         """
-        sender, mine = self.world.ranks[message.sender], self._announced.get(message.sender)
-        if mine and not mine.landed.triggered and self._known_first(mine, message):
-            mine.landed.callbacks.append(lambda _: self._word(sender, message.asked.succeed))
+        mine = self._announced.get(message.sender)
+        if mine and not mine.landed.triggered and self._goes_first(mine, message):
+            mine.landed.callbacks.append(lambda _: message.asked.succeed())
         else:
-            self._word(sender, message.asked.succeed)
+            message.asked_s = self._word(self.world.ranks[message.sender], message.asked.succeed)
 
-    def _known_first(self, mine: Message, message: Message) -> bool:
-        """Whether word of a message of this rank had come when the other announced its own, so that it was asked for before."""
+    def _goes_first(self, mine: Message, message: Message) -> bool:
+        """Whether the sender of a message asked for one of this rank before that rank asks for its.
+
+        A library posts its receive before it sends: of what it has word of then it asks before it announces its own.
+        """
         known_s = mine.begin_s + self.world.scenario.network.latency_s
-        return (known_s, self.rank) < (message.begin_s, message.sender)
+        in_library = self.scenario.protocol.in_library
+        return (known_s if in_library else mine.asked_s) <= (
+            message.begin_s if in_library else self.now_s
+        ) + ROUND_OFF_S
 
-    def _word(self, to: Transport, call) -> None:
-        """Call when a word to another rank has come, behind the bytes on their way there and what stands before busy ports."""
+    def _word(self, to: Transport, call) -> float:
+        """Call when a word to another rank has come, behind the bytes on their way there and what stands before busy ports.
+
+        When that is; infinity if it depends on bytes that are still to come.
+        """
         latency_s, stream = self.world.scenario.network.latency_s, self._streams.get(to.rank)
-        if stream is None or stream.processed:
-            self._after(latency_s + self.world.flows.backlog_s(self.machine.egress, to.machine.ingress), call)
-        else:
+        if stream is not None and not stream.processed:
             stream.callbacks.append(lambda _: self._after(latency_s, call))
+            return math.inf
+        after_s = latency_s + self.world.flows.backlog_s(self.machine.egress, to.machine.ingress)
+        self._after(after_s, call)
+        return self.now_s + after_s
 
     def reached(self, message: Message) -> None:
         """A message from another host begins to pass this machine's port."""
@@ -123,9 +137,9 @@ class Transport:
     def arrival(self, peers, until_s: float = ENDLESS):
         """Wait until bytes move, then until they are here; the message, or None if none moves by `until_s`."""
         start_s = self.now_s
-        self.begin_to_look()
-        message = yield from self.inbox.take(peers, until_s)
-        self.end_looking()
+        message = self.inbox.take(peers)
+        if message is None and until_s > start_s:
+            message = yield from self.until(self.inbox.awaited(peers, until_s))
         if message is None:
             if self.now_s > start_s:
                 self._record("wait", start_s)
@@ -133,9 +147,11 @@ class Transport:
         moving_s = self.now_s if message.begin_s is None else max(start_s, message.begin_s)
         about = {"bytes": message.size_bytes, "peer": message.sender}
         if message.asked is not None:
+            moving_s = self.now_s
+            yield from self._spend(len(message.parts) * self.world.scenario.network.overhead_s)
             self.ask(message)
             yield from self.until(message.landed)
-        if message.end_s is not None:
+        elif message.end_s is not None:
             if message.end_s > self.now_s:
                 yield from self.until(self.world.env.timeout(message.end_s - self.now_s))
             yield from self._spend(len(message.parts) * self.world.scenario.network.overhead_s)

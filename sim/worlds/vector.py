@@ -23,18 +23,21 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario; None if it can."""
-    if scenario.protocol.arrival_order_matters:
-        return f"{scenario.protocol.name} looks at the order in which messages arrive"
-    if scenario.gathered_loads or (scenario.served and scenario.summed):
-        return "of sparse variables only the event world knows which rows travel"
-    if not scenario.served and not _goes_round_a_ring(scenario.protocol):
-        return "of collectives this world has the ring alone, and nothing beside it while ranks compute"
-    if scenario.cores_shared:
-        return "ranks on one host share its cores and its port, and so do a runtime's other threads"
-    network = scenario.network
-    if network.sustained_bytes_per_s or network.fair or network.tcp or network.store_and_forward:
-        return "its ports pass one message after another, each as it comes, whatever a port has sent before"
-    return None
+    protocol, network = scenario.protocol, scenario.network
+    reasons = {
+        f"{protocol.name} looks at the order in which messages arrive": protocol.arrival_order_matters,
+        "of sparse variables only the event world knows which rows travel": scenario.gathered_loads
+        or (scenario.served and scenario.summed),
+        "of collectives this world has the ring alone, and nothing beside it while ranks compute": not scenario.served
+        and not _goes_round_a_ring(protocol),
+        "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
+        "ranks nap while they wait, and see what has come at their next look": scenario.cluster.look_s,
+        "its ports pass one message after another, each as it comes, whatever a port has sent before": network.fair
+        or network.sustained_bytes_per_s
+        or network.tcp
+        or network.store_and_forward,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _goes_round_a_ring(protocol: Protocol) -> bool:

@@ -1,11 +1,11 @@
-"""Cores, and processor sharing on each, against closed forms."""
+"""Cores, and turns on each, against closed forms."""
 
 from __future__ import annotations
 
 import pytest
 import simpy
 
-from sim.cpu import BALANCE_S, Cores
+from sim.cpu import MOST_TURNS, TICK_S, Cores
 
 
 def finish_times(cores: int, arrivals: list[tuple[float, float]], **host) -> list[float]:
@@ -24,21 +24,41 @@ def finish_times(cores: int, arrivals: list[tuple[float, float]], **host) -> lis
     return [ends[name] for name in range(len(arrivals))]
 
 
+T = TICK_S
+
+
 @pytest.mark.parametrize(
     ("cores", "arrivals", "expected"),
     [
         (1, [(0, 1)], [1]),
         (2, [(0, 1), (0, 2)], [1, 2]),
-        (1, [(0, 1), (0, 1)], [2, 2]),
-        (1, [(0, 1), (0, 2)], [2, 3]),  # half each till 2 s, then the second alone
-        (1, [(0, 2), (1, 0.5)], [2.5, 2]),  # 1 s alone, 1 s shared, half a second alone
-        (2, [(0, 1e-3), (0, 1e-3), (0, 1e-3)], [2e-3, 1e-3, 2e-3]),  # two on one core, and the other idles
-        (2, [(0, 1), (0, 1), (0, 1)], [1.5 + BALANCE_S / 2, 1, 1.5 + BALANCE_S / 2]),  # until it takes one over
-        (2, [(0, 1), (0, 3), (0.5, 1), (0.6, 1)], [1.5, 3.702, 2, 2.302]),  # it takes the one that has most left
+        (1, [(0, T / 2), (0, T / 2)], [T / 2, T]),  # each within its turn
+        (1, [(0, 1.5 * T), (0, 2 * T)], [2.5 * T, 3.5 * T]),  # a turn each, then half a turn of the first
+        (1, [(0, 3 * T), (1.5 * T, T / 2)], [3.5 * T, 2 * T]),  # whose turn is over gives way at once
+        (1, [(0, 1.5 * T), (0.5 * T, T / 2)], [2 * T, 1.5 * T]),  # else when it is
+        (2, [(0, T / 2), (0, T / 2), (0, T / 2)], [T / 2, T / 2, T]),  # two on one core, and the other idles
+        (
+            2,
+            [(0, 3 * T), (0, T / 2), (0, 3 * T)],
+            [3.5 * T, T / 2, 4 * T],
+        ),  # until it takes over who waits, a tick later
+        (2, [(0, 3 * T), (0, T), (0, T / 2), (0, 9 * T)], [3.5 * T, T, 1.5 * T, 10 * T]),
     ],
 )
-def test_equal_shares(cores, arrivals, expected):
+def test_turns(cores, arrivals, expected):
     assert finish_times(cores, arrivals) == pytest.approx(expected)
+
+
+def test_long_tasks_have_long_turns():
+    """Of a twentieth of the shorter, or there would be an event each tick."""
+    first_s, second_s = finish_times(1, [(0, 1000.0), (0, 1001.0)])
+    assert second_s == pytest.approx(2001.0)
+    assert 2000.0 - 2 * 1000.0 / MOST_TURNS < first_s < 2000.0
+
+
+def test_short_turns_are_equal_shares():
+    """Processor sharing is the limit: half each till 2 s, then the second alone."""
+    assert finish_times(1, [(0, 1), (0, 2)], turn_s=1e-3) == pytest.approx([2, 3], rel=0.05)
 
 
 def test_speed_divides_work():
@@ -47,7 +67,7 @@ def test_speed_divides_work():
 
 def test_contention_counts_busy_cores_not_tasks():
     assert finish_times(2, [(0, 1), (0, 1)], contention=0.5) == pytest.approx([1.5, 1.5])
-    assert finish_times(2, [(0, 1)] * 4, contention=0.5) == pytest.approx([3, 3, 3, 3])
+    assert max(finish_times(2, [(0, 1)] * 4, contention=0.5)) == pytest.approx(3)
     assert finish_times(2, [(0, 1)], contention=0.5) == pytest.approx([1])
 
 
@@ -57,30 +77,65 @@ def test_no_work_is_lost():
     assert max(finish_times(1, arrivals)) == pytest.approx(sum(work_s for _, work_s in arrivals))
 
 
-def test_who_goes_on_stays_and_who_has_waited_takes_the_core_with_least_to_do():
-    """Two ranks on the first core of two, one on the second, which ends after 1 ms; then the first has more to do."""
-    env = simpy.Environment()
-    shared, ends = Cores(env, 2), {}
+def test_who_goes_on_keeps_the_core_and_its_turn():
+    """Two pieces of work on end are like one; who has waited in between, however briefly, lets another have the core."""
+    for waits_s, expected in ((0.0, [2 * T / 3, T]), (1e-9, [T, 2 * T / 3])):
+        env = simpy.Environment()
+        shared, ends = Cores(env, 1), {}
 
-    def rank(name, works_s, waits_s):
+        def rank(name, works_s, waits_s=waits_s, env=env, shared=shared, ends=ends):
+            for work_s in works_s:
+                yield shared.work(work_s, name)
+                yield env.timeout(waits_s)
+            ends[name] = env.now
+
+        for name, works in (("a", 2), ("b", 1)):
+            env.process(rank(name, [T / 3] * works))
+        env.run()
+        assert [ends["a"], ends["b"]] == pytest.approx(expected, rel=1e-3)
+
+
+def test_who_goes_on_has_no_more_than_a_turn():
+    env = simpy.Environment()
+    shared, ends = Cores(env, 1), {}
+
+    def rank(name, works_s):
         for work_s in works_s:
             yield shared.work(work_s, name)
-            yield env.timeout(waits_s)
-        ends[name] = env.now - waits_s
+        ends[name] = env.now
 
-    for waits_s, expected in ((0.0, 4e-3), (1e-6, 3e-3)):
-        processes = [env.process(rank(n, (1e-3,) * k, waits_s)) for n, k in (("a", 2), ("b", 1), ("c", 2))]
-        start_s = env.now
-        env.run(simpy.AllOf(env, processes))
-        assert ends["a"] - start_s == pytest.approx(expected, rel=0.01)
+    env.process(rank("a", [0.6 * T] * 3))
+    env.process(rank("b", [T / 2]))
+    env.run()
+    assert ends == pytest.approx({"a": 2.3 * T, "b": 1.5 * T})
+
+
+def test_who_has_waited_takes_the_core_with_least_to_do():
+    """Of two ranks on the first core one has waited, while the second core idles; one that goes on stays, and the other waits for it."""
+    for waits_s, expected in ((0.0, 2 * T), (1e-9, 1.7 * T)):
+        env = simpy.Environment()
+        shared, ends = Cores(env, 2), {}
+
+        def rank(name, works_s, waits_s=waits_s, env=env, shared=shared, ends=ends):
+            for work_s in works_s:
+                yield shared.work(work_s, name)
+                yield env.timeout(waits_s)
+            ends[name] = env.now
+
+        for name, works_s in (("a", [0.7 * T, 0.3 * T]), ("b", [0.6 * T]), ("c", [T])):
+            env.process(rank(name, works_s))
+        env.run()
+        assert ends == pytest.approx({"a": T, "b": 0.6 * T, "c": expected}, rel=1e-3)
 
 
 def test_an_idle_core_takes_over_what_is_nobodys_at_once():
     env = simpy.Environment()
     shared = Cores(env, 2)
-    rank, behind = shared.work(1e-3, "a"), [shared.work(1e-3) for _ in range(2)]
-    env.run(simpy.AllOf(env, [rank, *behind]))
-    assert env.now == pytest.approx(1.5e-3)
+    rank, behind = shared.work(3e-3, "a"), [shared.work(1e-3) for _ in range(2)]
+    env.run(simpy.AllOf(env, behind))
+    assert env.now == pytest.approx(2e-3)
+    env.run(rank)
+    assert env.now == pytest.approx(3e-3)
 
 
 def test_looks_of_those_who_wait_take_the_rest_of_the_cores_first():
