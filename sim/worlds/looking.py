@@ -5,6 +5,7 @@ What it waits for it sees at its next look, and its looks take the cores from wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import simpy
@@ -20,7 +21,7 @@ class Looking:
     def begin_looking(self) -> None:
         """Before the first wait."""
         self._naps = self.naps and not self.scenario.protocol.in_library
-        self._watch, self._taken, self._waits_since_s = 0, 0.0, None
+        self._watch, self._taken, self._waits_since_s = 0, 0.0, math.inf
         self._shares: list[float] = []
         self._rng = None
 
@@ -48,7 +49,7 @@ class Looking:
         seen = self.world.env.event()
         if self._at_next_look(seen.succeed):
             yield seen
-        self._waits_since_s = None
+        self._waits_since_s = math.inf
         return value
 
     def notice(self, call: Callable[[], object]) -> None:
@@ -57,18 +58,20 @@ class Looking:
             call()
 
     def _at_next_look(self, call: Callable[[], object]) -> bool:
-        """Whether there is one, after which to call."""
-        env, cluster = self.world.env, self.scenario.cluster
-        if not self._naps or self._waits_since_s is None:
-            return False
+        """Whether there is one, after which to call; before its first nap a rank looks too."""
         waited_s = self.now_s - self._waits_since_s
-        nap = env.timeout(late_s(waited_s, cluster.oversleep_s, self._share()))
-        if self.world.one_work_a_core:
-            nap.callbacks.append(lambda _: call())
-        else:
-            look = lambda _: self.machine.cores.work(cluster.look_s, self.rank).callbacks.append(lambda _: call())  # noqa: E731
-            nap.callbacks.append(look)
+        if not self._naps or waited_s <= 0:
+            return False
+        nap_s = late_s(waited_s, self.scenario.cluster.oversleep_s, self._share())
+        self.world.env.timeout(nap_s).callbacks.append(lambda _: self._look(call))
         return True
+
+    def _look(self, call: Callable[[], object]) -> None:
+        if self.world.one_work_a_core:
+            call()
+        else:
+            look = self.machine.cores.work(self.scenario.cluster.look_s, self.rank)
+            look.callbacks.append(lambda _: call())
 
     def _share(self) -> float:
         """Of a nap, by chance."""

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 import simpy
 
+from sim import protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
 from sim.cpu import MOST_TURNS, TICK_S, Cores
+from sim.scenario import Scenario
+from sim.worlds import event
+
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
 
 
 def finish_times(cores: int, arrivals: list[tuple[float, float]], **host) -> list[float]:
@@ -154,3 +162,27 @@ def test_looks_of_those_who_wait_take_the_rest_of_the_cores_first():
     env.process(rank())
     env.run()
     assert ends[2] - ends[0] == pytest.approx(1.0)
+
+
+def ring_of_a_host(workers: int, cores: int, costs: Costs, local: Link = FREE) -> pd.DataFrame:
+    """Rows of an allreduce among ranks of one host."""
+    cluster = Cluster(hosts=[Host(cores=cores, slots=9)], local=local, costs={"mlp": costs})
+    text = protocols.make("allreduce", ["algorithm=ring"])
+    return event.run(Scenario(text, workload.read("mlp"), workers=workers, steps=1, warmup=0, cluster=cluster)).rows
+
+
+def lengths_s(rows: pd.DataFrame, activity: str) -> list[float]:
+    return sorted(rows[rows["activity"] == activity].eval("end_s - start_s"))
+
+
+def test_an_update_stays_on_its_ranks_core():
+    """Three on two cores: when the first ends, a core idles for a tick before it takes one over."""
+    rows = ring_of_a_host(3, 2, Costs(update=Line(base_s=3 * TICK_S)))
+    assert lengths_s(rows, "update") == pytest.approx([3 * TICK_S, 5 * TICK_S, 5 * TICK_S])
+
+
+def test_threads_of_a_runtime_have_short_turns():
+    """On one core each of two takes nearly as long as both; ranks of one thread come one after the other."""
+    for local, first_s in ((FREE, TICK_S / 2), (FREE.model_copy(update={"background_s": 1e-9}), TICK_S)):
+        rows = ring_of_a_host(2, 1, Costs(compute=Line(base_s=TICK_S / 2)), local)
+        assert lengths_s(rows, "compute") == pytest.approx([first_s, TICK_S], rel=0.1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration import messages
 from calibration.looks import look_s
 from calibration.looks import tells as looks_tell
 from calibration.placement import Placement
@@ -147,13 +148,32 @@ def test_the_rest_of_a_nap_by_hand(share, expected_s):
     assert naps.late_s(4e-3, 100e-6, share) == pytest.approx(expected_s)
 
 
+def test_a_message_that_must_be_asked_for_is_seen_late_three_times():
+    """Word of it, the word that asks for it, and its end: by ranks that have waited for two words' travel, or four."""
+    shaped = PLAIN.model_copy(update={"fair": True, "eager_bytes": 1000})
+    prompt_s, late_s = (messages.taken_s(run(look, None, network=shaped, steps=200)).mean() for look in (0.0, 1e-9))
+    waited_s = (12e-3, 2 * PLAIN.latency_s, 2 * PLAIN.latency_s)
+    assert late_s - prompt_s == pytest.approx(sum(naps.late_s(w, OVERSLEEP_S) for w in waited_s), rel=0.05)
+
+
+def step_s(look: float, workers: int, network: Link = PLAIN) -> float:
+    """Of MPI's own allreduce, with a core for each rank."""
+    job = {"network": network, "steps": 200, "protocol": "allreduce", "workers": workers}
+    return run(look, None, **job).rows["end_s"].max() / 200
+
+
 @pytest.mark.parametrize(("workers", "rounds"), [(2, 1), (4, 2), (8, 3)])
 def test_ranks_meet_before_a_librarys_call(workers, rounds):
-    """MPI's own allreduce: its ranks do not nap in the call, but in a barrier before it, ceil(log2 n) rounds of empty messages."""
-    made = {"cores": None, "model": "mlp", "protocol": "allreduce", "workers": workers, "network": PLAIN, "steps": 200}
-    prompt_s, late_s = (run(look, **made).rows["end_s"].max() / 200 for look in (0.0, 1e-9))
-    assert late_s - prompt_s > rounds * PLAIN.latency_s
-    assert late_s - prompt_s < rounds * (PLAIN.latency_s + naps.nap_s(PLAIN.latency_s) + OVERSLEEP_S)
+    """In a barrier, ceil(log2 n) rounds of empty messages."""
+    more_s = step_s(1e-9, workers) - step_s(0.0, workers)
+    assert more_s > rounds * PLAIN.latency_s
+    assert more_s < rounds * (PLAIN.latency_s + naps.nap_s(PLAIN.latency_s) + OVERSLEEP_S)
+
+
+def test_a_librarys_ranks_nap_before_the_call_and_not_in_it():
+    """Two ranks: the later of two looks, at two thirds of a nap, begins the call."""
+    nap_s = naps.nap_s(PLAIN.latency_s) + OVERSLEEP_S
+    assert step_s(1e-9, 2) - step_s(0.0, 2) == pytest.approx(PLAIN.latency_s + 2 / 3 * nap_s, rel=0.02)
 
 
 def test_a_barrier_is_left_when_all_have_come():
@@ -178,15 +198,13 @@ def test_naps_are_no_time_of_a_probed_link():
 
 def test_a_profile_without_naps_has_their_time_in_its_links(used):
     """Where no run tells that ranks napped, messages are as late as the probe's were."""
-    measured = Measured(**NETWORK.model_dump(), late_s=0.2e-3)
-    probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, network=measured)
-    trace = as_real(run(), used.seconds)
+    probed = Measured(latency_s=0.1e-3, late_s=0.2e-3)
+    trace = as_real(run(hosts=1), used.seconds, hosts=1)
     silent = Trace(replace(trace.header, details={"hosts": trace.header.details["hosts"]}), trace.rows)
-    latencies_s = [
-        probe.links(make([Source("fmb", one)], "x", probe, shared_cores=2).look_s > 0)["network"].latency_s
-        for one in (trace, silent)
-    ]
-    assert latencies_s == pytest.approx([NETWORK.latency_s, NETWORK.latency_s + 0.2e-3])
+    probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, local=probed)
+    napping, prompt = (make([Source("fmb", one)], "x", probe) for one in (trace, silent))
+    assert napping.look_s > 0 == prompt.look_s
+    assert [made.local.latency_s for made in (napping, prompt)] == pytest.approx([0.1e-3, 0.3e-3])
 
 
 def test_only_the_event_world_naps():
