@@ -105,6 +105,10 @@ class Link(BaseModel):
             raise ValueError("store_and_forward without fair and tcp")
         return self
 
+    def asks_for(self, size_bytes: float) -> bool:
+        """Whether a message leaves when its receiver has asked for it."""
+        return self.eager_bytes is not None and size_bytes > self.eager_bytes
+
     def occupancy_s(self, size_bytes: float) -> float:
         """Seconds that one message takes a port."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s

@@ -21,7 +21,7 @@ class Looking:
     def begin_looking(self) -> None:
         """Before the first wait."""
         self._naps = self.naps and not self.scenario.protocol.in_library
-        self._watch, self._taken, self._waits_since_s = 0, 0.0, math.inf
+        self._watch, self._taken, self._waits_since_s, self.looked_s = 0, 0.0, math.inf, 0.0
         self._shares: list[float] = []
         self._rng = None
 
@@ -46,7 +46,7 @@ class Looking:
         value = yield event
         self._watch += 1
         self._take(0.0)  # but for the last look
-        seen = self.world.env.event()
+        self.looked_s, seen = self.now_s, self.world.env.event()
         if self._at_next_look(seen.succeed):
             yield seen
         self._waits_since_s = math.inf
@@ -67,6 +67,7 @@ class Looking:
         return True
 
     def _look(self, call: Callable[[], object]) -> None:
+        self.looked_s = self.now_s
         if self.world.one_work_a_core:
             call()
         else:

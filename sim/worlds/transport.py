@@ -21,10 +21,19 @@ class Transport:
         self._weights, self._flowed, self._streams, self._announced, self._connections = weights, 0, {}, {}, {}
 
     def _post(self, peer: int, message: Message):
-        """Give one message to the link, at a core's expense; the event of its departure."""
-        if self.world.ranks[peer].machine is not self.machine:
-            yield from self._spend(len(message.parts) * self.world.scenario.network.overhead_s)
-        return self._depart(peer, message)
+        """Give one message to the link, at a core's expense; the event of its departure.
+
+        Of one that must be asked for, word leaves as the call begins; it has not left before the call is over.
+        """
+        link, departure = self.world.scenario.network, None
+        if self.world.ranks[peer].machine is self.machine:
+            return self._depart(peer, message)
+        if link.fair and link.asks_for(message.size_bytes):
+            departure = self._depart(peer, message)
+        yield from self._spend(len(message.parts) * link.overhead_s)
+        if departure is None:
+            departure = self._depart(peer, message)
+        return self.world.env.timeout(0) if departure.processed else departure
 
     def _depart(self, peer: int, message: Message):
         """Give one message to the link; the event of its departure."""
@@ -60,7 +69,7 @@ class Transport:
     def _flow(self, message: Message, to: Transport) -> simpy.Event:
         """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
         link = self.world.scenario.network
-        if link.eager_bytes is None or message.size_bytes <= link.eager_bytes:
+        if not link.asks_for(message.size_bytes):
             flow = self._stream(message, to)
             flow.done.callbacks.append(lambda _: self._after(link.latency_s, lambda: to.inbox.put(message)))
             return flow.handed_over
@@ -107,11 +116,9 @@ class Transport:
 
         A library posts its receive before it sends: of what it has word of then it asks before it announces its own.
         """
-        known_s = mine.begin_s + self.world.scenario.network.latency_s
-        in_library = self.scenario.protocol.in_library
-        return (known_s if in_library else mine.asked_s) <= (
-            message.begin_s if in_library else self.now_s
-        ) + ROUND_OFF_S
+        if self.scenario.protocol.in_library:
+            return mine.begin_s + self.world.scenario.network.latency_s <= message.begin_s + ROUND_OFF_S
+        return mine.asked_s <= self.looked_s + ROUND_OFF_S
 
     def _word(self, to: Transport, call) -> float:
         """Call when a word to another rank has come, behind the bytes on their way there and what stands before busy ports.
@@ -137,7 +144,7 @@ class Transport:
     def arrival(self, peers, until_s: float = ENDLESS):
         """Wait until bytes move, then until they are here; the message, or None if none moves by `until_s`."""
         start_s = self.now_s
-        message = self.inbox.take(peers)
+        message, self.looked_s = self.inbox.take(peers), start_s
         if message is None and until_s > start_s:
             message = yield from self.until(self.inbox.awaited(peers, until_s))
         if message is None:

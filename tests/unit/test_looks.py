@@ -52,7 +52,9 @@ def run(
         look_s=look,
     )
     job = {"workers": workers, "steps": steps, "warmup": 0, "batch": 32, "cluster": cluster}
-    return event.run(Scenario(protocols.make(protocol), workload.read(model), **job))
+    name, *algorithm = protocol.split("-")
+    text = protocols.make(name, [f"algorithm={one}" for one in algorithm])
+    return event.run(Scenario(text, workload.read(model), **job))
 
 
 def as_real(trace: Trace, used_s: float, hosts: int = 2) -> Trace:
@@ -154,6 +156,16 @@ def test_a_message_that_must_be_asked_for_is_seen_late_three_times():
     prompt_s, late_s = (messages.taken_s(run(look, None, network=shaped, steps=200)).mean() for look in (0.0, 1e-9))
     waited_s = (12e-3, 2 * PLAIN.latency_s, 2 * PLAIN.latency_s)
     assert late_s - prompt_s == pytest.approx(sum(naps.late_s(w, OVERSLEEP_S) for w in waited_s), rel=0.05)
+
+
+def test_who_naps_may_look_before_it_was_asked():
+    """Two ranks exchange messages, one earlier: it naps while word of the other's comes and, soon after, the word that asks for its
+    own. In some exchanges it looks in between, and both go at once; in the others one of two messages comes second."""
+    shaped = PLAIN.model_copy(update={"latency_s": 10e-6, "overhead_s": 40e-6, "fair": True, "eager_bytes": 1000})
+    trace = run(model="toy_fc", network=shaped, steps=300, protocol="allreduce-ring", workers=2)
+    received_s = trace.rows[trace.rows["activity"] == "receive"].eval("end_s - start_s")
+    second = received_s > 1.5 * shaped.occupancy_s(workload.read("toy_fc").message_bytes / 2)
+    assert 0.3 < second.mean() < 0.42
 
 
 def step_s(look: float, workers: int, network: Link = PLAIN) -> float:
