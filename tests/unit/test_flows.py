@@ -79,6 +79,12 @@ def test_ranks_that_exchange_messages_take_turns_where_they_must_be_asked_for(al
         assert found_s - COMPUTE_S == pytest.approx(expected * WHOLE_S, rel=2e-3)
 
 
+def test_of_two_ranks_that_begin_at_once_without_latency_one_goes_first():
+    """In a library, which asks before it announces: each would wait for the other for ever."""
+    found_s = step_s("allreduce", "algorithm=auto", workers=2, eager_bytes=1000)
+    assert found_s - COMPUTE_S == pytest.approx(2 * WHOLE_S, rel=2e-3)
+
+
 def test_ranks_that_begin_within_a_words_travel_exchange_at_once():
     """Each has asked before it is asked. Else, in both rounds of a ring, one's bytes go first, and with the last of them the word."""
     asked = {"workers": 2, "latency_s": LATENCY_S, "eager_bytes": 1000}
