@@ -117,11 +117,9 @@ class Transport:
         A library posts its receive before it sends: of what it has word of then it asks before it announces its own.
         """
         if self.scenario.protocol.in_library:
+            # Ranks tell ties apart: without latency each would else wait for the other.
             known_s = mine.begin_s + self.world.scenario.network.latency_s
-            return (known_s, self.rank) < (
-                message.begin_s,
-                message.sender,
-            )  # one of the two, even if there is no latency
+            return (known_s, self.rank) < (message.begin_s, message.sender)
         return mine.asked_s <= self.looked_s + ROUND_OFF_S
 
     def _word(self, to: Transport, call) -> float:
