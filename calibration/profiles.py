@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -27,6 +26,7 @@ from sim.units import Seconds
 SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
 FREE = Link(latency_s=0, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=float("inf"))
 DIGITS = 6
+PROBE = "probe/2"  # the schema of its file; in one before, links held naps of the probe's ranks
 
 
 class Measured(Link):
@@ -49,7 +49,6 @@ class Probe(BaseModel):
     """What real.probe measured of one machine; keys that are not needed here are passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-    schema_: Literal["probe/2"] = Field(default="probe/2", alias="schema")
     cores: int = Field(ge=1)
     oversleep_s: Seconds = 0.0
     further_server: dict[str, servers.FurtherServer] = {}  # by way of updating
@@ -72,7 +71,7 @@ def read_probe(path: str) -> Probe:
     """The probe in a JSON file.
 
     Raises:
-        WrongSetting: no such file, not JSON, a key missing or wrong.
+        WrongSetting: no such file, not JSON, of another schema, a key missing or wrong.
     """
     try:
         table = json.loads(Path(path).read_text())
@@ -80,6 +79,9 @@ def read_probe(path: str) -> Probe:
         raise WrongSetting("--probe", path, f"a file that can be read ({error.strerror})") from error
     except ValueError as error:
         raise WrongSetting("--probe", path, f"JSON written by real.probe ({error})") from error
+    schema = table.get("schema", PROBE) if isinstance(table, dict) else PROBE
+    if schema != PROBE:
+        raise WrongSetting(f"{path}: schema", schema, f"{PROBE} (probe again with real.probe)")
     return validated(Probe, table, path)
 
 

@@ -46,7 +46,11 @@ def _awake(pair, into) -> None:
 
 
 def between(pair, oversleep_s: float) -> dict[str, dict]:
-    """LogGP and burst of the network between two hosts, by how its messages are received; see real.wire."""
+    """LogGP and burst of the network between two hosts, by how its messages are received; see real.wire.
+
+    Args:
+        oversleep_s: by which a nap is longer than it was asked to be; rank 0's counts.
+    """
     clock = common_clock(pair)
     takes = {"network": _asleep, "library": _awake}
     kinds = list(product(takes, (wire.SMALL_BYTES, *wire.LARGE_BYTES)))

@@ -76,9 +76,8 @@ class Cores:
         self._paces = cache(lambda busy, looks: float(rate(busy, count, contention, looks)))
         self._cores = [Core() for _ in range(count)]
         self._busy, self._looks = 0, 0.0
-        self._last: dict[
-            object, tuple[Core, float, float]
-        ] = {}  # where somebody worked last, until when, and since when its turn was
+        # Where somebody worked last, until when, and since when its turn was.
+        self._last: dict[object, tuple[Core, float, float]] = {}
 
     @property
     def idle(self) -> bool:

@@ -374,6 +374,12 @@ def test_wrong_probe(trace_file, tmp_path, text):
     refused(call(trace_file, "-o", tmp_path / "p.toml", "--probe", tmp_path / "none.json"), "No such file")
 
 
+def test_a_probe_of_another_schema(trace_file, tmp_path):
+    probe = tmp_path / "probe.json"
+    probe.write_text('{"schema": "probe/1", "cores": 2}')
+    refused(call(trace_file, "-o", tmp_path / "p.toml", "--probe", probe), "probe again")
+
+
 def test_missing_trace(tmp_path):
     refused(call(tmp_path / "none.parquet", "-o", tmp_path / "p.toml"), "none.parquet")
     assert not (tmp_path / "p.toml").exists()
