@@ -186,7 +186,10 @@ def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
     """
     line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "1 Gbit/s"]
     subprocess.run(line, check=True, capture_output=True, timeout=120, cwd=ROOT)
-    links = profiles.read_probe(str(tmp_path / "probe.json")).links()
+    probe = profiles.read_probe(str(tmp_path / "probe.json"))
+    links, late = probe.links(naps=True), probe.links(naps=False)
+    assert links["network"].latency_s < late["network"].latency_s
+    assert links["library"] == late["library"]
     assert set(links) == {"network", "library"}
     for link in links.values():
         assert link.bandwidth_bytes_per_s == pytest.approx(10 * RATE * PAYLOAD, rel=0.1)
