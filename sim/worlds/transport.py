@@ -28,7 +28,7 @@ class Transport:
         link, departure = self.world.scenario.network, None
         if self.world.ranks[peer].machine is self.machine:
             return self._depart(peer, message)
-        if link.fair and link.asks_for(message.size_bytes):
+        if link.asks_for(message.size_bytes):
             departure = self._depart(peer, message)
         yield from self._spend(len(message.parts) * link.overhead_s)
         if departure is None:

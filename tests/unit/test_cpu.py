@@ -85,55 +85,39 @@ def test_no_work_is_lost():
     assert max(finish_times(1, arrivals)) == pytest.approx(sum(work_s for _, work_s in arrivals))
 
 
-def test_who_goes_on_keeps_the_core_and_its_turn():
-    """Two pieces of work on end are like one; who has waited in between, however briefly, lets another have the core."""
-    for waits_s, expected in ((0.0, [2 * T / 3, T]), (1e-9, [T, 2 * T / 3])):
-        env = simpy.Environment()
-        shared, ends = Cores(env, 1), {}
-
-        def rank(name, works_s, waits_s=waits_s, env=env, shared=shared, ends=ends):
-            for work_s in works_s:
-                yield shared.work(work_s, name)
-                yield env.timeout(waits_s)
-            ends[name] = env.now
-
-        for name, works in (("a", 2), ("b", 1)):
-            env.process(rank(name, [T / 3] * works))
-        env.run()
-        assert [ends["a"], ends["b"]] == pytest.approx(expected, rel=1e-3)
-
-
-def test_who_goes_on_has_no_more_than_a_turn():
+def ranks_end(cores: int, works: dict[str, list[float]], waits_s: float = 0.0) -> dict[str, float]:
+    """When ranks have done all their works, seconds of a core each, between which they wait."""
     env = simpy.Environment()
-    shared, ends = Cores(env, 1), {}
+    shared, ends = Cores(env, cores), {}
 
     def rank(name, works_s):
         for work_s in works_s:
             yield shared.work(work_s, name)
+            yield env.timeout(waits_s)
         ends[name] = env.now
 
-    env.process(rank("a", [0.6 * T] * 3))
-    env.process(rank("b", [T / 2]))
+    for name, works_s in works.items():
+        env.process(rank(name, works_s))
     env.run()
-    assert ends == pytest.approx({"a": 2.3 * T, "b": 1.5 * T})
+    return ends
 
 
-def test_who_has_waited_takes_the_core_with_least_to_do():
+@pytest.mark.parametrize(("waits_s", "expected"), [(0.0, {"a": 2 / 3 * T, "b": T}), (1e-9, {"a": T, "b": 2 / 3 * T})])
+def test_who_goes_on_keeps_the_core_and_its_turn(waits_s, expected):
+    """Two pieces of work on end are like one; who has waited in between, however briefly, lets another have the core."""
+    ends = ranks_end(1, {"a": [T / 3, T / 3], "b": [T / 3]}, waits_s)
+    assert ends == pytest.approx(expected, rel=1e-3)
+
+
+def test_who_goes_on_has_no_more_than_a_turn():
+    assert ranks_end(1, {"a": [0.6 * T] * 3, "b": [T / 2]}) == pytest.approx({"a": 2.3 * T, "b": 1.5 * T})
+
+
+@pytest.mark.parametrize(("waits_s", "last_s"), [(0.0, 2 * T), (1e-9, 1.7 * T)])
+def test_who_has_waited_takes_the_core_with_least_to_do(waits_s, last_s):
     """Of two ranks on the first core one has waited, while the second core idles; one that goes on stays, and the other waits for it."""
-    for waits_s, expected in ((0.0, 2 * T), (1e-9, 1.7 * T)):
-        env = simpy.Environment()
-        shared, ends = Cores(env, 2), {}
-
-        def rank(name, works_s, waits_s=waits_s, env=env, shared=shared, ends=ends):
-            for work_s in works_s:
-                yield shared.work(work_s, name)
-                yield env.timeout(waits_s)
-            ends[name] = env.now
-
-        for name, works_s in (("a", [0.7 * T, 0.3 * T]), ("b", [0.6 * T]), ("c", [T])):
-            env.process(rank(name, works_s))
-        env.run()
-        assert ends == pytest.approx({"a": T, "b": 0.6 * T, "c": expected}, rel=1e-3)
+    ends = ranks_end(2, {"a": [0.7 * T, 0.3 * T], "b": [0.6 * T], "c": [T]}, waits_s)
+    assert ends == pytest.approx({"a": T, "b": 0.6 * T, "c": last_s}, rel=1e-3)
 
 
 def test_an_idle_core_takes_over_what_is_nobodys_at_once():
