@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from calibration import factors
+from calibration import factors, lines
 from calibration.placement import hosts_of
 from sim import protocols
 from sim.cluster import Link
@@ -25,7 +25,7 @@ from sim.units import Seconds
 CHAIN = ("input", "receive", "compute", "send", "wait")  # of a worker's step; the server's work is in its waits
 MESSAGES = 4  # of a step: request, parameters, gradient, acknowledgement; two of them carry the model
 LEAST_FACTOR = 0.05  # of a step's phase, over its mean: one shorter than the clocks that time it has no length at all
-TRIMMED = 0.02  # of the steps at each end that a mean leaves out: the operating system's accidents
+LEAST_S = 1e-6  # of a phase
 
 
 class Chain(NamedTuple):
@@ -168,12 +168,10 @@ def chain_of(trace: Trace) -> Chain:
     table = mine[mine["activity"].isin(CHAIN)].pivot_table(
         index="step", columns="activity", values="seconds", aggfunc="sum"
     )
-    step_s = table.sum(axis=1).to_numpy()
-    low, high = np.quantile(step_s, (TRIMMED, 1 - TRIMMED))
-    kept = (step_s >= low) & (step_s <= high)
+    kept = ~lines.stalled(table.sum(axis=1).to_numpy())
     phase_s = table[kept].mean().to_dict()
     for name in ("reduce", "update"):
-        phase_s[name] = float(servers.loc[servers["activity"] == name, "seconds"].median())
+        phase_s[name] = float(servers.loc[servers["activity"] == name, "seconds"].mean())
     processor_s = sum(header.details["cpu_s"].values()) / np.count_nonzero(mine["activity"] == "compute")
     size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
     slept = float(table.index[kept].isin(mine.loc[mine["activity"] == "sleep", "step"]).mean())
@@ -214,20 +212,18 @@ def _ends(further: FurtherServer) -> dict[str, float]:
 
 
 def _network(chains: list[Chain], probed: Link, further: FurtherServer) -> Link:
-    """Between hosts: latency and shares as probed; gRPC has its own bandwidth, for it frames what it sends, and its own burst.
+    """Between hosts: the link that was probed, in which gRPC waits for nobody to ask; its own bandwidth only if that is less.
 
-    Both are told by the pushes of models of several sizes, whose work at the ends the wire hides. Of one size only the burst is.
+    Pushes of models of several sizes tell, whose work at the ends the wire hides. A small model's is not all hidden, so what they
+    tell is the most that gRPC can have: more than the link that was probed is none.
     """
+    own = {"eager_bytes": None, "fair": True}
     sizes, push_s = np.array([c.size_bytes for c in chains], float), np.array([c.phase_s["send"] for c in chains])
-    slope, base_s = 1 / probed.bandwidth_bytes_per_s, None
     if len(np.unique(sizes)) > 1:
-        design = np.column_stack([sizes, np.ones(len(sizes))])
-        relative = design / push_s[:, None]
-        (slope, base_s), *_ = np.linalg.lstsq(relative, np.ones(len(sizes)), rcond=None)
-        slope = max(slope, 1e-14)  # where the wire is so fast that noise hides it
-    base_s = np.median(push_s - slope * sizes) if base_s is None else base_s
-    burst_bytes = max(0.0, float(probed.latency_s - base_s) / slope)
-    own = {"bandwidth_bytes_per_s": float(1 / slope), "burst_bytes": burst_bytes, "eager_bytes": None, "fair": True}
+        slope_s, base_s = map(float, np.polyfit(sizes, push_s, 1, w=1 / push_s))
+        if slope_s > 1 / probed.bandwidth_bytes_per_s:
+            burst_bytes = max(0.0, (probed.latency_s - base_s) / slope_s)
+            own |= {"bandwidth_bytes_per_s": 1 / slope_s, "burst_bytes": burst_bytes}
     return probed.model_copy(update=own | _ends(further))
 
 
@@ -250,8 +246,8 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
         compute=_as_line(batches, [c.phase_s["compute"] for c in chains]),
         background=_as_line(batches, behind_s),
         take_up=Line(slope_s=take_up_s_per_byte),
-        reduce=Line(slope_s=float(np.median([c.phase_s["reduce"] for c in chains])) / size_bytes),
-        update=Line(base_s=float(np.median([c.phase_s["update"] for c in chains]))),
+        reduce=Line(slope_s=float(np.mean([c.phase_s["reduce"] for c in chains])) / size_bytes),
+        update=Line(base_s=float(np.mean([c.phase_s["update"] for c in chains]))),
         noise=_noise([c.compute_s for c in chains]),
         input_noise=_noise([c.around_s for c in chains]),
         run=factors.law(_drift(chains)),
@@ -259,12 +255,12 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
 
 
 def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
-    """What a step after a sleep takes more than one of the same batch in runs that never sleep; the median of the runs that do."""
+    """What a step after a sleep takes more than one of the same batch in runs that never sleep; the mean of the runs that do."""
     if not slept:
         return 0.0
     base_s, slope_s = _line([chain.batch for chain in awake], [chain.length_s for chain in awake])
     more_s = [(chain.length_s - base_s - slope_s * chain.batch) / chain.slept for chain in slept]
-    return max(0.0, float(np.median(more_s)))
+    return max(0.0, float(np.mean(more_s)))
 
 
 def _noise(runs: list[np.ndarray]) -> Law:
@@ -284,21 +280,10 @@ def _as_line(amounts, seconds) -> Line:
 
 
 def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
-    """base and slope, both 0 or more; of one amount all is base, or slope."""
+    """base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
     amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
     if len(np.unique(amounts)) == 1:
-        middle_s = float(np.median(seconds))
-        return (0.0, middle_s / amounts[0]) if steep else (middle_s, 0.0)
-    return tuple(_nonnegative(np.column_stack([np.ones(len(amounts)), amounts]), seconds))
-
-
-def _nonnegative(design: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Coefficients of 0 or more, every row weighing as much as any other whatever its size; robust against runs gone astray."""
-    from scipy.optimize import least_squares
-
-    scale = design.max(axis=0) / max(np.median(seconds), 1e-12)
-    unit, size = design / scale, np.maximum(seconds, 1e-6)
-    found = least_squares(
-        lambda b: (unit @ b / size - 1) / 0.1, np.full(design.shape[1], 0.5), bounds=(0, np.inf), loss="soft_l1"
-    )
-    return found.x / scale
+        mean_s = float(np.mean(seconds))
+        return (0.0, mean_s / float(amounts[0])) if steep else (mean_s, 0.0)
+    base_s, slope_s = lines.line(amounts, np.maximum(seconds, LEAST_S))
+    return base_s, slope_s

@@ -24,7 +24,7 @@ FURTHER = {"serial_s": 1e-4, "processor_s": 5e-4}
 
 
 PROBED = {"latency_s": 0.3e-3, "bandwidth_bytes_per_s": 50e6, "fair": True, "burst_bytes": 90e3, "eager_bytes": 65536.0}
-GRPC = Link(**PROBED | {"bandwidth_bytes_per_s": 48e6, "burst_bytes": 70e3})
+GRPC = Link(**PROBED | {"bandwidth_bytes_per_s": 40e6, "burst_bytes": 70e3})
 
 
 def planted(
@@ -34,13 +34,15 @@ def planted(
     steps: int = 60,
     behind_s: float = 2e-3,
     wire: Link | None = None,
+    work_s: float = 0.0,
     law: str = "none",
     spread: dict[str, LogNormal] | None = None,
     **header,
 ) -> Trace:
     """A run of one worker and one server, of two hosts if there is a wire, whose phases are known to the nanosecond.
 
-    After a sleep the first of them takes RESUME_S more; `spread` has factors on phases, by name.
+    After a sleep the first of them takes RESUME_S more; `spread` has factors on phases, by name; `work_s` of a push the wire does
+    not hide.
     """
     model = workload.read(name)
     size = model.message_bytes
@@ -56,7 +58,7 @@ def planted(
         travel_s, hosts = (size - wire.burst_bytes) / wire.bandwidth_bytes_per_s, ["here", "there"]
         chain_s -= phases["send"]  # the wire hides it
         phases["receive"] += 2 * wire.latency_s + travel_s
-        phases["send"] = wire.latency_s + travel_s
+        phases["send"] = wire.latency_s + travel_s + work_s
         phases["wait"] += wire.latency_s
     job = {"workers": header.pop("workers", 1), "steps": steps, "warmup": 5, "batch": batch}
     scenario = Scenario(protocols.make(protocol), model, stragglers=stragglers.read(law), **job)
@@ -109,13 +111,18 @@ def test_the_profile_repeats_what_was_planted(batch, contention):
 @pytest.mark.parametrize("contention", [0.0, 0.3])
 @pytest.mark.parametrize("cells", [FITTED, FITTED[:1]])
 def test_a_profile_of_two_hosts_has_what_grpc_makes_of_the_link(cells, contention):
-    """Of models of two sizes its bandwidth and burst; of one size the probe's bandwidth, and what is then left of the push."""
+    """Of models of two sizes its bandwidth and burst; of one size the probe's, and what is then left of the step is work."""
     traces = [planted(*cell, wire=GRPC) for cell in cells]
     made = servers.fit(traces, [""] * len(traces), 2, contention, servers.FurtherServer(), Link(**PROBED))
     network = made.links["network"]
     if len(cells) > 1:
         assert network.bandwidth_bytes_per_s == pytest.approx(GRPC.bandwidth_bytes_per_s, rel=1e-3)
         assert network.burst_bytes == pytest.approx(GRPC.burst_bytes, rel=0.02)
+    else:
+        assert (network.bandwidth_bytes_per_s, network.burst_bytes) == (
+            PROBED["bandwidth_bytes_per_s"],
+            PROBED["burst_bytes"],
+        )
     assert network.eager_bytes is None
     name, batch = cells[-1]
     host = Host(count=2, cores=2, slots=1, contention=contention)
@@ -124,6 +131,15 @@ def test_a_profile_of_two_hosts_has_what_grpc_makes_of_the_link(cells, contentio
     simulated_s = of_trace(event.run(Scenario(protocols.make("ps-async"), workload.read(name), **job))).step_s.mean()
     real_s = of_trace(planted(name, batch, wire=GRPC)).step_s.mean()
     assert simulated_s == pytest.approx(real_s, rel=0.02)
+
+
+@pytest.mark.parametrize("contention", [0.0, 0.3])
+def test_nothing_is_faster_than_the_link_that_was_probed(contention):
+    """A small model's push has work in it that the wire does not hide: large ones then seem to travel fast, and share a port so."""
+    wire = Link(**PROBED)
+    traces = [planted(*cell, wire=wire, work_s=0.2e-3 if cell[0] == "mlp" else 0.0) for cell in FITTED]
+    network = servers.fit(traces, [""] * len(traces), 2, contention, servers.FurtherServer(), wire).links["network"]
+    assert network == wire.model_copy(update={"eager_bytes": None, "overhead_s": 0.0})
 
 
 def test_what_a_sleep_costs_besides_is_found_again():
@@ -270,6 +286,18 @@ def test_a_late_gradient_is_told_from_one_whose_clock_was_read_late():
     kept = renumbered(Trace.of(header, [*update, on_time, late, fresh])).rows
     assert kept[kept["activity"] == "reduce"]["start_s"].tolist() == [1.005, 1.6]
     assert kept[kept["activity"] == "update"]["step"].tolist() == [0, 1]
+
+
+def test_a_chain_is_the_mean_of_runs_and_steps():
+    """A mean step is what is predicted: one run in three that takes half as long again counts, as do slow steps that are not rare."""
+    slow = {"compute": Constant(value=1.5)}
+    costs = profile([*(planted("mlp", 100) for _ in range(2)), planted("mlp", 100, spread=slow)]).costs["mlp"]
+    assert costs.compute.base_s == pytest.approx(3e-3 * (1 + 0.5 / 3))
+    assert costs.update.base_s == pytest.approx(1e-4)
+    uneven = planted("mlp", 100, steps=400, spread={"compute": LogNormal(cv=0.5)})
+    computed = uneven.rows[(uneven.rows["activity"] == "compute") & (uneven.rows["step"] >= uneven.header.warmup)]
+    mean_s = (computed["end_s"] - computed["start_s"]).mean()
+    assert servers.chain_of(uneven).phase_s["compute"] == pytest.approx(mean_s)
 
 
 def test_the_mean_chain_leaves_accidents_out():
