@@ -171,7 +171,8 @@ def chain_of(trace: Trace) -> Chain:
     kept = ~lines.stalled(table.sum(axis=1).to_numpy())
     phase_s = table[kept].mean().to_dict()
     for name in ("reduce", "update"):
-        phase_s[name] = float(servers.loc[servers["activity"] == name, "seconds"].mean())
+        spent_s = servers.loc[servers["activity"] == name, "seconds"].to_numpy()
+        phase_s[name] = float(spent_s[~lines.stalled(spent_s)].mean())
     processor_s = sum(header.details["cpu_s"].values()) / np.count_nonzero(mine["activity"] == "compute")
     size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
     slept = float(table.index[kept].isin(mine.loc[mine["activity"] == "sleep", "step"]).mean())

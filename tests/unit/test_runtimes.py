@@ -102,6 +102,8 @@ def test_a_server_whose_port_is_busy_is_not_taken_for_dead():
         draining.daemon = True
         draining.start()
         assert reachable(f"127.0.0.1:{address[1]}")
+        listener.shutdown(socket.SHUT_RDWR)  # who accepts would keep it open
+        draining.join()
     for one in waiting:
         one.close()
     assert not reachable(f"127.0.0.1:{address[1]}")
