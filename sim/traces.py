@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -184,7 +186,9 @@ def read(path: str | Path) -> Trace:
     try:
         header, rows = _read_parquet(path) if Path(path).suffix == ".parquet" else _read_jsonl(path)
     except OSError as error:
-        raise WrongSetting("trace file", str(path), f"a file that can be read ({error.strerror})") from error
+        # pyarrow does not say what the system said of a file that is not there.
+        why = os.strerror(errno.ENOENT) if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise WrongSetting("trace file", str(path), f"a file that can be read ({why})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise WrongSetting("trace file", str(path), "a trace written by sim.run or real.run") from error
     if header.get("schema") != SCHEMA:

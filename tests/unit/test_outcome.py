@@ -8,7 +8,7 @@ import pytest
 from sim import interval
 from sim.errors import WrongSetting
 from sim.outcome import Outcome, join, of_trace
-from sim.traces import Trace
+from sim.traces import Trace, read
 
 
 def runs(step_s, samples=32.0):
@@ -135,3 +135,9 @@ def test_join_stacks_replications_and_counts():
 def test_join_refuses_runs_of_different_length():
     with pytest.raises(WrongSetting, match="same number of steps"):
         join([runs(np.ones((1, 3))), runs(np.ones((1, 4)))])
+
+
+@pytest.mark.parametrize("name", ["none.parquet", "none.jsonl"])
+def test_a_trace_that_is_not_there_is_said_to_be_none(tmp_path, name):
+    with pytest.raises(WrongSetting, match="No such file"):
+        read(tmp_path / name)
