@@ -283,8 +283,6 @@ def _as_line(amounts, seconds) -> Line:
 def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
     """base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
     amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
-    if len(np.unique(amounts)) == 1:
-        mean_s = float(np.mean(seconds))
-        return (0.0, mean_s / float(amounts[0])) if steep else (mean_s, 0.0)
-    base_s, slope_s = lines.line(amounts, np.maximum(seconds, LEAST_S))
-    return base_s, slope_s
+    if len(np.unique(amounts)) == 1 and not steep:
+        return float(np.mean(seconds)), 0.0
+    return lines.line(amounts, np.maximum(seconds, LEAST_S))
