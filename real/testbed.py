@@ -3,8 +3,8 @@
 `real.run --testbed "100 Mbit/s" ...` runs each rank on a host of its own, over TCP; so do real.campaign and real.probe. A host
 is a process that holds a network, a host name and an /etc/hosts of its own; a veth pair leads from it to a switch, which is in
 a namespace too, so that the machine's own network is left alone. The switch shapes what goes to a host and what comes from it
-(tc tbf: a token bucket), as clouds do, outside of the host: a host's own queue, where it drops, has TCP wait for 0.2 s. About 0.957
-of the rate is payload, for TCP's and Ethernet's headers count. What the machine has set up for TCP does not matter: hosts have Reno,
+(real.shaping), as clouds do, outside of the host: a host's own queue, where it drops, has TCP wait for 0.2 s. About 0.957 of the rate
+is payload, for TCP's and Ethernet's headers count. What the machine has set up for TCP does not matter: hosts have Reno,
 queues as short as a switch's, and a retransmission timeout as data centres set it.
 
 The kernel takes a namespace down with the last process in it, and the holders end with this process, however it ends.
@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from real import shaping
 from real.launch import Hosts, end_with_parent, interrupt
 from sim.errors import RunFailed, WrongSetting
 from sim.units import quantity
@@ -34,8 +35,6 @@ TOOLS = ("ip", "tc", "unshare", "nsenter")
 SWITCH = "switch"  # where the bridge is, and mpirun
 SUBNET = "10.213.7"
 MOST_HOSTS = 64
-BURST_BYTES = 80_000  # a bucket smaller than the largest packet of the stack, 64 KiB and headers, has the kernel cut it: half of its time
-QUEUE_S = 0.001  # longer, and acknowledgements and MPI's handshakes wait behind bytes that go the same way
 RETRANSMIT = "10ms"  # instead of 200 ms
 TCP = {
     "tcp_congestion_control": "reno",
@@ -152,7 +151,6 @@ def _up(hosts: int, rate_bytes_per_s: float, folder: Path, holders: dict[str, su
     _call(inside[SWITCH], "ip link add bridge0 type bridge")
     _call(inside[SWITCH], f"ip address add {addresses[SWITCH]}/24 dev bridge0")
     _call(inside[SWITCH], "ip link set bridge0 up")
-    shape = f"tbf rate {rate_bytes_per_s * 8:.0f}bit burst {BURST_BYTES} latency {QUEUE_S * 1e3:g}ms"
     for name in names:
         port, up, down = f"port-{name}", f"up-{name}", f"down-{name}"
         _call(inside[SWITCH], f"ip link add {name} type veth peer name eth0 netns {holders[name].pid}")
@@ -166,7 +164,8 @@ def _up(hosts: int, rate_bytes_per_s: float, folder: Path, holders: dict[str, su
         route = f"{SUBNET}.0/24 dev eth0 proto kernel scope link src {addresses[name]}"
         _call(inside[name], f"ip route replace {route} rto_min {RETRANSMIT}")
         for end in (name, up):  # to the host, and from it
-            _call(inside[SWITCH], f"tc qdisc add dev {end} root {shape}")
+            for command in shaping.commands(end, rate_bytes_per_s):
+                _call(inside[SWITCH], command)
     agent = folder / "agent"
     agent.write_text(AGENT)
     agent.chmod(0o755)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from calibration import profiles
-from real import testbed
+from real import shaping, testbed
 from real.testbed import network_of
 from sim import traces, workload
 from sim.errors import WrongSetting
@@ -127,7 +127,7 @@ def test_a_link_carries_its_rate(rate, size):
     """At most, and nearly in the best of some tries: a busy machine can only be slower."""
     with testbed.testbed(2, rate) as hosts:
         seconds = min(_carried_s(hosts, size) for _ in range(5))
-    assert (size - testbed.BURST_BYTES) / seconds == pytest.approx(PAYLOAD * rate, rel=0.04)
+    assert (size - shaping.BURST_BYTES) / seconds == pytest.approx(PAYLOAD * rate, rel=0.04)
 
 
 def _carried_s(hosts, size: int) -> float:
@@ -193,6 +193,6 @@ def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
     assert set(links) == {"network", "library"}
     for link in links.values():
         assert link.bandwidth_bytes_per_s == pytest.approx(10 * RATE * PAYLOAD, rel=0.1)
-        assert 0 < link.queue_bytes < 1.2 * (10 * RATE * testbed.QUEUE_S + testbed.BURST_BYTES)
+        assert 0 < link.queue_bytes < 1.2 * (10 * RATE * shaping.QUEUE_S + shaping.BURST_BYTES)
         assert 0 < link.buffer_bytes < 4e6
     assert links["network"].occupancy_s(1e6) > 0.95 * links["library"].occupancy_s(1e6)
