@@ -163,9 +163,8 @@ def _up(hosts: int, rate_bytes_per_s: float, folder: Path, holders: dict[str, su
         _call(inside[name], "ip link set eth0 up")
         route = f"{SUBNET}.0/24 dev eth0 proto kernel scope link src {addresses[name]}"
         _call(inside[name], f"ip route replace {route} rto_min {RETRANSMIT}")
-        for end in (name, up):  # to the host, and from it
-            for command in shaping.commands(end, rate_bytes_per_s):
-                _call(inside[SWITCH], command)
+        for command in shaping.commands((up, down), rate_bytes_per_s):  # from the host, and to it
+            _call(inside[SWITCH], command)
     agent = folder / "agent"
     agent.write_text(AGENT)
     agent.chmod(0o755)

@@ -1,0 +1,16 @@
+"""Tests that need a cluster in a box are skipped, saying why, where there can be none."""
+
+from __future__ import annotations
+
+import pytest
+
+from real import testbed
+from sim.errors import WrongSetting
+
+
+@pytest.fixture(autouse=True)
+def _can_be_made():
+    try:
+        testbed.check()
+    except WrongSetting as error:
+        pytest.skip(str(error))

@@ -1,0 +1,75 @@
+"""What a port of a cluster in a box carries: its rate, in each direction, whatever goes the other way."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from real import shaping, testbed
+
+RATE, PAYLOAD = 12.5e6, 0.957  # 100 Mbit/s; what Ethernet's, IP's and TCP's headers leave of it
+TRIES = 5
+SERVE = """
+import socket, threading
+def take(peer):
+    while peer.recv(1 << 20):
+        pass
+    peer.send(b"x")
+listener = socket.create_server(("", 5000))
+print("ready", flush=True)
+while True:
+    threading.Thread(target=take, args=listener.accept()[:1], daemon=True).start()
+"""
+SEND = """
+import socket, time
+peer = socket.create_connection(("{host}", 5000))
+start_s = time.perf_counter()
+peer.sendall(bytes({size}))
+peer.shutdown(socket.SHUT_WR)
+peer.recv(1)
+print(time.perf_counter() - start_s)
+"""
+KEEP_ON = """
+import socket
+peer = socket.create_connection(("{host}", 5000))
+print("ready", flush=True)
+while True:
+    peer.sendall(bytes(1 << 18))
+"""
+
+
+@pytest.mark.parametrize(("rate", "size"), [(RATE, 2_500_000), (4 * RATE, 10_000_000)])
+def test_a_port_carries_its_rate(rate, size):
+    with testbed.testbed(2, rate) as hosts, _at_work(hosts, "host1", SERVE):
+        assert max(_carried(hosts, rate, size)) == pytest.approx(1, abs=0.04)  # a busy machine can only be slower
+
+
+def test_what_comes_to_a_host_holds_up_nothing_that_leaves_it():
+    """Acknowledgements that waited behind two connections' bytes left 0.90 of the rate to the one that goes against them."""
+    with testbed.testbed(4, RATE) as hosts, ExitStack() as started:
+        for host, script in {"host0": SERVE, "host1": SERVE, "host2": KEEP_ON, "host3": KEEP_ON}.items():
+            started.enter_context(_at_work(hosts, host, script.format(host="host0") if script is KEEP_ON else script))
+        assert statistics.median(_carried(hosts, RATE, 10_000_000)) > 0.96
+
+
+@contextmanager
+def _at_work(hosts, host: str, script: str):
+    """A script on a host, from when it says that it is ready."""
+    line = [hosts.agent, host, f"exec {sys.executable} -c '{script}'"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            yield
+        finally:
+            process.kill()
+
+
+def _carried(hosts, rate: float, size: int) -> list[float]:
+    """Payload a second from host0 to host1, what passes at once aside, over what the rate leaves for it; of some tries."""
+    line = [hosts.agent, "host0", f"{sys.executable} -c '{SEND.format(host='host1', size=size)}'"]
+    tries = [subprocess.run(line, capture_output=True, text=True, check=True).stdout for _ in range(TRIES)]
+    return [(size - shaping.BURST_BYTES) / float(seconds) / (PAYLOAD * rate) for seconds in tries]
