@@ -49,7 +49,7 @@ def test_a_port_carries_its_rate(rate, size):
 
 
 def test_what_comes_to_a_host_holds_up_nothing_that_leaves_it():
-    """Acknowledgements that waited behind two connections' bytes left 0.90 of the rate to the one that goes against them."""
+    """Acknowledgements that waited behind the bytes of two connections left 0.92 of the rate to the one that goes against them."""
     with testbed.testbed(4, RATE) as hosts, ExitStack() as started:
         for host, script in {"host0": SERVE, "host1": SERVE, "host2": KEEP_ON, "host3": KEEP_ON}.items():
             started.enter_context(_at_work(hosts, host, script.format(host="host0") if script is KEEP_ON else script))
