@@ -2,8 +2,8 @@
 
 Behind the bytes that go the same way an acknowledgement would wait for as long as the bucket takes to fill. A connection whose window
 was halved by a loss could then not keep its own direction full, and each loss is one of the stack's packets of 64 KiB, forty-odd of an
-Ethernet: two workers, one of which pulls while the other pushes, were 12 to 25 % slower than either alone. Ports are full duplex: what
-goes one way does not hold up what goes the other.
+Ethernet: two workers, one of which pulls while the other pushes, were slower than either alone. Ports are full duplex: what goes one
+way does not hold up what goes the other.
 """
 
 from __future__ import annotations
