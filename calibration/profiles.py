@@ -19,7 +19,7 @@ from calibration.rows import measured
 from sim import cluster
 from sim.cluster import Cluster, Host, Link, Provenance
 from sim.errors import WrongSetting
-from sim.files import validated, write_whole
+from sim.files import reading, validated, write_whole
 from sim.traces import Trace
 from sim.units import Seconds
 
@@ -73,10 +73,10 @@ def read_probe(path: str) -> Probe:
     Raises:
         WrongSetting: no such file, not JSON, of another schema, a key missing or wrong.
     """
+    with reading("--probe", path):
+        text = Path(path).read_bytes()
     try:
-        table = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise WrongSetting("--probe", path, f"a file that can be read ({error.strerror})") from error
+        table = json.loads(text)
     except ValueError as error:
         raise WrongSetting("--probe", path, f"JSON written by real.probe ({error})") from error
     schema = table.get("schema", PROBE) if isinstance(table, dict) else PROBE

@@ -23,7 +23,7 @@ from real.probe import ranks_for
 from real.run import check_training, parse
 from sim import command, options, traces
 from sim.errors import RunFailed, WrongSetting
-from sim.files import check_output
+from sim.files import check_output, reading
 from sim.scenario import Scenario
 
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
@@ -35,10 +35,10 @@ def read_cells(path: str) -> list[argparse.Namespace]:
     Raises:
         WrongSetting: no such file, or not a list of lists of options with a --trace each.
     """
+    with reading("campaign file", path):
+        text = Path(path).read_bytes()
     try:
-        cells = [parse([str(word) for word in cell]) for cell in json.loads(Path(path).read_text())]
-    except OSError as error:
-        raise WrongSetting("campaign file", path, f"a file that can be read ({error.strerror})") from error
+        cells = [parse([str(word) for word in cell]) for cell in json.loads(text)]
     except (ValueError, TypeError) as error:
         raise WrongSetting("campaign file", path, "a JSON list of lists of real.run's options") from error
     if not cells or not all(cell.trace for cell in cells):

@@ -1,13 +1,30 @@
-"""Reading TOML files that a user wrote, and writing files whole or not at all."""
+"""Reading files that a user names, and writing files whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sim.errors import WrongSetting, from_validation
+
+
+@contextmanager
+def reading(what: str, path: str | Path) -> Iterator[None]:
+    """Within it, that the file cannot be read is a wrong setting, `what`.
+
+    Raises:
+        WrongSetting: no such file, no permission, a folder, and the like.
+    """
+    try:
+        yield
+    except OSError as error:
+        # pyarrow does not say what the system said of a file that is not there.
+        why = os.strerror(errno.ENOENT) if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise WrongSetting(what, str(path), f"a file that can be read ({why})") from error
 
 
 def read_toml(path: str | Path, what: str) -> dict:
@@ -19,9 +36,8 @@ def read_toml(path: str | Path, what: str) -> dict:
     import tomllib
 
     try:
-        return tomllib.loads(Path(path).read_text())
-    except OSError as error:
-        raise WrongSetting(what, str(path), f"a file that can be read ({error.strerror})") from error
+        with reading(what, path):
+            return tomllib.loads(Path(path).read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongSetting(what, str(path), f"a TOML file ({error})") from error
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.errors import WrongSetting
-from sim.files import write_whole
+from sim.files import reading, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,14 +181,11 @@ def read(path: str | Path) -> Trace:
     if Path(path).is_dir():
         return read_parts(Path(path))
     check_path(path)
-    try:
-        header, rows = _read_parquet(path) if Path(path).suffix == ".parquet" else _read_jsonl(path)
-    except OSError as error:
-        # pyarrow does not say what the system said of a file that is not there.
-        why = os.strerror(errno.ENOENT) if isinstance(error, FileNotFoundError) else error.strerror or error
-        raise WrongSetting("trace file", str(path), f"a file that can be read ({why})") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongSetting("trace file", str(path), "a trace written by sim.run or real.run") from error
+    with reading("trace file", path):
+        try:
+            header, rows = _read_parquet(path) if Path(path).suffix == ".parquet" else _read_jsonl(path)
+        except (ValueError, KeyError, TypeError) as error:
+            raise WrongSetting("trace file", str(path), "a trace written by sim.run or real.run") from error
     if header.get("schema") != SCHEMA:
         raise WrongSetting(f"{path}: schema", header.get("schema"), SCHEMA)
     return Trace(Header(**header), rows)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from calibration.importers import rounds
 from sim.errors import WrongSetting
+from sim.files import reading
 from sim.traces import Trace
 
 WORKER, MASTER = "_worker_stats.csv", "_master_stats.csv"
@@ -48,18 +49,14 @@ def _run(path: Path, workload: str, stragglers: str) -> Trace:
 def _table(path: Path, columns: tuple[str, ...]):
     import pandas as pd
 
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index
-            raise ValueError("more cells in a line than in the first")
-        table = table[list(columns)]
-    except OSError as error:
-        raise WrongSetting("--from amb-csv", str(path), f"a file that can be read ({error.strerror})") from error
-    except (
-        ValueError,
-        KeyError,
-    ) as error:  # no header, a column missing, a line with too many cells: pandas says which
-        raise WrongSetting(str(path), _short(error), f"CSV with the columns {', '.join(columns)}") from error
+    with reading("--from amb-csv", path):
+        try:
+            table = pd.read_csv(path, dtype=str, keep_default_na=False)
+            if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index
+                raise ValueError("more cells in a line than in the first")
+            table = table[list(columns)]
+        except (ValueError, KeyError) as error:  # pandas says which: no header, a column missing, too many cells
+            raise WrongSetting(str(path), _short(error), f"CSV with the columns {', '.join(columns)}") from error
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     wrong = (~(numbers >= 0)).any(axis=1)
     if wrong.any():

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from calibration.importers import rounds
 from sim.errors import WrongSetting
+from sim.files import reading
 from sim.traces import Trace
 
 MARK = "Sending ["
@@ -57,10 +58,8 @@ def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
 
 
 def _lines(path: Path):
-    try:
+    with reading("--from amb-log", path):
         text = path.read_text(errors="replace")
-    except OSError as error:
-        raise WrongSetting("--from amb-log", str(path), f"a file that can be read ({error.strerror})") from error
     for number, line in enumerate(text.splitlines(), start=1):
         if MARK in line:
             yield _line(line, f"{path}: line {number}")

@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 
 from sim.errors import WrongSetting
+from sim.files import reading
 from sim.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
@@ -110,10 +111,8 @@ def _steps(together: list[list[_Tensor]]) -> list[int]:
 
 def _events(path: str | Path) -> list[dict]:
     """The events of a file that may lack its end."""
-    try:
-        text = Path(path).read_text()
-    except OSError as error:
-        raise WrongSetting("timeline", str(path), f"a file that can be read ({error.strerror})") from error
+    with reading("timeline", path):
+        text = Path(path).read_text(errors="replace")
     with suppress(ValueError):
         return json.loads(text)
     last = text[-LONGEST_EVENT:]

@@ -93,10 +93,10 @@ def test_a_run_that_was_cut_short_leaves_out_its_last(timeline):
     assert [r.tensors for r in read(timeline).reductions] == [2, 1]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "[{}]", '{"a": 1}', '[{"ph": "B", "ts": 1}]', "nothing"])
+@pytest.mark.parametrize("text", [b"", b"[]", b"[{}]", b'{"a": 1}', b'[{"ph": "B", "ts": 1}]', b"nothing", b"\xff\x00"])
 def test_what_is_no_timeline_is_refused(tmp_path, text):
     file = tmp_path / "t.json"
-    file.write_text(text)
+    file.write_bytes(text)
     with pytest.raises(WrongSetting, match="HOROVOD_TIMELINE"):
         read(file)
     with pytest.raises(WrongSetting, match="can be read"):
