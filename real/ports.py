@@ -15,6 +15,7 @@ from sim.naps import SHORTEST_S
 
 SHARED_ROUNDS = 60  # of messages of 1 MB
 SHARED_S = 5.0  # it goes on for so long at least
+LATE_ROUNDS = 20  # of messages of 4 MB, one of them late
 
 
 def unfairness(trio) -> float:
@@ -46,6 +47,39 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
             ended_s[peer] = clock()
             del pending[peer]
     return not pending
+
+
+def ramp_bytes(trio, link: dict) -> float:
+    """How soon a message that begins to leave while another does, over a `link`, has its share; see real.wire.ramp_bytes. At all ranks.
+
+    Of every two messages to rank 1 one leaves alone, and beside the other one to rank 2 leaves when half of it has.
+    """
+    clock, times, size = common_clock(trio), {True: [], False: []}, wire.LARGE_BYTES[-1]
+    bandwidth = trio.bcast(link)["bandwidth_bytes_per_s"]
+    data = np.ones((2, size), np.uint8)
+    for number in rounds(trio, 2 * (WARM_UP + LATE_ROUNDS), SHARED_S):
+        both, start_s, second_s = number % 2 == 0, 0.0, 0.0
+        trio.Barrier()
+        time.sleep(WAITED_S)
+        if trio.rank == 0:
+            start_s = clock()
+            pending, half_s = {1: trio.Isend(data[0], 1, TAG)}, start_s + size / bandwidth / 2
+            if both:
+                poll(
+                    lambda p=pending, h=half_s: _moved(p.values()) and clock() > h,
+                    "half of a message",
+                    longest_s=SHORTEST_S,
+                )
+                second_s, pending[2] = clock() - start_s, trio.Isend(data[1], 2, TAG)
+        else:
+            pending = {0: trio.Irecv(data[0], 0, TAG)} if both or trio.rank == 1 else {}
+        ended_s = dict.fromkeys(pending, 0.0)
+        poll(lambda p=pending, e=ended_s: _settle(p, e, clock), "messages one of which is late")
+        known = trio.allgather((start_s, second_s, ended_s))
+        times[both].append((known[1][2][0] - known[0][0], known[0][1]))
+    alone_s = np.median([end_s for end_s, _ in times[False][WARM_UP:]])
+    first_s, second_s = np.array(times[True][WARM_UP:]).T
+    return wire.ramp_bytes((alone_s - second_s) * bandwidth, (first_s - alone_s) * bandwidth)
 
 
 def queue_bytes(trio, link: dict) -> float:

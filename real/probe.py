@@ -65,7 +65,12 @@ def measure(comm) -> dict:
     barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
         trio = comm.Create_group(comm.group.Incl([0, 1, 2]))
-        shared = {"unfairness": ports.unfairness(trio), "queue_bytes": ports.queue_bytes(trio, found.get("network"))}
+        link = found.get("network")
+        shared = {
+            "unfairness": ports.unfairness(trio),
+            "ramp_bytes": ports.ramp_bytes(trio, link),
+            "queue_bytes": ports.queue_bytes(trio, link),
+        }
         found = {name: link | shared for name, link in found.items()}
     barrier(comm)
     return {"schema": "probe/2", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": over_s, **found}

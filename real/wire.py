@@ -78,3 +78,30 @@ def unfairness(first_s, last_s) -> float:
     share = np.clip(np.asarray(last_s) / (2 * np.asarray(first_s)), 0.5, MOST_OF_A_PORT)
     variance = np.mean(np.log(share / (1 - share)) ** 2) / 2
     return float(np.sqrt(np.expm1(variance)))
+
+
+def ramp_bytes(left_bytes, passed_bytes) -> float:
+    """How soon a message that begins to leave while another does has as much of the port: sim.cluster.Link.ramp_bytes.
+
+    Of every so many bytes that pass the port w / (1 + w) are its own, w its window, which then doubles (sim.flows).
+
+    Args:
+        left_bytes: of the first message, when the second began; shape (rounds,).
+        passed_bytes: of the second, when the first ended; shape (rounds,).
+    """
+    from scipy.optimize import brentq
+
+    from sim.flows import DOUBLINGS
+
+    left_bytes, passed = np.asarray(left_bytes, float), float(np.sum(passed_bytes))
+    windows = 2.0 ** np.arange(-DOUBLINGS, 0)
+    of_first, of_second = (np.cumsum(np.append(0, share / (1 + windows))) for share in (1, windows))
+
+    def too_much(ramp: float) -> float:
+        growing = np.interp(left_bytes, ramp * of_first, ramp * of_second)
+        return float(np.sum(growing + np.maximum(0.0, left_bytes - ramp * of_first[-1]))) - passed
+
+    most = float(left_bytes.max()) / of_first[1]
+    if too_much(0.0) < 0:
+        return 0.0
+    return most if too_much(most) > 0 else float(brentq(too_much, 0.0, most))

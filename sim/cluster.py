@@ -61,6 +61,8 @@ class Link(BaseModel):
         wakes: within a host, the latency is that of waking a core that idles: there is none while all its cores are busy.
         fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
+        ramp_bytes: of a fair link, who comes to its sender's port while another message leaves has a sixteenth of its share at first,
+            for the window of the other has grown, and twice as much whenever the port could have passed so many bytes.
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
         eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
             (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
@@ -83,6 +85,7 @@ class Link(BaseModel):
     wakes: bool = False
     fair: bool = False
     unfairness: float = Field(default=0.0, ge=0)
+    ramp_bytes: float = Field(default=0.0, ge=0)
     burst_bytes: float = Field(default=0.0, ge=0)
     eager_bytes: float | None = Field(default=None, ge=0)
     queue_bytes: float = Field(default=0.0, ge=0)
@@ -94,11 +97,9 @@ class Link(BaseModel):
     def _shapes_alike(self):
         if self.fair and self.sustained_bytes_per_s:
             raise ValueError("sustained_bytes_per_s without fair")
-        shared = (
-            self.burst_bytes or self.unfairness or self.queue_bytes or self.buffer_bytes or self.eager_bytes is not None
-        )
-        if shared and not self.fair:
-            raise ValueError("burst_bytes, unfairness, eager_bytes, queue_bytes and buffer_bytes with fair = true")
+        shared = ("unfairness", "ramp_bytes", "burst_bytes", "queue_bytes", "buffer_bytes")
+        if not self.fair and (self.eager_bytes is not None or any(getattr(self, name) for name in shared)):
+            raise ValueError(f"eager_bytes, {', '.join(shared)} with fair = true")
         if self.fair and self.tcp:
             raise ValueError("tcp without fair")
         if self.store_and_forward and (self.fair or self.tcp):

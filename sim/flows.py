@@ -1,16 +1,20 @@
 """Messages that pass ports at once and share them, as TCP's flows do: a fluid, max-min fair, through token buckets.
 
 Rates are max-min fair (Bertsekas and Gallager, Data Networks, section 6.5.2), as in SimGrid's model of TCP. A port is a token
-bucket (tc tbf, the shapers of clouds): it passes what comes while it has tokens, and as fast as tokens come after that.
+bucket (tc tbf, the shapers of clouds): it passes what comes while it has tokens, and as fast as tokens come after that. A message
+that comes to its sender's port while another is leaving has less of it at first: the other's window has grown, its own has not.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import simpy
 
 LEAST_BYTES = 1e-3  # of a flow or a bucket: less is rounding
+ROUND_OFF = 1e-6  # of a doubling
+DOUBLINGS = 4  # of a message's window, until it has what it can have
 
 
 @dataclass(eq=False)
@@ -62,15 +66,41 @@ class Flow:
     Args:
         handed_over: fires when no more is left than what the sender's system keeps, `kept` bytes.
         weight: of its share of a port beside others'.
+        ramp: bytes; while its sender's port could pass so many its window doubles.
     """
 
     ports: tuple[Bucket, Bucket]
     left: float
-    kept: float
     handed_over: simpy.Event
     done: simpy.Event
+    kept: float = 0.0
     weight: float = 1.0
+    ramp: float = 0.0
     rate: float = 0.0
+    age_s: float = 0.0
+
+    @property
+    def grown(self) -> float:
+        """Its window, of what it can have; a power of 2."""
+        return 2.0 ** min(0, self._doublings - DOUBLINGS) if self.ramp else 1.0
+
+    @property
+    def grows_in_s(self) -> float:
+        """Seconds until that doubles."""
+        return (self._doublings + 1) * self._doubling_s - self.age_s if self.grown < 1 else math.inf
+
+    @property
+    def _doublings(self) -> int:
+        return int(self.age_s / self._doubling_s + ROUND_OFF)
+
+    @property
+    def _doubling_s(self) -> float:
+        return self.ramp / self.ports[0].rate
+
+    def advance(self, seconds: float) -> None:
+        """Go on at its rate."""
+        self.left -= self.rate * seconds
+        self.age_s += seconds
 
 
 class Flows:
@@ -79,9 +109,13 @@ class Flows:
     def __init__(self, env: simpy.Environment):
         self._env, self._flows, self._updated_s, self._timer = env, [], 0.0, 0
 
-    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, weight: float = 1.0, kept: float = 0.0) -> Flow:
-        """Let a message pass both ports from now on; a short one when what stands before them has passed."""
-        flow = Flow((egress, ingress), size_bytes, kept, self._env.event(), self._env.event(), weight)
+    def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, **details: float) -> Flow:
+        """Let a message pass both ports from now on; a short one when what stands before them has passed.
+
+        Args:
+            details: of the flow: kept, weight, ramp.
+        """
+        flow = Flow((egress, ingress), size_bytes, self._env.event(), self._env.event(), **details)
         behind_s = self.backlog_s(egress, ingress) if size_bytes <= egress.queue else 0.0
         if behind_s:
             self._env.timeout(behind_s).callbacks.append(lambda _: self._begin(flow))
@@ -111,7 +145,7 @@ class Flows:
         """To now."""
         seconds, self._updated_s = self._env.now - self._updated_s, self._env.now
         for flow in self._flows:
-            flow.left -= flow.rate * seconds
+            flow.advance(seconds)
 
     def _go_on(self) -> None:
         """Pass on what has tokens, share the rest, and look again when that changes."""
@@ -136,7 +170,7 @@ class Flows:
                 port.through += flow.rate
         self._timer += 1
         to_go = [flow.left - flow.kept * (not flow.handed_over.triggered) for flow in self._flows]
-        times_s = [left / flow.rate for left, flow in zip(to_go, self._flows, strict=True)]
+        times_s = [min(left / flow.rate, flow.grows_in_s) for left, flow in zip(to_go, self._flows, strict=True)]
         times_s += [port.lasts_s for port in ports]
         if self._flows:
             self._env.timeout(min(times_s), self._timer).callbacks.append(self._look)
@@ -148,18 +182,22 @@ class Flows:
 
 
 def share(flows: list[Flow]) -> None:
-    """Set the rates: max-min fair, by weight, through the ports that have no tokens left."""
+    """Set the rates: max-min fair, by weight, through the ports that have no tokens left; of one sender's by their windows too."""
+    largest: dict[Bucket, float] = {}
+    for flow in flows:
+        largest[flow.ports[0]] = max(flow.grown, largest.get(flow.ports[0], 0.0))
+    weights = {flow: flow.weight * flow.grown / largest[flow.ports[0]] for flow in flows}
     free = {port: port.rate for flow in flows for port in flow.ports if port.level == 0}
     waiting = {port: [flow for flow in flows if port in flow.ports] for port in free}
 
     def for_each(port: Bucket) -> float:
-        return free[port] / sum(flow.weight for flow in waiting[port])
+        return free[port] / sum(weights[flow] for flow in waiting[port])
 
     while any(waiting.values()):
         tightest = min((port for port in free if waiting[port]), key=for_each)
         level = max(0.0, for_each(tightest))
         for flow in list(waiting[tightest]):
-            flow.rate = level * flow.weight
+            flow.rate = level * weights[flow]
             for port in flow.ports:
                 if port in free:
                     free[port] -= flow.rate

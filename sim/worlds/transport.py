@@ -91,7 +91,8 @@ class Transport:
         message.begin_s = self.now_s + link.latency_s
         size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
         weight, self._flowed = self._weights[self._flowed], self._flowed + 1
-        flow = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, weight, link.buffer_bytes)
+        shares = {"kept": link.buffer_bytes, "weight": weight, "ramp": link.ramp_bytes}
+        flow = self.world.flows.start(self.machine.egress, to.machine.ingress, size_bytes, **shares)
         self._streams[to.rank] = flow.done
 
         def left(_):

@@ -151,4 +151,5 @@ def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
         assert link.bandwidth_bytes_per_s == pytest.approx(10 * RATE * PAYLOAD, rel=0.1)
         assert 0 < link.queue_bytes < 1.2 * (10 * RATE * shaping.QUEUE_S + shaping.BURST_BYTES)
         assert 0 < link.buffer_bytes < 4e6
+        assert 5e4 < link.ramp_bytes < 1e6
     assert links["network"].occupancy_s(1e6) > 0.95 * links["library"].occupancy_s(1e6)

@@ -207,7 +207,7 @@ def test_rates_are_max_min_fair(pairs, data):
     out, into = ([Bucket(data.draw(st.floats(1, 100))) for _ in range(5)] for _ in range(2))
     env = simpy.Environment()
     flows = [
-        Flow((out[a], into[b]), 1.0, 0.0, env.event(), env.event(), data.draw(st.floats(0.1, 10))) for a, b in pairs
+        Flow((out[a], into[b]), 1.0, env.event(), env.event(), weight=data.draw(st.floats(0.1, 10))) for a, b in pairs
     ]
     share(flows)
     through = {port: sum(f.rate for f in flows if port in f.ports) for flow in flows for port in flow.ports}
@@ -230,9 +230,26 @@ def test_unequal_shares_end_as_late_but_not_at_once():
     env = simpy.Environment()
     flows, egress, ended_s = Flows(env), Bucket(RATE), []
     for weight in (3.0, 1.0):
-        flows.start(egress, Bucket(RATE), RATE, weight).done.callbacks.append(lambda _: ended_s.append(env.now))
+        flows.start(egress, Bucket(RATE), RATE, weight=weight).done.callbacks.append(lambda _: ended_s.append(env.now))
     env.run()
     assert ended_s == pytest.approx([4 / 3, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("one_sender", "late_s", "first_s"), [(True, 0, 4.0), (True, 1, 2 + 269 / 765), (False, 1, 3.0)]
+)
+def test_who_came_first_keeps_most_of_its_senders_port(one_sender, late_s, first_s):
+    """Messages of 2 s, windows that double each 1/4 s: of 1 + w bytes w are the second's, 1/16, then 1/8 and so on."""
+    env = simpy.Environment()
+    flows, ended_s = Flows(env), []
+    egress, ingress = (Bucket(RATE), None) if one_sender else (None, Bucket(RATE))
+    for begin_s in (0, late_s):
+        if begin_s:
+            env.run(begin_s)
+        flow = flows.start(egress or Bucket(RATE), ingress or Bucket(RATE), 2 * RATE, ramp=RATE / 4)
+        flow.done.callbacks.append(lambda _: ended_s.append(env.now))
+    env.run()
+    assert ended_s == pytest.approx([first_s, 4.0])
 
 
 def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():
@@ -242,10 +259,17 @@ def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():
     assert 1.95 * WHOLE_S < apart_s < 2.6 * WHOLE_S
 
 
+def test_where_who_came_first_leaves_first_three_asynchronous_workers_share_less():
+    """Closer to one after another, by which one pulls while another pushes: no faster than three messages' time either way."""
+    job = {"workers": 3, "compute_s": 1e-3, "unfairness": 0.2, "steps": 200}
+    alike_s, first_s = (step_s("ps-async", ramp_bytes=ramp, **job) for ramp in (0.0, SIZE / 8))
+    assert 3 * WHOLE_S < first_s < 0.9 * alike_s
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({name: 0.1} for name in ("burst_bytes", "unfairness", "queue_bytes", "buffer_bytes")),
+        *({name: 0.1} for name in ("burst_bytes", "unfairness", "ramp_bytes", "queue_bytes", "buffer_bytes")),
         {"fair": True, "sustained_bytes_per_s": 1e6},
     ],
 )
