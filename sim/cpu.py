@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cache
@@ -152,7 +153,7 @@ class Cores:
             return
         self._advance(core)
         since_s, core.since_s, task = core.since_s, self.env.now, core.tasks.popleft()
-        if task.left_s > ROUND_OFF_S:
+        if task.left_s > max(ROUND_OFF_S, math.ulp(self.env.now)):  # less than the clock can tell would never end
             core.tasks.append(task)
         else:
             if task.who is not None:

@@ -99,7 +99,7 @@ class Flow:
 
     def advance(self, seconds: float) -> None:
         """Go on at its rate."""
-        self.left -= self.rate * seconds
+        self.left = max(0.0, self.left - self.rate * seconds)
         self.age_s += seconds
 
 
@@ -173,7 +173,10 @@ class Flows:
         times_s = [min(left / flow.rate, flow.grows_in_s) for left, flow in zip(to_go, self._flows, strict=True)]
         times_s += [port.lasts_s for port in ports]
         if self._flows:
-            self._env.timeout(min(times_s), self._timer).callbacks.append(self._look)
+            soon_s = max(
+                min(times_s), math.ulp(self._env.now)
+            )  # what is sooner would never come: the clock would stand still
+            self._env.timeout(soon_s, self._timer).callbacks.append(self._look)
 
     def _look(self, timer: simpy.Event) -> None:
         if timer.value == self._timer:

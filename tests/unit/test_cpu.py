@@ -79,6 +79,19 @@ def test_contention_counts_busy_cores_not_tasks():
     assert finish_times(2, [(0, 1)], contention=0.5) == pytest.approx([1])
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_work_ends_where_the_clock_is_coarse(cores):
+    """After 11 days of simulated time it tells a tenth of a nanosecond."""
+    env = simpy.Environment(initial_time=1e6)
+    shared = Cores(env, cores)
+    tasks = [shared.work(T * (0.1 + number / 7), number) for number in range(5)]
+    for _ in range(1000):
+        if env.peek() < float("inf"):
+            env.step()
+    assert all(task.processed for task in tasks)
+    assert (0.5 + 10 / 7) * T / cores <= env.now - 1e6 + 1e-6 < 1.5 * (0.5 + 10 / 7) * T / cores
+
+
 def test_no_work_is_lost():
     """Work conservation: one core is busy until all work is done, however it is shared."""
     arrivals = [(0.0, 0.3), (0.1, 0.7), (0.15, 0.05), (0.5, 1.1)]

@@ -252,6 +252,16 @@ def test_who_came_first_keeps_most_of_its_senders_port(one_sender, late_s, first
     assert ended_s == pytest.approx([first_s, 4.0])
 
 
+@pytest.mark.parametrize("ramp", [0.0, 1e-9])
+def test_what_takes_less_than_the_clock_can_tell_ends(ramp):
+    env = simpy.Environment(initial_time=1e6)
+    ended = Flows(env).start(Bucket(1e11), Bucket(1e11), 1.5, ramp=ramp).done
+    for _ in range(100):
+        if not ended.triggered:
+            env.step()
+    assert ended.triggered
+
+
 def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():
     """In step two workers pull together and push together, 4 messages' time; apart one pulls while the other pushes: 2."""
     in_step_s, apart_s = (step_s("ps-async", workers=2, compute_s=1e-3, unfairness=cv, steps=100) for cv in (0.0, 2.0))
