@@ -173,9 +173,7 @@ class Flows:
         times_s = [min(left / flow.rate, flow.grows_in_s) for left, flow in zip(to_go, self._flows, strict=True)]
         times_s += [port.lasts_s for port in ports]
         if self._flows:
-            soon_s = max(
-                min(times_s), math.ulp(self._env.now)
-            )  # what is sooner would never come: the clock would stand still
+            soon_s = max(min(times_s), math.ulp(self._env.now))  # sooner, and the clock would stand still
             self._env.timeout(soon_s, self._timer).callbacks.append(self._look)
 
     def _look(self, timer: simpy.Event) -> None:
