@@ -25,12 +25,14 @@ class Outcome:
         samples: samples summed by each step's update, shape (replications, steps).
         idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
         ran_out: how often, warm-up included, a worker had time left and no data.
+        warmup: steps before these.
     """
 
     step_s: np.ndarray
     samples: np.ndarray
     idle_fraction: np.ndarray
     ran_out: int = 0
+    warmup: int = 0
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
@@ -56,7 +58,7 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     if len(shapes) != 1:
         raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
     arrays = (np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction"))
-    return Outcome(*arrays, sum(o.ran_out for o in outcomes))
+    return Outcome(*arrays, sum(o.ran_out for o in outcomes), outcomes[0].warmup)
 
 
 def of_trace(trace: Trace) -> Outcome:
@@ -75,7 +77,7 @@ def of_trace(trace: Trace) -> Outcome:
     step_s = np.diff(ends_s, prepend=0.0)[first:]
     start_s = ends_s[first - 1] if first else 0.0
     idle = _idle_fraction(trace, start_s, ends_s[-1])
-    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.details.get("ran_out", 0))
+    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.details.get("ran_out", 0), first)
 
 
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

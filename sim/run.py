@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import threading
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from sim import command, options
@@ -14,6 +15,7 @@ from sim.errors import WrongSetting
 
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 WITHIN_S = 10.0
+LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -55,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     timeline, within_s = horovod_timeline(given, scenario), within(given)
     compares = not given.json and scenario.stragglers.mean > 0
     each_s = within_s / (1 + compares)
-    with waiting():
+    with waiting(within_s):
         outcome, trace = simulate(scenario, world, replications, wants_trace(given), timeline, each_s)
         if timeline:
             timeline.write(given.horovod_timeline)
@@ -89,8 +91,20 @@ def within(given: argparse.Namespace) -> float:
     return given.within
 
 
-def waiting():
-    """Shows who looks at a terminal that something is going on."""
+@contextmanager
+def waiting(within_s: float):
+    """Shows who looks at a terminal that something is going on; and says so if it goes on for twice as long as it may."""
+    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), print, [LATE], {"file": sys.stderr, "flush": True})
+    late.daemon = True
+    late.start()
+    try:
+        with _spinner():
+            yield
+    finally:
+        late.cancel()
+
+
+def _spinner():
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
@@ -125,14 +139,14 @@ def simulate(
 
     Args:
         timeline: told of the first, in the event world.
-        within_s: seconds after which there are no more replications, and the event world's first ends early.
+        within_s: seconds after which there are no more replications, and the first ends early.
     """
     from sim.outcome import join, of_trace
     from sim.worlds import event, vector
 
     start_s = time.monotonic()
     if world == "vector":
-        outcomes = [vector.run(scenario)]
+        outcomes = [vector.run(scenario, within_s=within_s)]
         took_s = time.monotonic() - start_s
         more = int(min(replications - 1, within_s / took_s - 1))
         outcomes += [vector.run(scenario, more, first=1)] if more > 0 else []
@@ -141,7 +155,7 @@ def simulate(
     trace = event.run(scenario, timeline=timeline, within_s=within_s)
     outcomes = [of_trace(trace)]
     took_s = time.monotonic() - start_s
-    whole = len(outcomes[0].step_s[0]) == scenario.steps and trace.header.warmup == scenario.warmup
+    whole = len(outcomes[0].step_s[0]) == scenario.steps and outcomes[0].warmup == scenario.warmup
     while whole and len(outcomes) < replications and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(of_trace(event.run(scenario, len(outcomes))))
     return join(outcomes), trace
@@ -165,15 +179,14 @@ def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free
     said = (
         notes(scenario, outcome, world, trace)
         + ([str(found)] if found else [])
-        + cut_short(scenario, outcome, replications, trace)
+        + cut_short(scenario, outcome, replications)
     )
     summary.show(answer, scenario, baseline, said)
 
 
-def cut_short(scenario, outcome, replications: int, trace) -> list[str]:
+def cut_short(scenario, outcome, replications: int) -> list[str]:
     """A note, if there was no time for all that was asked for."""
-    runs, steps = outcome.step_s.shape
-    warmup = scenario.warmup if trace is None else trace.header.warmup
+    (runs, steps), warmup = outcome.step_s.shape, outcome.warmup
     if (runs, steps, warmup) == (replications, scenario.steps, scenario.warmup):
         return []
     done = f"{runs} of {replications} runs"

@@ -72,7 +72,7 @@ class EventWorld:
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
         self.env = simpy.Environment()
-        self.patience = Patience(self.env, scenario, within_s)
+        self.patience, self.over = Patience(scenario, within_s), self.env.event()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         self.one_work_a_core = not (scenario.cores_shared or scenario.protocol.overlaps)
         link, hosts, cores = scenario.network, scenario.cluster.machines(), scenario.cluster.shared_cores
@@ -93,7 +93,7 @@ class EventWorld:
     def run(self) -> Trace:
         processes = [self.env.process(text) for text in self._texts()]
         try:
-            self.env.run(simpy.AllOf(self.env, processes) | self.patience.over)
+            self.env.run(simpy.AllOf(self.env, processes) | self.over)
         except RuntimeError as error:
             if "until" not in str(error):
                 raise
@@ -101,6 +101,11 @@ class EventWorld:
             raise RunFailed(f"deadlock in {self.scenario.protocol.name}: ranks {waiting} wait for ever") from error
         header = self.scenario.header("event", self.replication, ran_out=self.ran_out)
         return Trace.of(replace(header, warmup=self.patience.warmup), self.activities)
+
+    def updated(self) -> None:
+        """Rank 0 has made an update."""
+        if self.patience.updated() and not self.over.triggered:
+            self.over.succeed()
 
     def _texts(self):
         protocol, servers = self.scenario.protocol, self.scenario.servers
@@ -414,7 +419,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
     ) -> None:
         end_s = self.now_s if end_s is None else end_s
         if activity == "update" and self.rank == 0:
-            self.world.patience.updated()
+            self.world.updated()
         self.world.activities.append(
             Activity(
                 start_s,

@@ -7,8 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import simpy
-
     from sim.scenario import Scenario
 
 
@@ -21,22 +19,22 @@ class Patience:
         within_s: seconds of the wall clock.
     """
 
-    def __init__(self, env: simpy.Environment, scenario: Scenario, within_s: float = math.inf):
+    def __init__(self, scenario: Scenario, within_s: float = math.inf):
         self._scenario = scenario
         each = scenario.protocol.applies_each_gradient
-        self._least_warmup = scenario.warmup if each else min(scenario.warmup, 1)
-        self.over, self._updates = env.event(), 0
+        self.least_warmup = scenario.warmup if each else min(scenario.warmup, 1)
+        self.over, self._updates = False, 0
         self._until_s = time.monotonic() + within_s
 
     @property
     def warmup(self) -> int:
         """Steps that are not measured; fewer than was asked for if the run ended among them."""
         ended = self._updates <= self._scenario.warmup * self._scenario.updates_per_step
-        return self._least_warmup if ended else self._scenario.warmup
+        return self.least_warmup if ended else self._scenario.warmup
 
-    def updated(self) -> None:
-        """Rank 0 has made an update."""
+    def updated(self) -> bool:
+        """Rank 0 has made an update; whether the run is over with it."""
         self._updates += 1
-        least = (self._least_warmup + 1) * self._scenario.updates_per_step
-        if self._updates >= least and time.monotonic() > self._until_s and not self.over.triggered:
-            self.over.succeed()
+        least = (self.least_warmup + 1) * self._scenario.updates_per_step
+        self.over = self.over or (self._updates >= least and time.monotonic() > self._until_s)
+        return self.over

@@ -6,7 +6,9 @@ else it refuses; it never approximates.
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from itertools import takewhile
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.worlds.event import CLOCK_S
 from sim.worlds.lockstep import Lockstep
+from sim.worlds.patience import Patience
 
 MANY = 256  # waits, after which those are counted that can be
 
@@ -44,8 +47,11 @@ def _goes_round_a_ring(protocol: Protocol) -> bool:
     return getattr(protocol, "algorithm", None) == "ring" and not protocol.overlaps
 
 
-def run(scenario: Scenario, replications: int = 1, first: int = 0) -> Outcome:
+def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
     """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
+
+    Args:
+        within_s: as in the event world, for all of them together.
 
     Raises:
         WrongSetting: the scenario needs the event world.
@@ -54,14 +60,15 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0) -> Outcome:
     reason = refusal(scenario)
     if reason:
         raise WrongSetting("--world", "vector", f"event: {reason}")
-    return VectorWorld(scenario, range(first, first + replications)).run()
+    return VectorWorld(scenario, range(first, first + replications), within_s).run()
 
 
 class VectorWorld:
     """The master, if there is one, and the group of workers of one scenario."""
 
-    def __init__(self, scenario: Scenario, replications: range):
+    def __init__(self, scenario: Scenario, replications: range, within_s: float = math.inf):
         self.scenario, self.replications = scenario, replications
+        self.patience = Patience(scenario, within_s)
         self.updates: list[
             tuple[np.ndarray, np.ndarray]
         ] = []  # end_s and samples of each update, shape (replications,)
@@ -82,7 +89,8 @@ class VectorWorld:
         else:
             texts = deque([protocol.alone(self.master)])
         idle_turns = 0
-        while texts:  # a text yields only where its message is not there yet
+        while texts and not self.patience.over:
+            # A text yields only where its message is not there yet, or where time is over.
             text = texts.popleft()
             progress = self.progress()
             if next(text, "done") != "done":
@@ -96,15 +104,24 @@ class VectorWorld:
         """A number that grows with every verb that did something."""
         return self.master.done + self.workers.done
 
+    @property
+    def clock_s(self) -> np.ndarray:
+        """Where rank 0 is, shape (replications,)."""
+        return (self.master if self.scenario.served else self.workers).now_s[:, 0]
+
+    def end_s(self, steps: int) -> np.ndarray:
+        """When so many steps had ended, shape (replications,)."""
+        return self.updates[steps - 1][0] if steps else np.zeros(len(self.replications))
+
     def _outcome(self) -> Outcome:
-        warmup = self.scenario.warmup
-        end_s = np.stack([np.zeros(len(self.replications))] + [end_s for end_s, _ in self.updates], axis=1)
+        warmup = self.patience.warmup
+        end_s = np.stack([self.end_s(steps) for steps in range(len(self.updates) + 1)], axis=1)
         samples = np.stack([samples for _, samples in self.updates], axis=1)
         groups = [self.master, self.workers] if self.scenario.workers else [self.master]
-        idle_s = np.concatenate([group.idle_s(end_s[:, warmup], end_s[:, -1]) for group in groups], axis=1)
+        idle_s = np.concatenate([group.idle_s(warmup) for group in groups], axis=1)
         ran_out = int(self.workers.ran_out + self.master.ran_out)
         window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
-        return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out)
+        return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 
 class Group(Lockstep):
@@ -118,7 +135,9 @@ class Group(Lockstep):
         self.samples = np.zeros(shape, int)
         self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
         self._waits: list[tuple[np.ndarray, np.ndarray]] = []  # from, to
-        self._idle_s = np.zeros(shape)  # of waits that are no longer there, after the warm-up
+        # Of waits that are no longer there, by the number of steps that they come after.
+        self._idle_s = {steps: np.zeros(shape) for steps in (world.patience.least_warmup, world.scenario.warmup)}
+        self._room = MANY
         self._draw()
 
     def _draw(self) -> None:
@@ -228,6 +247,8 @@ class Group(Lockstep):
         self._spend(self._update_factors[self.step] * self.world.scenario.costs.update(size_bytes))
         self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
         yield from self._did()
+        if self.world.patience.updated():
+            yield
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
@@ -235,36 +256,34 @@ class Group(Lockstep):
             self._spend(np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size))
         yield from self._did()
 
-    def idle_s(self, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-        """Seconds waited from the end of the warm-up to the end (replications,), shape (replications, ranks)."""
-        return self._idle_s + self._waited_s(from_s, to_s)
+    def idle_s(self, warmup: int) -> np.ndarray:
+        """Seconds waited from the end of so many steps to the end of the last, shape (replications, ranks)."""
+        return self._waited_s(self._idle_s[warmup], self._waits, warmup, self.world.end_s(len(self.world.updates)))
 
-    def _waited_s(self, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-        idle_s, low_s, high_s = np.zeros(self.now_s.shape), from_s[:, None], to_s[:, None]
-        for start_s, end_s in self._waits:
-            waited_s = np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0)
-            idle_s += waited_s if waited_s.shape == idle_s.shape else waited_s.sum(axis=1, keepdims=True)
-        return idle_s
+    def _waited_s(self, before_s: np.ndarray, waits, steps: int, to_s: np.ndarray) -> np.ndarray:
+        """So many seconds, and those of `waits` after so many steps and before `to_s`."""
+        waited_s, low_s, high_s = before_s.copy(), self.world.end_s(steps)[:, None], to_s[:, None]
+        for start_s, end_s in waits:
+            more_s = np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0)
+            waited_s += more_s if more_s.shape == waited_s.shape else more_s.sum(axis=1, keepdims=True)
+        return waited_s
 
     def _fold(self) -> None:
-        """Forget waits, of which a ring has many: those before the warm-up's last step; and of later ones, but the last step's, count them.
-
-        They end before the step after them does, for nobody begins a step that is two ahead of another's.
-        """
-        scenario, ended = self.world.scenario, self.world.updates
-        if self.step < scenario.warmup - 1:
-            self._waits = []
-        elif len(ended) >= scenario.warmup and self.step < scenario.rounds - 1:
-            from_s = ended[scenario.warmup - 1][0] if scenario.warmup else np.zeros(len(self.now_s))
-            self._idle_s += self._waited_s(from_s, np.full(len(self.now_s), np.inf))
-            self._waits = []
+        """Count waits, of which a ring has many, that ended before rank 0's clock: its next update, maybe the last, will not cut them."""
+        clock_s, ended = self.world.clock_s, len(self.world.updates)
+        settled = list(takewhile(lambda wait: (wait[1] <= clock_s[:, None]).all(), self._waits))
+        for steps in self._idle_s:
+            if steps <= ended and (ended <= self.world.scenario.warmup or steps == self.world.scenario.warmup):
+                self._idle_s[steps] = self._waited_s(self._idle_s[steps], settled, steps, clock_s)
+        self._waits = self._waits[len(settled) :]
+        self._room = len(self._waits) + MANY
 
     def _spend(self, seconds) -> None:
         self.now_s = self.now_s + seconds / self.speeds
 
     def _wait(self, start_s: np.ndarray, end_s: np.ndarray) -> None:
         self._waits.append((start_s, np.maximum(start_s, end_s)))
-        if len(self._waits) >= MANY:
+        if len(self._waits) >= self._room:
             self._fold()
 
     def _until_message(self):

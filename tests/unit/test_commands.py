@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from sim import command
+from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
@@ -98,16 +100,24 @@ def test_a_seed_decides_the_answer(here):
 
 
 @pytest.mark.parametrize("world", ["vector", "event"])
-def test_an_answer_in_less_time_comes_of_fewer_runs(world, here):
+def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(world, here):
     job = ("--world", world, "--protocol", "fmb", "--stragglers", "none")
     done = here("sim.run", *job, "--within", 1e-6)
     said = " ".join(done.stdout.split())
-    assert {"vector": "1 of 20 runs,", "event": "1 of 100 steps of one run (warm-up: 1 of 10),"}[world] in said
-    assert "for want of time; --within SECONDS" in said
+    assert "1 of 100 steps of one run (warm-up: 1 of 10), for want of time; --within SECONDS" in said
     hurried, whole = (json.loads(here("sim.run", *job, "--json", *more).stdout) for more in (("--within", 1e-6), ()))
     assert (hurried["replications"], whole["replications"]) == (1, {"vector": 20, "event": 10}[world])
     asked = json.loads(here("sim.run", *job, "--json", "--replications", 2).stdout)
     assert asked["replications"] == 2
+
+
+def test_what_takes_longer_than_it_may_says_that_it_goes_on(capsys):
+    said = ""
+    with waiting(0.01):
+        for _ in range(1000):
+            said = said or capsys.readouterr().err
+            time.sleep(0 if said else 0.01)
+    assert said == LATE + "\n"
 
 
 def test_both_worlds_from_the_command_line(here):

@@ -118,6 +118,22 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
     assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 6), 2)
 
 
+@settings(max_examples=60, deadline=None)
+@given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.MANY]))
+def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):
+    """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there."""
+    updates = min(max(ends_with, 1 + min(scenario.warmup, 1)), scenario.rounds)
+    warmup = scenario.warmup if updates > scenario.warmup else min(scenario.warmup, 1)
+    looks = [0.0] * max(0, updates - 1 - min(scenario.warmup, 1)) + [2.0]
+    with mock.patch.object(vector, "MANY", many), mock.patch("time.monotonic", side_effect=[0.0, *looks]):
+        cut = vector.run(scenario, 2, within_s=1.0)
+    whole = vector.run(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
+    assert cut.warmup == warmup
+    np.testing.assert_array_equal(cut.step_s, whole.step_s)
+    np.testing.assert_array_equal(cut.samples, whole.samples)
+    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)
+
+
 def test_a_run_that_ends_among_its_warmup_measures_all_of_it_but_the_first_step():
     scenario, looks = quiet("fmb", steps=6, warmup=5), iter([0.0, *[1.0] * 2, 3.0])
     with mock.patch("time.monotonic", side_effect=looks):
