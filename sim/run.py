@@ -94,7 +94,7 @@ def within(given: argparse.Namespace) -> float:
 @contextmanager
 def waiting(within_s: float):
     """Shows who looks at a terminal that something is going on; and says so if it goes on for twice as long as it may."""
-    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), print, [LATE], {"file": sys.stderr, "flush": True})
+    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), lambda: print(LATE, file=sys.stderr, flush=True))
     late.daemon = True
     late.start()
     try:

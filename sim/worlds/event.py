@@ -10,7 +10,6 @@ from functools import partial
 
 import simpy
 
-from sim.collectives import Exchange
 from sim.cpu import ROUND_OFF_S, THREADS_TURN_S, TICK_S, Cores
 from sim.errors import RunFailed
 from sim.flows import Flows
@@ -18,12 +17,13 @@ from sim.horovod_timeline import Timeline
 from sim.laws import LogNormal
 from sim.network import Inbox, Message
 from sim.randomness import Stream
-from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.rows import HEADER_BYTES, Load
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
 from sim.worlds.background import Background, Readiness
 from sim.worlds.behind import Behind
+from sim.worlds.exchanging import Exchanging
 from sim.worlds.layers import Layers
 from sim.worlds.looking import Looking
 from sim.worlds.machine import Machine
@@ -115,7 +115,7 @@ class EventWorld:
         return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
 
 
-class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
+class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
@@ -131,7 +131,7 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
         self.begin_aggregating(self.hosts)
         self.begin_asynchrony(scenario.delays(world.replication, number))
         self._fetched, self._slept_s = False, 0.0
-        self.inbox, self._posted, self._ahead = Inbox(world.env), None, []
+        self.inbox, self._posted = Inbox(world.env), None
         self.luck = luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
         self._noise = Stream(world.costs.noise, *luck, "noise")
@@ -268,64 +268,6 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
             yield from self.add()
             missing.remove(self.taken.sender)
 
-    def agree(self):
-        """Asleep until the library begins."""
-        start_s, agree_s = self.now_s, self.world.costs.agree_s
-        if agree_s:
-            yield self.world.env.timeout(agree_s)
-            self._record("wait", start_s)
-        if self.naps and self.scenario.protocol.in_library:
-            yield from self.come_together()
-        yield from self.negotiated()
-
-    def negotiated(self):
-        """What it takes to agree with others, besides the messages."""
-        if len(self.workers) > 1 and self.world.costs.negotiate_s:
-            yield from self._work("pack", self.world.costs.negotiate_s)
-
-    def reduce_all(self, algorithm: str, whole: slice):
-        """One call: what a library does around its exchanges, and these."""
-        size_bytes = ITEM_BYTES * (whole.stop - whole.start)
-        call_s = self.world.costs.call(size_bytes)
-        if call_s:
-            yield from self._work("pack", call_s, bytes=size_bytes)
-        yield from super().reduce_all(algorithm, whole)
-
-    def exchange(self, exchange: Exchange):
-        """Hand a piece to one rank while taking one from another; then add it up."""
-        taken = yield from self.swap(exchange)
-        if exchange.adds:
-            seconds = self.world.costs.reduce(taken.size_bytes)
-            yield from self._work("reduce", seconds, bytes=taken.size_bytes, peer=taken.sender)
-        if self.brings_samples(exchange):
-            self.samples = taken.samples + self.samples * exchange.adds
-
-    def swap(self, exchange: Exchange, ready: int = 0, messages: int = 1):
-        """Hand a piece over, if any, while taking another, if any, whose message is returned; `ready` goes with it.
-
-        Args:
-            messages: in how many, which travel together; each has the piece's size.
-        """
-        departure = None
-        if exchange.to is not None:
-            parts = (exchange.sent_bytes,) * messages
-            message = Message(self.rank, self.version, self.samples, sum(parts), ready=ready, parts=parts)
-            start_s = self.now_s
-            departure = yield from self._post(exchange.to, message)
-            departure.callbacks.append(partial(self._left, start_s, self.step, message, exchange.to))
-        taken = None if exchange.source is None else (yield from self.arrival({exchange.source}))
-        if departure is not None and exchange.ahead:
-            self._ahead.append(departure)
-        elif departure is not None:
-            yield from self.until(departure)
-        return taken
-
-    def let_leave(self):
-        """Until all that was handed over ahead has left."""
-        leaving, self._ahead = [departure for departure in self._ahead if not departure.processed], []
-        if leaving:
-            yield from self.until(simpy.AllOf(self.world.env, leaving))
-
     def add(self):
         """Add the gradient that was taken to the sum."""
         message = self.taken
@@ -339,11 +281,6 @@ class Rank(Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
         yield from self._work_on(summed_s, "reduce", **about)
         self.samples += message.samples
         self.minibatches += message.minibatches
-
-    def add_rows(self, size_bytes: int):
-        """Add rows that came to those at hand."""
-        costs = self.world.costs
-        yield from self._work("reduce", (costs.reduce_rows or costs.reduce)(size_bytes), bytes=size_bytes)
 
     def update(self):
         """Make new parameters of the sum."""

@@ -137,7 +137,7 @@ class Group(Lockstep):
         self._waits: list[tuple[np.ndarray, np.ndarray]] = []  # from, to
         # Of waits that are no longer there, by the number of steps that they come after.
         self._idle_s = {steps: np.zeros(shape) for steps in (world.patience.least_warmup, world.scenario.warmup)}
-        self._room = MANY
+        self._room = MANY  # waits, until they are counted
         self._draw()
 
     def _draw(self) -> None:
@@ -273,7 +273,7 @@ class Group(Lockstep):
         clock_s, ended = self.world.clock_s, len(self.world.updates)
         settled = list(takewhile(lambda wait: (wait[1] <= clock_s[:, None]).all(), self._waits))
         for steps in self._idle_s:
-            if steps <= ended and (ended <= self.world.scenario.warmup or steps == self.world.scenario.warmup):
+            if self.world.patience.warmup <= steps <= ended:
                 self._idle_s[steps] = self._waited_s(self._idle_s[steps], settled, steps, clock_s)
         self._waits = self._waits[len(settled) :]
         self._room = len(self._waits) + MANY

@@ -80,16 +80,21 @@ def test_contention_counts_busy_cores_not_tasks():
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_work_ends_where_the_clock_is_coarse(cores):
+def test_work_takes_as_long_where_the_clock_is_coarse(cores):
     """After 11 days of simulated time it tells a tenth of a nanosecond."""
-    env = simpy.Environment(initial_time=1e6)
-    shared = Cores(env, cores)
-    tasks = [shared.work(T * (0.1 + number / 7), number) for number in range(5)]
-    for _ in range(1000):
-        if env.peek() < float("inf"):
-            env.step()
-    assert all(task.processed for task in tasks)
-    assert (0.5 + 10 / 7) * T / cores <= env.now - 1e6 + 1e-6 < 1.5 * (0.5 + 10 / 7) * T / cores
+
+    def lasts_s(from_s: float) -> float:
+        env = simpy.Environment(initial_time=from_s)
+        shared = Cores(env, cores)
+        for number in range(5):
+            shared.work(T * (0.1 + number / 7), number)
+        for _ in range(1000):  # a clock that stands still has events without end
+            if env.peek() < float("inf"):
+                env.step()
+        assert env.peek() == float("inf")
+        return env.now - from_s
+
+    assert lasts_s(1e6) == pytest.approx(lasts_s(0), abs=1e-8)
 
 
 def test_no_work_is_lost():
