@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.lines import trimmed_mean
-from sim import collectives, protocols
+from sim import collectives
 from sim.cluster import Link
 from sim.costs import Line
 from sim.errors import WrongSetting
+from sim.replay import protocol_of, workload_of
 from sim.traces import Trace
 from sim.workload import ITEM_BYTES
-from sim.workload import read as workload_of
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # what a sum comes after
@@ -70,7 +70,7 @@ def is_of_a_library(trace: Trace) -> bool:
     header = trace.header
     ours = header.world == "mpi" and header.settings.get("algorithm") != "auto"
     real = header.world in ("mpi", "horovod", "tensorflow")
-    return real and header.servers == 0 and "cpu_s" in header.details and not ours
+    return bool(real and header.servers == 0 and header.cpu_s and not ours)
 
 
 def fit(traces: list[Trace], names: list[str], cores: int, contention: float) -> Fitted:
@@ -113,6 +113,9 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float) ->
 
 def _check(traces: list[Trace], names: list[str], cores: int) -> None:
     for trace, name in zip(traces, names, strict=True):
+        computed = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
+        if not (computed["end_s"] - computed["start_s"]).sum() > 0:
+            raise WrongSetting(name, "no computation after its warm-up", "a run whose ranks compute")
         if trace.header.ranks > cores:
             raise WrongSetting(
                 name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own"
@@ -130,7 +133,7 @@ def _check(traces: list[Trace], names: list[str], cores: int) -> None:
 
 def overlaps(trace: Trace) -> bool:
     """Whether the library sums while ranks compute."""
-    return protocols.PROTOCOLS[trace.header.protocol].overlaps
+    return protocol_of(trace.header).overlaps
 
 
 def _latency(sums: list[Sums], chained_s: np.ndarray) -> float:
@@ -143,18 +146,11 @@ def _latency(sums: list[Sums], chained_s: np.ndarray) -> float:
 
 def pieces_of(trace: Trace) -> list[slice]:
     """What each call of a step sums, the last one's last."""
-    header = trace.header
-    protocol = protocol_of(trace)
-    variables = protocol.summed(workload_of(header.workload))
+    protocol = protocol_of(trace.header)
+    variables = protocol.summed(workload_of(trace.header))
     if protocol.overlaps:
         return _cycles(trace, protocol, variables)[::-1]
     return collectives.pieces(variables, protocol.fused)
-
-
-def protocol_of(trace: Trace):
-    """The protocol of a run, with its settings."""
-    header = trace.header
-    return protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
 
 
 def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
@@ -188,7 +184,7 @@ def sums_of(trace: Trace) -> Sums:
     """What the sums of one run took, after its warm-up."""
     rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
     rows = rows[rows["step"] >= trace.header.warmup]
-    processor_s = sum(trace.header.details["cpu_s"].values()) / rows.groupby("rank")["step"].nunique().sum()
+    processor_s = sum(trace.header.cpu_s.values()) / rows.groupby("rank")["step"].nunique().sum()
     last_s = (
         rows[rows["activity"].isin(BEFORE if trace.header.world == "mpi" else ("compute",))]
         .groupby("step")["end_s"]
@@ -205,7 +201,7 @@ def sums_of(trace: Trace) -> Sums:
         trimmed_mean(elapsed_s),
         max(0.0, processor_s - trimmed_mean(own_s)),
         last=amounts_of(trace, pieces[-1:]),
-        cycle_s=getattr(protocol_of(trace), "cycle_s", 0.0),
+        cycle_s=getattr(protocol_of(trace.header), "cycle_s", 0.0),
     )
 
 
@@ -220,6 +216,8 @@ def _nonnegative(design: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Coefficients of 0 or more; runs weigh alike whatever they took, those gone astray less."""
     from scipy.optimize import least_squares
 
+    if not seconds.any():  # sums that took no time cost nothing
+        return np.zeros(design.shape[1])
     used = design.max(axis=0) > 0
     scale = design[:, used].max(axis=0) / seconds.max()
     unit, size = design[:, used] / scale, DRIFT * seconds + SOFT_S

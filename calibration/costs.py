@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from calibration import factors, hosts, lines
 from calibration.rows import Rows
 from sim.costs import Costs, Line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be told apart
@@ -36,17 +39,34 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     mean = factor.groupby(["run", "rank"])["factor"].mean()
     host = np.array(host_of_rank)[mean.index.get_level_values("rank")]
     drift = mean.groupby([mean.index.get_level_values("run"), host]).mean()  # ranks of one host drift together
-    slow = hosts.tell_apart(drift.to_numpy(), drift.index.get_level_values(1).to_numpy(), max(host_of_rank) + 1)
+    of_drift, quarters = drift.index.get_level_values(1).to_numpy(), _quarters(factor, host_of_rank)
+    slow = hosts.tell_apart(drift.to_numpy(), of_drift, max(host_of_rank) + 1, quarters)
     noise = factors.law(_noise(factor, mean, rows.hidden))
     steps = factors.law(_update_factors(table))
-    costs = Costs(
-        compute=compute, loop_s=loop_s, partition=partition, noise=noise, update_noise=steps, run=slow.run, **side
-    )
+    computing = {"compute": _times(slow.typical, compute), "partition": _times(slow.typical, partition)}
+    computing["loop_s"] = slow.typical * loop_s
+    costs = Costs(**computing, noise=noise, update_noise=steps, run=slow.run, **side)
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
     assumed = [f"no rows, so taken as free: {', '.join(missing)}"] if missing else []
+    return Learned(costs, slow.speeds, [*notes, *more, *_known(drift, slow), slow.note, *assumed])
+
+
+def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
+    """How well the mean of the computation is known, from its factors by run and host, if they are of any use for that."""
     within = factors.uncertainty(drift.to_numpy())
-    known = [f"computation known to within {within:.1%} (90 %) from {len(drift)} runs"] if within < np.inf else []
-    return Learned(costs, slow.speeds, [*notes, *more, *known, slow.note, *assumed])
+    runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
+    if not np.isfinite(within) or (runs == 1 and slow.believed):
+        return []
+    several = f" on {sat} hosts" * (sat > 1) + ", which does not say how runs differ" * (runs == 1)
+    return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
+
+
+def _quarters(factor: DataFrame, host_of_rank: list[int]) -> np.ndarray | None:
+    """The mean factors of each host in each quarter of a single run, shape (hosts, 4); None of several, or of one host."""
+    host = np.array(host_of_rank)[factor["rank"]]
+    table = factor.groupby([host, "quarter"])["factor"].mean().unstack()
+    several = factor["run"].nunique() > 1 or len(table) < 2 or factor["quarter"].min() < 0
+    return None if several or table.isna().any(axis=None) or table.shape[1] < hosts.QUARTERS else table.to_numpy()
 
 
 def _stalled(table) -> np.ndarray:
@@ -86,6 +106,10 @@ def _gradient(table) -> tuple[Line, float, Line, list[str]]:
         notes.append("compute assumed: one turn of the loop with the whole minibatch")
         compute = Line(base_s=loop_s + partition.base_s, slope_s=partition.slope_s)
     return compute, loop_s, partition, notes
+
+
+def _times(factor: float, line: Line) -> Line:
+    return Line(base_s=factor * line.base_s, slope_s=factor * line.slope_s)
 
 
 def _levels(rows) -> str:

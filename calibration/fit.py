@@ -37,9 +37,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _of_traces(given: Namespace) -> Cluster:
-    from calibration import profiles
+    from calibration import probes, profiles
 
-    probe = profiles.read_probe(given.probe) if given.probe else None
+    probe = probes.read(given.probe) if given.probe else None
     sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
     return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores)
 

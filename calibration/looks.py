@@ -19,9 +19,9 @@ PROTOCOLS = ("fmb", "amb")  # whose ranks do one thing at a time
 def tells(trace: Trace) -> bool:
     """Whether a run was of one worker and one master, who each had a core, and says what processor time they used."""
     header = trace.header
-    cores = sum(dict(header.details.get("hosts", [])).values())
+    cores = sum(dict(header.hosts).values())
     of_two = header.protocol in PROTOCOLS and (header.world, header.workers, header.servers) == ("mpi", 1, 1)
-    return of_two and cores > 1 and bool(header.details.get("cpu_s"))
+    return of_two and cores > 1 and bool(header.cpu_s)
 
 
 def look_s(traces: list[Trace], oversleep_s: float, overhead_s: float) -> float:
@@ -42,6 +42,6 @@ def _of(trace: Trace, oversleep_s: float, overhead_s: float) -> float:
     here = len(hosts_of(trace)) == 1  # where the receiver copies
     works, waits = (*BUSY, *["receive"] * here), ("wait", "send", *["receive"] * (not here))
     ends = 0 if here else int(activity.isin(("send", "receive")).sum())
-    used_s, worked_s = sum(trace.header.details["cpu_s"].values()), seconds[activity.isin(works)].sum()
+    used_s, worked_s = sum(trace.header.cpu_s.values()), seconds[activity.isin(works)].sum()
     count = looks(seconds[activity.isin(waits)], oversleep_s).sum()
     return (used_s - worked_s - ends * overhead_s) / count if count else 0.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.lines import trimmed_mean
 from calibration.placement import hosts_of
-from calibration.residuals import as_placed, scenario_of
+from calibration.residuals import as_placed, played, scenario_of
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
 from sim.traces import Trace
@@ -90,14 +90,15 @@ def _late(profile: Cluster, traces: list[Trace]) -> list[Late]:
 
 
 def _kind(trace: Trace) -> str:
-    header = trace.header
-    return repr((header.protocol, header.workload, header.batch, header.settings, header.stragglers, header.steps))
+    header = played(trace)
+    return repr((header.protocol, header.settings, header.digest, header.batch, header.law, header.steps))
 
 
 def _simulated(trace: Trace, cluster: Cluster) -> Trace:
     from sim.worlds import event
 
-    return event.run(scenario_of(trace.header, as_placed(cluster, trace.header)))
+    head = played(trace)
+    return event.run(scenario_of(head, as_placed(cluster, head)))
 
 
 def _agreed(late: list[Late]) -> float:

@@ -36,7 +36,7 @@ class Placement:
 
 def hosts_of(trace: Trace) -> set[str]:
     """The names of the hosts that a run's ranks sat on, as far as it says."""
-    return {name for name, _ in trace.header.details.get("hosts", [])}
+    return {name for name, _ in trace.header.hosts}
 
 
 def of_traces(traces: list[Trace], cores: int | None = None, shared_cores: int | None = None) -> Placement:
@@ -48,7 +48,7 @@ def of_traces(traces: list[Trace], cores: int | None = None, shared_cores: int |
         shared_cores: of the one machine that has all hosts on it.
     """
     largest = max(traces, key=lambda trace: trace.header.ranks)
-    recorded, ranks = largest.header.details.get("hosts"), largest.header.ranks
+    recorded, ranks = largest.header.hosts, largest.header.ranks
     if recorded:
         found = dict(recorded)  # a host's name to its cores
         names = tuple(found)

@@ -2,87 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ValidationError
 
-from calibration import collectives, contentions, looks, messages, residuals, servers
+from calibration import checks, collectives, contentions, looks, messages, residuals, servers
 from calibration.contentions import Contention
 from calibration.costs import Learned, learn
 from calibration.placement import Placement, hosts_of, of_traces
+from calibration.probes import Probe
 from calibration.rows import measured
-from sim import cluster
-from sim.cluster import Cluster, Host, Link, Provenance
-from sim.errors import WrongSetting
-from sim.files import reading, validated, write_whole
+from sim import replay
+from sim.cluster import Cluster, Host, Link, Model, Provenance
+from sim.errors import RunFailed, WrongSetting, from_validation
+from sim.files import write_whole
 from sim.traces import Trace
-from sim.units import Seconds
 
 SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
 FREE = Link(latency_s=0, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=float("inf"))
 DIGITS = 6
-PROBE = "probe/2"  # the schema of its file; in one before, links held naps of the probe's ranks
-
-
-class Measured(Link):
-    """A link as it was probed; the times that it was worked out from are passed over.
-
-    Args:
-        late_s: half a nap, after which on average a rank of the probe saw a message that had come; it is not in the latency.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-    late_s: Seconds = 0.0
-
-    def link(self, naps: bool) -> Link:
-        """The link, for a simulation in which ranks that wait nap; in one in which they do not its latency has to make up for that."""
-        late_s = 0.0 if naps else self.late_s
-        return Link(**{**self.model_dump(exclude={"late_s"}), "latency_s": self.latency_s + late_s})
-
-
-class Probe(BaseModel):
-    """What real.probe measured of one machine; keys that are not needed here are passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-    cores: int = Field(ge=1)
-    oversleep_s: Seconds = 0.0
-    further_server: dict[str, servers.FurtherServer] = {}  # by way of updating
-    local: Measured | None = None
-    network: Measured | None = None
-    library: Measured | None = None
-
-    @model_validator(mode="after")
-    def _has_a_link(self):
-        if not (self.local or self.network):
-            raise ValueError("local or network, the link that was probed")
-        return self
-
-    def links(self, naps: bool) -> dict[str, Link]:
-        """Those that were probed, by what a cluster calls them; see Measured.link."""
-        return {name: link.link(naps) for name in ("local", "network", "library") if (link := getattr(self, name))}
-
-
-def read_probe(path: str) -> Probe:
-    """The probe in a JSON file.
-
-    Raises:
-        WrongSetting: no such file, not JSON, of another schema, a key missing or wrong.
-    """
-    with reading("--probe", path):
-        text = Path(path).read_bytes()
-    try:
-        table = json.loads(text)
-    except ValueError as error:
-        raise WrongSetting("--probe", path, f"JSON written by real.probe ({error})") from error
-    schema = table.get("schema", PROBE) if isinstance(table, dict) else PROBE
-    if schema != PROBE:
-        raise WrongSetting(f"{path}: schema", schema, f"{PROBE} (probe again with real.probe)")
-    return validated(Probe, table, path)
 
 
 @dataclass(frozen=True)
@@ -104,10 +45,20 @@ def make(sources: list[Source], name: str, probe: Probe | None = None, shared_co
             then tell how busy cores slow each other, and nothing else.
 
     Raises:
-        WrongSetting: no traces, or one without computation after its warm-up; cores that hosts share, and but one host.
+        WrongSetting: no traces, or one that is no whole run of a job that can be, or has no computation after its warm-up;
+            cores that hosts share, and but one host.
+        RunFailed: numbers to which no costs fit.
     """
     if not sources:
         raise WrongSetting("TRACE", "nothing", "at least one trace")
+    for source in sources:
+        checks.check(source.trace, source.name)
+    with checks.fitting(", ".join(source.name for source in sources)):
+        return _made(sources, name, probe, shared_cores)
+
+
+def _made(sources: list[Source], name: str, probe: Probe | None, shared_cores: int | None) -> Cluster:
+    """The profile of sound runs, by what they are of."""
     if shared_cores is not None:
         return _of_one_machine(sources, name, probe, shared_cores)
     traces = [s.trace for s in sources]
@@ -141,7 +92,7 @@ def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, share
 
 def _sat_on(host: Host, traces: list[Trace]) -> int | None:
     """How many ranks sat on a host at most, for the cores that all hosts share do not say how many it takes."""
-    return max([name for name, _ in trace.header.details["hosts"]].count(host.name) for trace in traces) or host.slots
+    return max([name for name, _ in trace.header.hosts].count(host.name) for trace in traces) or host.slots
 
 
 def _of_protocols(
@@ -254,7 +205,7 @@ def _links(sources: list[Source], probe: Probe | None, naps: bool) -> dict[str, 
 
 
 def _communication_in_update(sources: list[Source]) -> bool:
-    return any(s.trace.header.details.get("communication_in_update") for s in sources)
+    return any(s.trace.header.communication_in_update for s in sources)
 
 
 def _provenance(sources: list[Source], said: list[str], probe: Probe | None) -> Provenance:
@@ -266,7 +217,25 @@ def _provenance(sources: list[Source], said: list[str], probe: Probe | None) -> 
     elif not probe:
         notes.append("links, cores and oversleep assumed, for there was no probe: one rank a host, 10 Gbit/s")
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Provenance(traces=tuple(s.name for s in sources), made=made, notes=tuple(notes))
+    names = tuple(s.name for s in sources)
+    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources))
+
+
+def _models(sources: list[Source]) -> dict[str, Model]:
+    """Of the workloads that were fitted, by name.
+
+    Raises:
+        WrongSetting: two models of one name, or a workload that is not at hand.
+    """
+    found: dict[str, Model] = {}
+    for source in sources:
+        with replay.said_of(source.name):
+            model = Model.of(replay.workload_of(source.trace.header))
+        name = source.trace.header.workload
+        if found.setdefault(name, model) != model:
+            given = f"two models called {name}, of {found[name].parameters:,} and {model.parameters:,} parameters"
+            raise WrongSetting(source.name, given, "one model of a name: costs are kept by it")
+    return found
 
 
 def write(profile: Cluster, path: str) -> None:
@@ -274,12 +243,16 @@ def write(profile: Cluster, path: str) -> None:
 
     Raises:
         WrongSetting: a folder that cannot be written.
+        RunFailed: it would hold what no cluster has.
     """
     import tomli_w
 
     table = _rounded(profile.model_dump(by_alias=True, exclude_none=True))
+    try:
+        Cluster.model_validate(table)
+    except ValidationError as error:
+        raise RunFailed(f"no profile fits: {from_validation('found', error)}") from error
     write_whole(path, lambda file: file.write_text(tomli_w.dumps(table)))
-    cluster.read(path)
 
 
 def _rounded(value):

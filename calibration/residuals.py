@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration import factors
-from sim import outcome, protocols, stragglers, workload
+from sim import outcome, replay, simulation
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
+from sim.progress import each
 from sim.scenario import Scenario
 from sim.traces import Header, Trace
 
@@ -58,7 +59,7 @@ class Residuals(NamedTuple):
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
     """The profile with the error of each workload's costs, and a note of what that is, from the runs that it was fitted on."""
-    costs, notes = dict(profile.costs), []
+    costs, notes, repeated = dict(profile.costs), [], []
     for name in sorted({trace.header.workload for trace in traces} & set(costs)):
         try:
             found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
@@ -72,29 +73,47 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
             notes.append(f"{name}: intervals do not know how runs differ: {count} cannot tell; repeat some")
             continue
         costs[name] = costs[name].model_copy(update={"error": found.error()})
+        repeated.append(name)
         far = np.sqrt(np.mean(found.off**2))
         notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
-    slept = any((trace.rows["activity"] == "sleep").any() for trace in traces)
-    known_of = {"notes": (*profile.provenance.notes, *notes), "slept": slept, "crowded": _crowded(profile, traces)}
-    about = profile.provenance.model_copy(update=known_of)
+    seen = _seen(profile, traces) | {"notes": (*profile.provenance.notes, *notes), "repeated": tuple(repeated)}
+    about = profile.provenance.model_copy(update=seen)
     return profile.model_copy(update={"costs": costs, "provenance": about})
 
 
-def _crowded(profile: Cluster, traces: list[Trace]) -> bool:
-    """Whether in any of the runs more workers than cores were on a host."""
-    runs = [(trace.header, as_placed(profile, trace.header)) for trace in traces]
-    return any(here.crowded(here.placement(run.ranks, run.servers)[run.servers :]) for run, here in runs)
+def _seen(profile: Cluster, traces: list[Trace]) -> dict:
+    """What these runs were of: fields of sim.cluster.Provenance."""
+    heads = [trace.header for trace in traces]
+    placed = [(head.servers, as_placed(profile, head), head.ranks) for head in heads]
+    hosts = [(here, here.placement(ranks, servers), servers) for servers, here, ranks in placed]
+    return {
+        "workers": max(head.workers for head in heads),
+        "hosts": max(len(set(sat)) for _, sat, _ in hosts),
+        "slept": any(_slept(trace) for trace in traces),
+        "crowded": any(here.crowded(sat[servers:]) for here, sat, servers in hosts),
+    }
+
+
+def _slept(trace: Trace) -> bool:
+    """Whether ranks were made to sleep, be it logged or hidden in the computation."""
+    hidden = trace.header.sleep_in_compute and replay.law_of(trace.header).mean > 0
+    return bool(hidden or (trace.rows["activity"] == "sleep").any())
 
 
 def as_placed(profile: Cluster, header: Header) -> Cluster:
     """The profile with as many slots on each host as ranks of the run sat there, if they sat host by host."""
-    names = [name for name, _ in header.details.get("hosts", [])]
+    names = [name for name, _ in header.hosts]
     hosts = [host for host in profile.hosts if host.name in names]
     if not names or [name for name, _ in groupby(names)] != [host.name for host in hosts]:
         return profile
     return profile.model_copy(
         update={"hosts": tuple(host.model_copy(update={"slots": names.count(host.name)}) for host in hosts)}
     )
+
+
+def played(trace: Trace) -> Header:
+    """The head of a run with as many steps as it has, if it was cut short."""
+    return replace(trace.header, steps=outcome.of_trace(trace).step_s.shape[1])
 
 
 def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
@@ -108,12 +127,13 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
     slow = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in as_fitted)
     profile, slower = (profile.model_copy(update={"hosts": hosts}) for hosts in (as_fitted, slow))
     simulated, rows = {}, []
-    for trace in traces:
-        job = _job(trace.header)
+    for trace in each(traces, "simulating the runs fitted", label=lambda trace: trace.header.protocol):
+        head = played(trace)
+        job = _job(head)
         if job not in simulated:
-            here, there = (as_placed(cluster, trace.header) for cluster in (profile, slower))
-            logs = _log_speeds(scenario_of(trace.header, here), REPLICATIONS)
-            lost = logs[0] - _log_speeds(scenario_of(trace.header, there), 1)[0]
+            here, there = (as_placed(cluster, head) for cluster in (profile, slower))
+            logs = _log_speeds(scenario_of(head, here), REPLICATIONS)
+            lost = logs[0] - _log_speeds(scenario_of(head, there), 1)[0]
             simulated[job] = logs.mean(), logs.std(ddof=1), lost / np.log(SLOWER)
         middle, spread, work = simulated[job]
         rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, spread, work))
@@ -123,40 +143,20 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
 
 def _job(header: Header) -> str:
     """What is the same in runs of the same job with the same sleeps."""
-    details = {name: header.details.get(name) for name in ("variable_partitions", "hosts")}
-    return repr(replace(header, details=details, cluster=""))
+    recorded = {"cluster": "", "cpu_s": {}, "ran_out": 0, "evaluations": (), "details": {}}
+    return replace(header, **recorded).text()
 
 
 def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:
     """log samples/s of each replication, shape (replications,)."""
-    from sim.worlds import event, vector
-
-    if not vector.refusal(scenario):
-        return np.log(vector.run(scenario, replications).throughput())
-    runs = (event.run(scenario, replication) for replication in range(replications))
-    return np.log([outcome.of_trace(trace).throughput()[0] for trace in runs])
+    return np.log(simulation.outcome(scenario, replications).throughput())
 
 
 def scenario_of(header: Header, cluster: Cluster) -> Scenario:
     """The job of a run, on `cluster`; every replication with the run's own sleeps, where they are ours.
 
     Raises:
-        WrongSetting: a workload or a law of sleeps that is not at hand, or too many ranks.
+        WrongSetting: a protocol or a workload that is not at hand, or too many ranks.
     """
-    return Scenario(
-        protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()]),
-        workload.read(header.workload),
-        workers=header.workers,
-        steps=header.steps,
-        warmup=header.warmup,
-        batch=header.batch,
-        cluster=cluster,
-        stragglers=stragglers.read(header.stragglers),
-        stragglers_name=header.stragglers,
-        seed=header.seed,
-        test_size=header.details.get("test_size", 0),
-        evaluate_every=header.details.get("evaluate_every", 10),
-        sleeps_of=None if header.world == IMPORTED else header.replication,
-        servers=max(1, header.servers),
-        variable_partitions=header.details.get("variable_partitions", 1),
-    )
+    sleeps_of = header.replication if header.sleeps_of is None else header.sleeps_of
+    return replace(replay.scenario_of(header, cluster), sleeps_of=None if header.world == IMPORTED else sleeps_of)

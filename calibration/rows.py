@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibration import sleeps
+from calibration.hosts import QUARTERS
 from calibration.placement import Placement
 from calibration.sharing import core_seconds
-from sim import stragglers
+from sim import replay
 from sim.errors import WrongSetting
 from sim.traces import Trace
 
@@ -28,6 +29,7 @@ COSTED = (
     "update",
     "evaluate",
 )  # fields of Costs
+LEAST_OF_A_QUARTER = 50  # steps of which sleeps can be told from the computation
 SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
 
 
@@ -36,9 +38,10 @@ class Rows:
     """Measured rows of one workload.
 
     Args:
-        table: a row an activity after warm-up: run (index of the trace), rank, activity (a field of sim.costs.Costs, for
-            computation `compute` or `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a
-            core), group (of what does not depend on noise: the run, its settings and the induced sleep).
+        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 where it is too
+            short for a part of it to say anything), activity (a field of sim.costs.Costs, for computation `compute` or
+            `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), group (of what does not depend on
+            noise: the run, its settings and the induced sleep).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
     """
 
@@ -61,9 +64,10 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
     tables, hidden = [], {}
     for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
         table = _table(trace, place, contention).assign(run=run)
+        table["quarter"] = _quarter(table)
         if not table["activity"].isin(["compute", "partition"]).any():
             raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
-        if trace.header.details.get("sleep_in_compute"):
+        if trace.header.sleep_in_compute:
             table, spread = _told_apart(table, trace)
             hidden.update({(run, rank): cv for rank, cv in spread.items()})
         tables.append(table)
@@ -120,9 +124,18 @@ def _told_apart(table: pd.DataFrame, trace: Trace) -> tuple[pd.DataFrame, dict[i
     if (table["activity"] == "partition").any():
         allowed = "logs with sleep_time; from those without, only the runs of fixed minibatches can be fitted"
         raise WrongSetting(trace.header.cluster, "sleeps hidden in the computation of an amb run", allowed)
-    law, table, spread = stragglers.read(trace.header.stragglers), table.copy(), {}
+    law, table, spread = replay.law_of(trace.header), table.copy(), {}
     for rank, rows in table[table["activity"] == "compute"].groupby("rank"):
         mean_s, std_s = sleeps.net(rows["seconds"].to_numpy(), law)
-        table.loc[rows.index, "seconds"] = mean_s
         spread[int(rank)] = std_s / mean_s
+        for _, part in rows.groupby("quarter"):
+            own_s = sleeps.net(part["seconds"].to_numpy(), law)[0] if len(part) < len(rows) else mean_s
+            table.loc[part.index, "seconds"] = own_s
     return table, spread
+
+
+def _quarter(table: pd.DataFrame) -> pd.Series:
+    """Of the run that each row is in; -1 if a quarter is fewer than 50 steps."""
+    order = table["step"].rank(method="dense").astype(int) - 1
+    steps = order.max() + 1
+    return order * QUARTERS // steps if steps >= QUARTERS * LEAST_OF_A_QUARTER else order * 0 - 1

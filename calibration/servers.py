@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict
 
 from calibration import factors, lines
 from calibration.placement import hosts_of
-from sim import protocols
 from sim.cluster import Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.laws import Law
+from sim.replay import protocol_of
 from sim.traces import Trace
 from sim.units import Seconds
 
@@ -90,7 +90,7 @@ def travels(trace: Trace) -> bool:
 
 def way_of(trace: Trace) -> str:
     """How its parameters were updated (sim.protocols.base.Protocol.way)."""
-    return protocols.make(trace.header.protocol).way
+    return protocol_of(trace.header).way
 
 
 def fit(
@@ -135,6 +135,7 @@ def fit(
 def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
     for trace, name in zip(traces, names, strict=True):
         header = trace.header
+        _check_rows(trace, name)
         if (header.workers, header.servers) != (1, 1):
             given = f"{header.workers} workers, {header.servers} servers"
             raise WrongSetting(name, given, "runs of 1 worker and 1 server, of those with --runtime tensorflow")
@@ -150,6 +151,22 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
     ways = sorted({way_of(trace) for trace in traces})
     if len(ways) > 1:
         raise WrongSetting("TRACE", " and ".join(ways), "one of the two: a profile has one cost of an update")
+
+
+def _check_rows(trace: Trace, name: str) -> None:
+    """All phases of a worker's step are there, and computing and travelling took some time."""
+    rows = trace.rows[trace.rows["step"] >= trace.header.warmup]
+    servers = rows["rank"] < trace.header.servers
+    for of, activities in ((~servers, CHAIN), (servers, ("reduce", "update"))):
+        missing = set(activities) - set(rows.loc[of, "activity"])
+        if missing:
+            raise WrongSetting(
+                name, f"no row of {sorted(missing)[0]} after its warm-up", f"rows of {', '.join(activities)}"
+            )
+    sent = rows[~servers & (rows["activity"] == "send")]
+    computed = rows[~servers & (rows["activity"] == "compute")]
+    if not (sent["bytes"].iloc[0] > 0 and (computed["end_s"] - computed["start_s"]).sum() > 0):
+        raise WrongSetting(name, "messages of 0 bytes, or computation that took no time", "a run that was recorded")
 
 
 def _slept(trace: Trace) -> bool:
@@ -173,7 +190,7 @@ def chain_of(trace: Trace) -> Chain:
     for name in ("reduce", "update"):
         spent_s = servers.loc[servers["activity"] == name, "seconds"].to_numpy()
         phase_s[name] = float(spent_s[~lines.stalled(spent_s)].mean())
-    processor_s = sum(header.details["cpu_s"].values()) / np.count_nonzero(mine["activity"] == "compute")
+    processor_s = sum(header.cpu_s.values()) / np.count_nonzero(mine["activity"] == "compute")
     size_bytes = int(mine.loc[mine["activity"] == "send", "bytes"].iloc[0])
     slept = float(table.index[kept].isin(mine.loc[mine["activity"] == "sleep", "step"]).mean())
     compute_s, around_s = table["compute"].to_numpy()[kept], (table["input"] + table["wait"]).to_numpy()[kept]

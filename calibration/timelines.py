@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration import factors, lines
+from calibration import checks, factors, lines
 from calibration.importers.horovod_timeline import Reduction, read
 from calibration.profiles import SLOTS
 from sim import workload as workloads
-from sim.cluster import Cluster, Host, Link, Provenance
+from sim.cluster import Cluster, Host, Link, Model, Provenance
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.workload import ITEM_BYTES, Workload
 
 CORES = 2  # of each rank: one computes, one is left to Horovod's thread
+MOST = 10**6  # ranks, and samples of a batch
 OTHERS = 0.01  # share of a step's bytes that may be no gradients: metrics that are averaged
 
 
@@ -80,10 +81,20 @@ def profile(path: str, name: str, workload: str, ranks: int | None = None, batch
         batch: samples of each rank and step; the workload's if None.
 
     Raises:
-        WrongSetting: no timeline, or too short; or one of another workload.
+        WrongSetting: no timeline, or too short; one of another workload; ranks or a batch that cannot be.
+        RunFailed: numbers to which no costs fit.
     """
+    with checks.fitting(Path(path).name):
+        return _profile(path, name, workload, ranks, batch)
+
+
+def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int | None) -> Cluster:
     trained, timeline = workloads.read(workload), read(path)
-    ranks, batch = ranks or timeline.ranks, batch or trained.batch
+    for option, value in (("--ranks", ranks), ("--batch", batch)):
+        if value is not None and not 1 <= value <= MOST:
+            raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
+    ranks = timeline.ranks if ranks is None else ranks
+    batch = trained.batch if batch is None else batch
     kept = [one for one in timeline.reductions if one.step > 0]
     seconds = computed_s(timeline.reductions)
     seconds = seconds[seconds > 0]
@@ -107,6 +118,9 @@ def profile(path: str, name: str, workload: str, ranks: int | None = None, batch
             traces=(Path(path).name,),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             notes=_notes(kept, batch, going),
+            models={trained.name: Model.of(trained)},
+            workers=ranks,
+            hosts=ranks,
         ),
     )
 

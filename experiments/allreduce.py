@@ -30,7 +30,8 @@ from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
-from sim.outcome import of_trace
+from sim.outcome import Outcome, of_trace
+from sim.progress import Progress, advance
 from sim.scenario import Scenario
 from sim.tcp import Tcp
 from sim.workload import ITEM_BYTES, Variable, Workload
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 BATCH, GPUS_A_HOST, NOISE = 64, 4, LogNormal(cv=0.02)
 FITTED = "vgg16"
+WORK = 1.1e7  # of all simulations together, for the time left: rows of their traces
 # Images/s on servers of 4 Pascal GPUs, RoCE 25 Gbit/s: Horovod README, September 2017. One GPU, then 16.
 ONE_GPU = {"inception_v3": 134.4, "resnet101": 119.4, "vgg16": 130.9}
 SIXTEEN_GPUS = {
@@ -116,7 +118,13 @@ def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: in
     settings = ["algorithm=ring", f"fusion_bytes={64 * 2**20}", "cycle_s=0.005", "order=uniform", f"by_name={by_name}"]
     job = {"workers": hosts * ranks_a_host, "batch": BATCH, "steps": steps, "warmup": 0, "cluster": cluster}
     scenario = Scenario(protocols.make("horovod", settings), workload.read(model), **job)
-    return float(of_trace(event.run(scenario)).throughput()[0])
+    return float(_simulated(scenario).throughput()[0])
+
+
+def _simulated(scenario: Scenario) -> Outcome:
+    trace = event.run(scenario)
+    advance(len(trace.rows), f"{scenario.workload.name}, {scenario.workers} ranks")
+    return of_trace(trace)
 
 
 def fitted_bandwidth(measured_images_per_s: float, by_name: bool = False, model: str = FITTED) -> float:
@@ -138,7 +146,7 @@ def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str =
     cluster = Cluster(hosts=[Host(count=4)], network=link)
     protocol = protocols.make("allreduce", [f"algorithm={algorithm}"])
     scenario = Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster)
-    return float(of_trace(event.run(scenario)).step_s[0, 0]) + BARRIER_ROUNDS * network.latency_s
+    return float(_simulated(scenario).step_s[0, 0]) + BARRIER_ROUNDS * network.latency_s
 
 
 class Sum(NamedTuple):
@@ -190,9 +198,10 @@ def run(out: Path, seed: int = 0) -> None:
     """Print the three tables."""
     from rich.console import Console
 
-    console = Console(width=100)
-    bandwidths = {name: fitted_bandwidth(measured[FITTED], over_tcp(name)) for name, measured in SIXTEEN_GPUS.items()}
-    console.print(_sixteen(bandwidths), _many(bandwidths["RDMA, NCCL"]), _networks(), sep="\n\n")
+    with Progress("simulating", WORK):
+        of = {name: fitted_bandwidth(measured[FITTED], over_tcp(name)) for name, measured in SIXTEEN_GPUS.items()}
+        tables = _sixteen(of), _many(of["RDMA, NCCL"]), _networks()
+    Console(width=100).print(*tables, sep="\n\n")
 
 
 def _sixteen(bandwidths: dict[str, float]):

@@ -23,6 +23,7 @@ from sim import workload as workloads
 from sim.cluster import Cluster
 from sim.errors import WrongSetting
 from sim.outcome import Outcome, of_trace
+from sim.progress import each
 from sim.traces import Trace
 
 SYNTHETIC = "synthetic"
@@ -122,8 +123,9 @@ def gather(
             runs[name.replace("synthetic", "real")],
             predict(cell, profile, REPLICATIONS) if profile else None,
         )
-        for name, cell in chosen.items()
-        if cell.data == SYNTHETIC
+        for name, cell in each(
+            [item for item in chosen.items() if item[1].data == SYNTHETIC], "simulating", lambda item: item[0]
+        )
     ]
 
 

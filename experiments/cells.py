@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from real import campaign
-from sim import options
+from sim import options, simulation
 from sim.cluster import Cluster
 from sim.errors import WrongSetting
-from sim.outcome import Outcome, join, of_trace
+from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.traces import Trace, read
 from sim.worlds import event
@@ -167,8 +167,8 @@ def fitted(
 
 
 def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
-    """What the event world says of a cell; the replications differ in noise, not in sleeps."""
-    return join([of_trace(trace) for trace in simulate(cell, cluster, replications)])
+    """What the simulator says of a cell; the replications differ in noise, not in sleeps."""
+    return simulation.outcome(cell.scenario(cluster), replications)
 
 
 def simulate(cell: Cell, cluster: Cluster, replications: int) -> list[Trace]:

@@ -7,7 +7,6 @@ one launch in random order; every predicted cell runs several times, and no run 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from experiments.servers import pairs_in_order
 from experiments.validate import STRAGGLERS, Plan, order
 from sim.cluster import Cluster
 from sim.outcome import of_trace
+from sim.progress import each
 from sim.traces import Trace
 
 APART = (("fused=true",), ("fused=false",))  # what is fitted of sums that come after computing
@@ -108,11 +108,10 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
 def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
     """Fit, predict and compare: from traces by name."""
     clusters, rows = profiles(chosen, traces, out), []
-    for index, cell in enumerate(chosen.predicted):
+    for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
         simulated = predict(cell, clusters[WAYS[cell.called].profile], REPLICATIONS)
         rows.append(Comparison(cell, simulated, real))
-        print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
     validate_report.write_csv(rows, out / "collectives.csv")
     validate_report.figure(rows, out / "collectives.png")
     validate_report.show(rows, out, "1 and 2 ranks without stragglers; 1 and 2 workers of fmb for contention")

@@ -21,13 +21,18 @@ from sim.cluster import LOCAL, Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.outcome import of_trace
 from sim.partitions import Search, searched
+from sim.progress import Progress, advance
 from sim.scenario import Scenario
 from sim.worlds import event
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from rich.table import Table
+
 GPUS = 6  # a machine
+SIMULATIONS = 600  # of the whole experiment, for the time left
 DENSE_ADD_S = 1e-10  # of a byte that is no row's
 BATCH = {"resnet50": 64, "lm1b": 2560}
 SYSTEMS = {
@@ -104,7 +109,9 @@ def job(model: str, system: str, machines: int, constants: Constants) -> Scenari
 
 def throughput(model: str, system: str, machines: int, constants: Constants) -> float:
     """Samples a second, images or words."""
-    return float(of_trace(event.run(job(model, system, machines, constants))).throughput()[0])
+    found = float(of_trace(event.run(job(model, system, machines, constants))).throughput()[0])
+    advance(label=f"{model}, {system}, {machines} machine{'s' * (machines > 1)}")
+    return found
 
 
 def partitions(constants: Constants, machines: int = 2) -> Search:
@@ -163,26 +170,33 @@ def run(out: Path, seed: int = 0) -> None:
     """Print fit, bars, order, shape and the search."""
     from rich.console import Console
 
-    console, constants = Console(width=110, highlight=False), fitted()
-    console.print(f"fitted: {constants}")
+    with Progress("simulating", SIMULATIONS):
+        answer = list(_answer())
+    console = Console(width=110, highlight=False)
+    for part in answer:
+        console.print(part)
+
+
+def _answer() -> Iterator[str | Table]:
+    constants = fitted()
+    yield f"fitted: {constants}"
     said = predicted(constants)
-    console.print(_table(said))
+    yield _table(said)
     for model in MEASURED:
         for machines in (1, 2):
             right = "right" if order(model, machines, said) else "wrong"
-            console.print(f"{model}, {machines} x {GPUS} GPUs: order {right}")
-    console.print("LM1B, two machines over one, and the order on two:")
+            yield f"{model}, {machines} x {GPUS} GPUs: order {right}"
+    yield "LM1B, two machines over one, and the order on two:"
     measured = {system: two / one for system, (one, two) in MEASURED["lm1b"].items()}
-    console.print(f"  measured: {_ratios(measured)}")
+    yield f"  measured: {_ratios(measured)}"
     for assumed in (constants.assumed, *OTHERS):
         within = f"{assumed.within_bytes_per_s / 1e9:g} GB/s within a machine"
-        console.print(f"  {assumed.parts} parts, {within}: {_shape(assumed)}")
+        yield f"  {assumed.parts} parts, {within}: {_shape(assumed)}"
     one, two = GATHERED_BY_PARALLAX
-    console.print(f"LM1B, Parallax-MPI, which gathers rows as Horovod does: measured {one:,} and {two:,}")
+    yield f"LM1B, Parallax-MPI, which gathers rows as Horovod does: measured {one:,} and {two:,}"
     slow = _met(constants, "port_bytes_per_s", "lm1b", "Horovod", 2)
-    console.print(f"Horovod's fall is met if its port carries {slow.port_bytes_per_s / 1e9:.2f} GB/s, not fitted above")
-    found = partitions(constants)
-    console.print(f"the hybrid on two machines: {found}")
+    yield f"Horovod's fall is met if its port carries {slow.port_bytes_per_s / 1e9:.2f} GB/s, not fitted above"
+    yield f"the hybrid on two machines: {partitions(constants)}"
 
 
 def _shape(assumed: Assumed) -> str:

@@ -23,6 +23,7 @@ from sim import workload as workloads
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import of_trace
+from sim.progress import each
 from sim.traces import Trace
 
 WARMUP, STEPS, REPEATS = 10, 200, 2
@@ -227,7 +228,8 @@ def run(
         way: fitted([f"{name}-0" for name in cells], out / "traces", out / f"{way}.toml", f"this machine, {way}")
         for way, cells in fits.items()
     }
-    rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in chosen.items()]
+    simulated = each(chosen.items(), "simulating", label=lambda item: item[0].name)
+    rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in simulated]
     agreement, excused = agreed(chosen, traces, out / "traces", workers)
     title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
     platforms_report.write(rows, agreement, out)
@@ -252,7 +254,7 @@ def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], pr
     measured = [traces[f"speed-{platform.slug}-{repeat}"] for repeat in range(REPEATS)]
     learnt = []
     if "accuracy" in cells:
-        learnt = traces[f"accuracy-{platform.slug}-0"].header.details["evaluations"]
+        learnt = traces[f"accuracy-{platform.slug}-0"].header.evaluations
     predicted = None if profile is None else step_s(simulate(cells["speed"], profile, REPLICATIONS))
     return Row(platform.name, step_s(measured), [(step + 1, *said) for step, *said in learnt], predicted)
 

@@ -1,8 +1,8 @@
 """Fixed and anytime minibatch on 10 EC2 machines (T. Adikari, 2019): fitted on one protocol, predicted for the other.
 
-Fitted: the FMB run of amb_ec2_set1; the FMB log excerpt of a further run, which tells a slow machine from a slow run;
+Fitted: a run of fixed minibatches (FMB); the first 21 rounds of a further one, which tells a slow machine from a slow run;
 the cost of a turn of the partition loop, from seconds per step against partitions on one machine of the same type.
-Predicted: the AMB run. Its rows are read for comparison only.
+Predicted: a run of anytime minibatches (AMB). Its rows are read for comparison only. All of it is in experiments/figures.
 
 What the profile lacks: communication is one constant, for the logs do not tell it from the master's update. In reality it
 varies from step to step, and AMB steps by little else: their mean and p95 are predicted, the shape of their law is not.
@@ -13,24 +13,21 @@ measured and of what is fitted. These are the loads of 10,000 images in the firs
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments import pages
-from sim.errors import WrongSetting
+from experiments import figures, pages
+from sim import simulation
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
-    from sim.outcome import Outcome
     from sim.scenario import Scenario
     from sim.traces import Trace
 
 WORKERS, FMB_BATCH, AMB_BATCH, PARTITIONS, TIME_LIMIT_S = 10, 242, 356, 16, 6.2  # as the run's configuration has them
-PLATFORM = "ec2-m3-xlarge_cifar10"  # rows of amb_partition_seconds.csv
 REPLICATIONS = 20
 
 
@@ -50,68 +47,53 @@ class Steps:
         return means | {"samples/s": throughput} | percentiles | spread
 
 
-def reference() -> Path:
-    """The folder of published measurements.
-
-    Raises:
-        WrongSetting: it is not there.
-    """
-    path = Path(os.environ.get("TRAINSIM_REFERENCE", Path(__file__).parents[2] / "shared" / "reference"))
-    if not (path / "amb_ec2_set1").is_dir():
-        raise WrongSetting(
-            "TRAINSIM_REFERENCE", str(path), "the folder of published measurements, with amb_ec2_set1 in it"
-        )
-    return path
-
-
-def measured(folder: Path, protocol: str) -> tuple[Steps, int]:
+def measured(protocol: str) -> tuple[Steps, int]:
     """The run of `protocol` (fmb or amb), warm-up and stalls left out; how many stalls there were."""
     from calibration.lines import stalled
     from sim.outcome import of_trace
 
-    trace = _csv(folder, protocol)
+    trace = recorded(f"ec2_{protocol}")
     outcome, rows = of_trace(trace), trace.rows
     beyond = rows[(rows["rank"] == 0) & (rows["activity"] == "update") & (rows["step"] >= trace.header.warmup)]
     stalls = stalled((beyond["end_s"] - beyond["start_s"]).to_numpy())
     return Steps(outcome.step_s[0][~stalls], outcome.samples[0][~stalls]), int(stalls.sum())
 
 
-def _csv(folder: Path, protocol: str) -> Trace:
-    from calibration.importers import amb_csv
+def recorded(name: str) -> Trace:
+    """A table of rounds in experiments/figures, as a trace."""
+    from calibration.importers import rounds
 
-    return amb_csv.read(folder / "amb_ec2_set1" / f"{protocol}_worker_stats.csv", "cifar10", "niagara")[0]
+    work, table = [], figures.table(name)
+    for step, row in enumerate(table.to_dict("records")):
+        for rank in range(1, WORKERS + 1):
+            samples = row["samples"] if "samples" in row else row[f"samples_{rank}"]
+            work.append(rounds.Work(rank, step, int(samples), row[f"busy_s_{rank}"], row.get(f"sleep_s_{rank}")))
+    return rounds.trace(work, table["round_s"].cumsum().tolist(), "cifar10", "niagara", name)
 
 
-def fitted(folder: Path) -> Cluster:
+def fitted() -> Cluster:
     """The profile, from runs of fixed minibatches and the cost of a turn; no row of the AMB run."""
-    from calibration.importers import amb_log
     from calibration.profiles import Source, make
 
-    excerpt = amb_log.read(folder / "amb_ec2_log_excerpt.txt", "cifar10", "niagara")[0]
-    profile = make(
-        [Source("amb_ec2_set1/fmb", _csv(folder, "fmb")), Source("amb_ec2_log_excerpt", excerpt)], "10 x m3.xlarge"
-    )
+    sources = [Source(name, recorded(name)) for name in ("ec2_fmb", "ec2_fmb_further")]
+    profile = make(sources, "10 x m3.xlarge")
     costs = profile.costs["cifar10"]
-    partition = costs.partition.model_copy(update={"base_s": turn_s(folder)})
+    partition = costs.partition.model_copy(update={"base_s": turn_s()})
     return profile.model_copy(update={"costs": {"cifar10": costs.model_copy(update={"partition": partition})}})
 
 
-def turn_s(folder: Path) -> float:
+def turn_s() -> float:
     """Seconds that a turn of the partition loop costs besides its samples.
 
     From step = base + samples x slope + turns x this, on one machine; minibatches of 64 to 512 samples in at most 32
     partitions, which is where the runs lie.
     """
-    import pandas as pd
-
     from calibration import lines
 
-    table = pd.read_csv(folder / "amb_partition_seconds.csv")
-    table = table[
-        (table["platform_model"] == PLATFORM) & table["batch_size"].between(64, 512) & (table["num_partitions"] <= 32)
-    ]
-    design = np.column_stack([np.ones(len(table)), table["batch_size"], table["num_partitions"]])
-    return float(lines.fit(design, table["time_per_step_sec"].to_numpy(), np.arange(len(table)))[2])
+    table = figures.table("ec2_partitions")
+    table = table[table["samples"].between(64, 512) & (table["partitions"] <= 32)]
+    design = np.column_stack([np.ones(len(table)), table["samples"], table["partitions"]])
+    return float(lines.fit(design, table["step_s"].to_numpy(), np.arange(len(table)))[2])
 
 
 def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scenario:
@@ -131,9 +113,7 @@ def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scen
 
 def predicted(job: Scenario, replications: int = REPLICATIONS) -> list[Steps]:
     """One prediction a replication, each as long as the job."""
-    from sim.worlds import vector
-
-    outcome: Outcome = vector.run(job, replications)
+    outcome = simulation.outcome(job, replications)
     return [Steps(s, n) for s, n in zip(outcome.step_s, outcome.samples, strict=True)]
 
 
@@ -150,18 +130,13 @@ def distance(a: Steps, b: Steps) -> tuple[float, float]:
 
 
 def run(out: Path, seed: int = 0) -> None:
-    """Print the table of measured against predicted, and save out/published.png.
-
-    Raises:
-        WrongSetting: no published measurements at hand.
-    """
+    """Print the table of measured against predicted, and save out/published.png."""
     from rich.console import Console
 
-    folder = reference()
-    cluster, console = fitted(folder), Console(width=110)
+    cluster, console = fitted(), Console(width=110)
     results = {}
     for protocol in ("fmb", "amb"):
-        real, stalls = measured(folder, protocol)
+        real, stalls = measured(protocol)
         job = scenario(protocol, cluster, len(real.step_s), seed)
         results[protocol] = real, predicted(job)
         console.print(_table(protocol, real, stalls, *_predictions(job, results[protocol][1])))

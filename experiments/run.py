@@ -6,22 +6,42 @@ import argparse
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from typing import NamedTuple
 
 from sim import command
 from sim.errors import WrongSetting
 
+
+class Question(NamedTuple):
+    """What an experiment asks, and how long it takes on 2 cores."""
+
+    asked: str
+    takes: str
+
+
 QUESTIONS = {
-    "validate": "How close are predictions to real runs on this machine?",
-    "servers": "How close are predictions to TensorFlow's own parameter servers on this machine?",
-    "collectives": "How close are predictions to allreduce by MPI, Horovod and TensorFlow on this machine?",
-    "testbed": "Do a probe of two hosts and runs of one worker predict 3 and 4 hosts, and what wins, at 100 Mbit/s to 1 Gbit/s?",
-    "luck": "Do a simulated and a real run with one seed go through the same steps?",
-    "published": "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
-    "parallax": "Are Parallax's systems in their published order, on images and on words?",
-    "scaling": "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
-    "allreduce": "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
-    "platforms": "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
-    "benchmark": "How do TensorFlow's own servers scale on this machine, and with how many servers best?",
+    "validate": Question("How close are predictions to real runs on this machine?", "18 to 26 min"),
+    "servers": Question("How close are predictions to TensorFlow's own parameter servers on this machine?", "14 min"),
+    "collectives": Question(
+        "How close are predictions to allreduce by MPI, Horovod and TensorFlow on this machine?", "10 min"
+    ),
+    "testbed": Question(
+        "Do a probe of two hosts and runs of one worker predict 3 and 4 hosts, and what wins, at 100 Mbit/s to 1 Gbit/s?",
+        "40 min",
+    ),
+    "luck": Question("Do a simulated and a real run with one seed go through the same steps?", "2 to 4 min"),
+    "published": Question("Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?", "5 s"),
+    "parallax": Question("Are Parallax's systems in their published order, on images and on words?", "1 min"),
+    "scaling": Question("Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?", "4 min"),
+    "allreduce": Question(
+        "Does one fitted bandwidth predict allreduce of other models, sizes and networks?", "2 to 3 min"
+    ),
+    "platforms": Question(
+        "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?", "5 min"
+    ),
+    "benchmark": Question(
+        "How do TensorFlow's own servers scale on this machine, and with how many servers best?", "5 to 9 min"
+    ),
 }
 FURTHER = (
     "demo",
@@ -37,7 +57,7 @@ FURTHER = (
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    lines = "\n".join(f"  {name:11} {question}" for name, question in QUESTIONS.items())
+    lines = "\n".join(f"  {line}" for line in listed())
     parser = command.Parser(
         prog="experiments.run",
         description=f"Run an experiment:\n\n{lines}",
@@ -60,12 +80,16 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def listed() -> list[str]:
+    """A line for each experiment."""
+    return [f"{name:11}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parse(argv)
     if given.name is None:
-        for name, question in QUESTIONS.items():
-            print(f"{name:11} {question}")
+        print(*listed(), sep="\n")
         return 0
     experiment = import_module(f"experiments.{given.name}").run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}

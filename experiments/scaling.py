@@ -1,10 +1,11 @@
 """Published scaling of synchronous training on parameter servers: fitted on 1 to 8 GPUs, predicted for 64 and 128.
 
-The model is sim.protocols.ps_layers on the published clusters: variables placed as the benchmark's source does (greedy by
-bytes for parameter_server, round-robin for distributed_replicated: variable_mgr.py of tf_cnn_benchmarks, 2017), servers on the
-workers' hosts, one copy of a gradient from a host of several GPUs and one of a parameter to it (the source's add_n and its caching
-devices), ports as documented, through which gRPC hands whole tensors over. A platform's own inputs are its documented
-network and its measured speed of one GPU. Three constants are fitted, over all platforms at once, on 2 to 8 GPUs.
+The model is sim.protocols.ps_layers on the published clusters. Variables are placed as the benchmark's source does
+(variable_mgr.py of tf_cnn_benchmarks, 2017): greedy by bytes for parameter_server; round-robin for distributed_replicated, whose
+servers hold trained variables alone. Servers sit on the workers' hosts. One copy of a gradient leaves a host of several GPUs and
+one of a parameter comes to it (the source's add_n and its caching devices). Ports are as documented, and gRPC hands whole tensors
+over through them. A platform's own inputs are its documented network and its measured speed of one GPU. Three constants are
+fitted, over all platforms at once, on 2 to 8 GPUs.
 
 What follows from it: the largest variable (8.2 MB) lies on one server, whose port sends it to every worker; on 8 GPUs that
 hides behind computation, on 64 or 128 hosts it does not, and 8 GPUs that share a host need one copy.
@@ -13,6 +14,7 @@ hides behind computation, on 64 or 128 hosts it does not, and 8 GPUs that share 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil, log
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,12 +23,18 @@ import numpy as np
 
 from experiments import pages
 from experiments.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
+from sim.progress import Progress, advance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
     from sim.scenario import Scenario
 
 BATCH, FITTED_UP_TO = 64, 8
 STEPS = 6  # measured; one more is warm-up
+WORK = 4.6e6  # of all simulations together, for the time left: gradients that workers make of variables
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def job(
     more = {"placement": "round-robin" if row.replicated else "greedy", "servers_on": "workers", **options}
     return Scenario(
         protocol,
-        NAMED[model],
+        NAMED[model].without_untrained() if row.replicated else NAMED[model],
         workers=row.gpus,
         servers=row.servers,
         steps=steps,
@@ -93,12 +101,23 @@ def throughput(scenario: Scenario) -> float:
     from sim.outcome import of_trace
     from sim.worlds import event
 
-    return float(of_trace(event.run(scenario)).throughput()[0])
+    found = float(of_trace(event.run(scenario)).throughput()[0])
+    advance(
+        scenario.workers * scenario.rounds * len(scenario.placed), f"{scenario.workload.name}, {scenario.workers} GPUs"
+    )
+    return found
 
 
 def predicted(row: Row, constants: Constants, platform: Platform | None = None, **options) -> float:
     """Images per second; `options` as of `job`."""
-    return throughput(job(row, platform or PLATFORMS[row.platform], constants, **options))
+    platform = platform or PLATFORMS[row.platform]
+    carried = min(constants.port_bytes_per_s, platform.line_bytes_per_s)  # gRPC's limit is none where the line has less
+    return _predicted(row, replace(constants, port_bytes_per_s=carried), platform, **options)
+
+
+@cache
+def _predicted(row: Row, constants: Constants, platform: Platform, **options) -> float:
+    return throughput(job(row, platform, constants, **options))
 
 
 def fitted(rows: list[Row] | None = None) -> Constants:
@@ -155,25 +174,31 @@ def run(out: Path, seed: int = 0) -> None:
     """Print fit, predictions, what each mechanism is worth, and the checks; save out/scaling.png."""
     from rich.console import Console
 
+    with Progress("simulating", WORK):
+        answer = list(_answer(out))
+    console = Console(width=118, highlight=False)
+    for part in answer:
+        console.print(part)
+
+
+def _answer(out: Path) -> Iterator[str | Table]:
     from experiments import scaling_horovod
 
-    console, constants = Console(width=118, highlight=False), fitted()
-    console.print(f"fitted on 2 to {FITTED_UP_TO} GPUs of all platforms: {constants}")
+    constants = fitted()
+    yield f"fitted on 2 to {FITTED_UP_TO} GPUs of all platforms: {constants}"
     deciding = max(
         (r for r in BUGLIARELLO if r.gpus <= FITTED_UP_TO and r.platform == "Piz Daint"), key=lambda r: r.gpus
     )
-    console.print(
-        f"the last is decided by one row, Piz Daint with 8 GPUs and 2 servers: {decided_by(deciding, constants)}"
-    )
+    yield f"the last is decided by one row, Piz Daint with 8 GPUs and 2 servers: {decided_by(deciding, constants)}"
     for platform in PLATFORMS.values():
-        console.print(f"{platform.name}: one GPU {platform.single} images/s (measured); port: {platform.why}")
+        yield f"{platform.name}: one GPU {platform.single} images/s (measured); port: {platform.why}"
     said = {row: predicted(row, constants) for row in BUGLIARELLO}
-    console.print(_table("InceptionV3 (Bugliarello, 2017)", said))
-    console.print(_worth(constants, said))
-    console.print(_checks(constants))
-    console.print(scaling_horovod.table(constants))
+    yield _table("InceptionV3 (Bugliarello, 2017)", said)
+    yield _worth(constants, said)
+    yield _checks(constants)
+    yield scaling_horovod.table(constants)
     _figure(said, out / "scaling.png")
-    console.print(f"figure: {out / 'scaling.png'}")
+    yield f"figure: {out / 'scaling.png'}"
 
 
 def _table(title: str, said: dict[Row, float]):

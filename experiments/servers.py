@@ -7,7 +7,6 @@ order; every predicted cell runs several times, and no run that is predicted was
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -21,6 +20,7 @@ from experiments.validate import STRAGGLERS, Plan, order
 from sim import bottleneck
 from sim.cluster import Cluster
 from sim.outcome import join, of_trace
+from sim.progress import each
 from sim.traces import Trace
 
 WAYS = {"asynchronous": ("ps-async",), "synchronous": ("ps-sync", "ps-backup")}
@@ -60,14 +60,13 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
 def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
     """Fit, predict and compare: from traces by name."""
     clusters, rows, stale = profiles(chosen, traces, out), [], []
-    for index, cell in enumerate(chosen.predicted):
+    for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
         way = next(way for way, protocols in WAYS.items() if cell.protocol in protocols)
         real = [traces[f"predict-{index}-{repeat}"] for repeat in range(chosen.repeats)]
         simulated = simulate(cell, clusters[way], REPLICATIONS)
         rows.append(Comparison(cell, join([of_trace(t) for t in simulated]), [of_trace(t) for t in real]))
         if cell.protocol == "ps-async" and cell.workers > 1:
             stale.append((cell, histogram(simulated), histogram(real)))
-        print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
     validate_report.write_csv(rows, out / "servers.csv")
     validate_report.figure(rows, out / "servers.png")
     validate_report.show(

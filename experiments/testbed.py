@@ -22,6 +22,7 @@ from experiments.testbed_plan import DOMINATES, FITS, KNOWN, MODELS, RATES, REPE
 from real import testbed
 from sim.cluster import Cluster, Host, Link, read
 from sim.outcome import of_trace
+from sim.progress import each
 from sim.traces import Trace
 
 CROWDED, REPLICATIONS = 4, 10  # runs of a kind
@@ -74,7 +75,7 @@ def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]
     named = {where: f"predict-{index}" for index, where in enumerate(places(rate))}
     return {
         where: compare(where, [traces[f"{name}-{repeat}"] for repeat in range(REPEATS)], profiles[where.profile])
-        for where, name in named.items()
+        for where, name in each(named.items(), f"simulating, {rate}", label=lambda item: item[0].cell.label)
     }
 
 

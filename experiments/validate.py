@@ -6,7 +6,6 @@ how far those repeats fall from one another. No run that is predicted was fitted
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from experiments import validate_report
 from experiments.cells import Cell, fitted, fitted_cells, interleaved, measure, predict
 from experiments.comparison import Comparison
 from sim.outcome import of_trace
+from sim.progress import each
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,9 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> N
     names = [name for name in traces if name.startswith("fit")]
     cluster = fitted(names, out / "traces", out / "profile.toml")
     rows = []
-    for index, cell in enumerate(chosen.predicted):
+    for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
         rows.append(Comparison(cell, predict(cell, cluster), real))
-        print(f"simulated {index + 1} of {len(chosen.predicted)}: {cell.label}", file=sys.stderr)
     report(rows, out)
 
 

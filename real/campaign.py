@@ -24,7 +24,10 @@ from real.run import check_training, parse
 from sim import command, options, traces
 from sim.errors import RunFailed, WrongSetting
 from sim.files import check_output, reading
+from sim.header import Header
+from sim.progress import Progress
 from sim.scenario import Scenario
+from sim.simulation import try_out
 
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
 
@@ -97,7 +100,13 @@ def _done(cell: argparse.Namespace) -> bool:
         found = traces.read(cell.trace).header
     except WrongSetting:  # none there, or none that can be read
         return False
-    return found.same_job(scenario_of(cell).header(runtime_of(cell)))
+    return found.complete and found.same_job(header_of(cell))
+
+
+def header_of(cell: argparse.Namespace) -> Header:
+    """The head that the trace of a cell begins with, but for what only a run knows."""
+    scenario = scenario_of(cell)
+    return scenario.header(runtime_of(cell), training=training(cell).recorded(scenario.workload))
 
 
 def _check(cell: argparse.Namespace) -> None:
@@ -111,6 +120,7 @@ def _check(cell: argparse.Namespace) -> None:
     options.check_outputs(cell)
     check_training(cell)
     scenario = scenario_of(cell)
+    try_out(scenario)
     if cell.variable_partitions == options.SEARCH:
         raise WrongSetting(
             "--variable-partitions", options.SEARCH, "a number in a campaign, whose cells are single runs"
@@ -139,13 +149,16 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
         measured = measure(comm) | runners.probe()
         if comm.rank == 0:
             write(measured, probe)
-    for number, cell in enumerate(cells, 1):
-        say(comm, f"cell {number} of {len(cells)}: {describe(cell)}")
-        trace = runners.of(cell).run(scenario_of(cell), parts=parts.folder(cell.trace), parameters=cell.parameters)
+    scenarios = [scenario_of(cell) for cell in cells]
+    under_way = Progress("cells", sum(scenario.rounds for scenario in scenarios))
+    for number, (cell, scenario) in enumerate(zip(cells, scenarios, strict=True), 1):
+        say(comm, f"cell {number} of {len(cells)}{under_way.left}: {describe(cell)}")
+        trace = runners.of(cell).run(scenario, parts=parts.folder(cell.trace), parameters=cell.parameters)
         barrier(comm)
         if trace is not None:
             options.write_outputs(cell, trace)
             parts.remove(cell.trace)
+        under_way.done += scenario.rounds
     runners.end()
     return 0
 

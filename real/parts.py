@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 from sim import traces
+from sim.errors import WrongSetting
 from sim.files import write_whole
 from sim.traces import HEADER_FILE, Header, Trace
 
@@ -29,7 +28,7 @@ def begin(parts: Path, header: Header) -> None:
     """Make the folder of a growing trace, with its header and nothing of an earlier run."""
     shutil.rmtree(parts, ignore_errors=True)
     parts.mkdir()
-    write_whole(parts / HEADER_FILE, lambda path: path.write_text(json.dumps(asdict(header))))
+    write_whole(parts / HEADER_FILE, lambda path: path.write_text(header.text()))
 
 
 def remove(trace: str | None) -> None:
@@ -56,7 +55,11 @@ def kept(trace: str | None, finished: Callable[[Trace], Trace] = lambda trace: t
 def _keep(trace: str | None, finished: Callable[[Trace], Trace]) -> None:
     if not trace or not (folder(trace) / HEADER_FILE).exists():
         return
-    found = finished(traces.read_parts(folder(trace)))
+    try:
+        found = finished(traces.read_parts(folder(trace)))
+    except WrongSetting as error:  # what ended the run is to be said, and not this alone
+        print(f"real.run: {error}", file=sys.stderr)
+        return
     found.write(trace)
     remove(trace)
     print(f"real.run: the trace so far, {len(found.rows)} activities, is in {trace}", file=sys.stderr)

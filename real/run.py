@@ -15,6 +15,7 @@ from real.options import scenario as scenario_of
 from sim import command, options
 from sim.errors import WrongSetting
 from sim.scenario import Scenario
+from sim.simulation import try_out
 
 REPLICATIONS = 1
 
@@ -66,13 +67,15 @@ def join(given: argparse.Namespace, by_servers: bool) -> int:
 
 
 def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, by_servers: bool) -> None:
-    """Start all processes of a run, and see them to their end."""
+    """Start all processes of a run, and see them to their end; those of a user's text when the event world has tried it."""
+    try_out(scenario)
     placed = scenario.cluster if given.cluster else None
     if not launch.remote(placed):
         launch.check_memory(scenario.ranks)
     parts.remove(given.trace)
     if given.trace and by_servers:
-        parts.begin(parts.folder(given.trace), scenario.header("tensorflow"))
+        how = training(given).recorded(scenario.workload)
+        parts.begin(parts.folder(given.trace), scenario.header("tensorflow", training=how, complete=False))
     with parts.kept(given.trace, finished(by_servers)), testbed.asked(given.testbed, scenario.ranks) as hosts:
         if by_servers and not (hosts or launch.remote(placed)):
             local.run(scenario, argv)
@@ -150,20 +153,19 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     world = trace.header.world
     options.write_outputs(given, trace)
     parts.remove(given.trace)
-    summed = summary.as_json(scenario, world, outcome, wall_s, found)
+    said = [*notes(scenario, outcome, world, trace), *learned(trace), *([str(found)] if found else [])]
+    runs = options.replications(given, REPLICATIONS)
+    summed = summary.as_json(scenario, world, outcome, wall_s, found, runs, said, trace.header)
     if given.json:
         print(json.dumps(summed), flush=True)
         return
-    said = [*notes(scenario, outcome, world, trace), *learned(trace), *([str(found)] if found else [])]
-    summary.show(summed, scenario, None, said)
+    summary.show(summed, scenario, None)
 
 
 def learned(trace) -> list[str]:
     """What the last evaluation said."""
-    evaluations = trace.header.details["evaluations"]
-    return [
-        f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in evaluations[-1:]
-    ]
+    last = trace.header.evaluations[-1:]
+    return [f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in last]
 
 
 def check_training(given: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import platform
 import socket
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -18,8 +19,10 @@ from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
 from real.worlds.mpi import Rank
 from real.worlds.rows import SparseRank
+from sim.progress import duration
 from sim.scenario import Scenario
-from sim.traces import Activity, Trace
+from sim.traces import Activity, Header, Trace
+from sim.worlds.texts import role_of, text_of
 
 PROGRESS_S = 2.0
 
@@ -68,7 +71,7 @@ class Session:
         if comm is not None:
             barrier(comm)
         hosts = self._hosts(comm)
-        header = scenario.header(self.world, replication, hosts=hosts, **self._details(trainee))
+        header = self._header(scenario, replication, hosts, trainee)
         if parts and self.rank == 0:
             begin(parts, header)
         if comm is not None:
@@ -110,14 +113,8 @@ class Session:
 
     def _follow(self, me: Rank) -> None:
         """Run this rank's text to its end."""
-        protocol = me.scenario.protocol
-        if me.scenario.workers == 0:
-            role = protocol.alone
-        elif me.rank in me.workers:
-            role = protocol.worker
-        else:
-            role = protocol.server if protocol.uses_servers else protocol.master
-        for _ in role(self._reporting(me) if self.rank == 0 and self.progress else me):
+        role = role_of(me.scenario, me.rank)
+        for _ in text_of(me.scenario, role, self._reporting(me) if self.rank == 0 and self.progress else me):
             pass
         me.finish()
 
@@ -149,12 +146,13 @@ class Session:
             parts = comm.gather(parts[0])
         if self.rank != 0:
             return None
-        header.details.update(
+        header = replace(
+            header,
             ran_out=sum(ran_out for _, ran_out, *_ in parts),
-            evaluations=[list(e) for e in me.evaluations],
-            parameters_crc32=[checksum for *_, checksum, _ in parts],
+            evaluations=tuple(map(tuple, me.evaluations)),
             cpu_s={str(rank): seconds for rank, (*_, seconds) in enumerate(parts)},
             complete=True,
+            details=header.details | {"parameters_crc32": [checksum for *_, checksum, _ in parts]},
         )
         return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
 
@@ -168,22 +166,22 @@ class Session:
         mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
         return comm.allgather(mine) if comm is not None else [mine]
 
-    def _details(self, trainee) -> dict:
+    def _header(self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee) -> Header:
+        """Of a run that begins."""
+        recorded = {"training": self.training.recorded(scenario.workload), "hosts": tuple(hosts), "complete": False}
+        return scenario.header(self.world, replication, details=self._details(trainee), **recorded)
+
+    def _details(self, trainee: Trainee) -> dict:
         from importlib.metadata import version
 
-        training = self.training
         return {
             "data": trainee.data.name,
             "synthetic_data": trainee.data.synthetic,
-            "optimiser": training.optimiser,
-            "device": training.device,
-            "threads": training.threads,
             "versions": {
                 "python": platform.python_version(),
                 "numpy": version("numpy"),
                 "tensorflow": sys.modules["tensorflow"].__version__,
             },
-            "complete": False,
         }
 
     def _log(self, line: str) -> None:
@@ -196,7 +194,9 @@ class Session:
 
 def progress_line(me: Rank, step: int) -> str:
     """How far a run is."""
-    line = f"step {step} of {me.scenario.rounds}, {me.now_s / max(1, step) * 1e3:.1f} ms a step"
+    step_s = me.now_s / max(1, step)
+    left = duration(step_s * (me.scenario.rounds - step))
+    line = f"step {step} of {me.scenario.rounds}, {step_s * 1e3:.1f} ms a step, about {left} left"
     if me.evaluations:
         _, loss, accuracy = me.evaluations[-1]
         line += f", loss {loss:.4f}, accuracy {accuracy:.3f}"

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from real.data import Batches, data_for
+from real.data import Batches, data_for, default_of
 from real.gradients import Gradients
 from real.models import initial
 from real.optimiser import LEARNING_RATES, Optimiser
 from real.sparse_gradients import SparseGradients
 from real.tables import RowOptimiser
+from sim import traces
 from sim.scenario import Scenario
+from sim.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,19 @@ class Training:
     device: str = "cpu"
     master_on_cpu: bool = False
     threads: int = 1
+
+    def recorded(self, workload: Workload) -> traces.Training:
+        """As a trace says it: defaults by their names."""
+        return traces.Training(
+            data=self.data or default_of(workload),
+            optimiser=self.optimiser,
+            learning_rate=self.rate,
+            decay_steps=self.decay_steps,
+            decay_rate=self.decay_rate,
+            device=self.device,
+            master_on_cpu=self.master_on_cpu,
+            threads=self.threads,
+        )
 
     @property
     def rate(self) -> float:

@@ -1,12 +1,17 @@
 """`python -m real.zoo_from_keras`: writes sim/zoo/*.toml, the variables of well-known models as Keras builds them.
 
-Shapes and sizes only, no weights; variables in creation order, which decides where round-robin places them.
+Shapes and sizes only, no weights; variables in creation order, which decides where servers get them. Keras lists a model's
+variables by the depth of their layers, which is another order where branches meet. The states of random generators are not
+there: TensorFlow 1 has no such variables.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from sim import command
@@ -52,18 +57,41 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.parse_args(argv)
     FOLDER.mkdir(exist_ok=True)
-    for name, (builder, shape, batch) in KERAS.items():
-        _write(name, _keras(builder, shape), batch)
-    _write("alexnet", _alexnet(), 512)
+    for name, (_, _, batch) in KERAS.items():
+        _write(name, *created(partial(of_keras, name)), batch)
+    _write("alexnet", *created(_alexnet), 512)
     _write_captioning()
     return 0
 
 
-def _keras(builder: str, shape: tuple[int, int, int]):
+def of_keras(name: str):
+    """One of the models that Keras has itself, without weights."""
     from real.tensorflow_setup import tensorflow
 
-    applications = tensorflow().keras.applications
-    return getattr(applications, builder)(weights=None, input_shape=shape)
+    builder, shape, _ = KERAS[name]
+    return getattr(tensorflow().keras.applications, builder)(weights=None, input_shape=shape)
+
+
+def created(build: Callable[[], object]) -> tuple[object, list[dict]]:
+    """The model that `build` makes, and what a file says of each of its variables, in the order in which TensorFlow made them."""
+    from real.tensorflow_setup import tensorflow
+
+    made = []
+    tensorflow().keras.utils.clear_session()  # names of layers are counted anew
+
+    def note(make, **settings):
+        made.append(make(**settings))
+        return made[-1]
+
+    with tensorflow().variable_creator_scope(note):
+        model = build()
+    turns = {id(variable): turn for turn, variable in enumerate(made)}
+    in_order = sorted(model.weights, key=lambda variable: turns[id(variable.value)])
+    return model, [_told(v.path, v.shape, v.trainable) for v in in_order]
+
+
+def _told(name: str, shape, trained: bool) -> dict:
+    return {"name": name, "shape": list(shape)} | ({} if trained else {"trained": False})
 
 
 def _alexnet():
@@ -82,16 +110,15 @@ def _alexnet():
     return keras.Sequential(layers)
 
 
-def _write(name: str, model, batch: int) -> None:
+def _write(name: str, model, variables: list[dict], batch: int) -> None:
     table = {
         "name": name,
         "sample_shape": list(model.input_shape[1:]),
         "classes": 1000,
         "batch": batch,
         "flops_per_sample": float(sum(map(_flops, model.layers))),
-        "variables": [{"name": v.path, "shape": list(v.shape)} for v in model.trainable_variables],
     }
-    _write_table(table)
+    _write_table(table, variables)
 
 
 def _write_captioning() -> None:
@@ -104,17 +131,31 @@ def _write_captioning() -> None:
         "classes": WORDS,
         "batch": 32,
         "flops_per_sample": inception.flops_per_sample + 2.0 * CAPTION * dense,
-        "variables": [{"name": v.name, "shape": list(v.shape)} for v in inception.variables[:-2]] + CAPTIONER,
     }
-    _write_table(table)
+    seen = [_told(v.name, v.shape, v.trained) for v in inception.created[:-2]]
+    _write_table(table, seen + CAPTIONER)
 
 
-def _write_table(table: dict) -> None:
-    import tomli_w
-
-    path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in table["variables"])
-    write_whole(path, lambda file: file.write_text(tomli_w.dumps(table)))
+def _write_table(table: dict, variables: list[dict]) -> None:
+    path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in variables)
+    write_whole(path, lambda file: file.write_text(text(table, variables)))
     print(f"real.zoo_from_keras: {path.name}, {numbers:,} numbers", file=sys.stderr)
+
+
+def text(table: dict, variables: list[dict]) -> str:
+    """A workload as TOML, a line for each variable; tomli_w would take a line for each number of a shape."""
+    head = [f"{name} = {_value(value)}" for name, value in table.items()]
+    lines = [f"    {_value(variable)}," for variable in variables]
+    return "\n".join([*head, "variables = [", *lines, "]", ""])
+
+
+def _value(value) -> str:
+    """A string, a number, a boolean, a list or a table, as TOML in one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)
 
 
 def _flops(layer) -> float:

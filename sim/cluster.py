@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from itertools import islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -12,6 +14,9 @@ from sim.errors import WrongSetting
 from sim.files import read_toml, validated
 from sim.tcp import Tcp
 from sim.units import BytesPerSecond, Seconds
+
+if TYPE_CHECKING:
+    from sim.workload import Workload
 
 SCHEMA = "cluster/1"
 
@@ -122,10 +127,28 @@ class Link(BaseModel):
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
 
 
+class Model(BaseModel):
+    """Which model a profile's costs are of, whatever its name: its parameters, and a digest of what is computed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    parameters: int = Field(ge=1)
+    digest: str
+
+    @classmethod
+    def of(cls, workload: Workload) -> Model:
+        """Of a workload; names of variables, and costs that it says itself, change nothing."""
+        variables = [variable.model_dump(mode="json", exclude={"name"}) for variable in workload.variables]
+        said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
+        return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
+
+
 class Provenance(BaseModel):
     """Where the numbers of a profile come from.
 
     Args:
+        models: of the workloads that were fitted, by name.
+        workers, hosts: the most that any run fitted had; None in profiles of an older version.
+        repeated: workloads of which runs repeated one another, so that it is known how runs differ.
         slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
             what the profile says of such runs rests on the model alone.
     """
@@ -134,6 +157,10 @@ class Provenance(BaseModel):
     traces: tuple[str, ...] = ()
     made: str = ""
     notes: tuple[str, ...] = ()
+    models: dict[str, Model] = {}
+    workers: int | None = Field(default=None, ge=0)
+    hosts: int | None = Field(default=None, ge=1)
+    repeated: tuple[str, ...] = ()
     slept: bool = False
     crowded: bool = False
 
@@ -166,6 +193,11 @@ class Cluster(BaseModel):
     look_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None
+
+    def costs_of(self, workload: Workload) -> Costs | None:
+        """What a workload costs here; None if that was not measured, or only of another model of the same name."""
+        known = self.provenance.models.get(workload.name) if self.provenance else None
+        return None if known and known != Model.of(workload) else self.costs.get(workload.name)
 
     def machines(self) -> list[Host]:
         """Every host singly, in order."""

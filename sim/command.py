@@ -1,4 +1,4 @@
-"""How every command ends: a wrong setting is one line and exit 2, a failed run one line and 1, Ctrl-C 130."""
+"""How every command ends: a wrong setting is one line and exit 2, a failed run, or a user's protocol's, 1, Ctrl-C 130."""
 
 from __future__ import annotations
 
@@ -50,4 +50,11 @@ def run(program: str, main: Callable[[], int | None]) -> None:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:  # in a user's own protocol, or one of ours
+        from sim.protocols import own
+
+        if not (place := own.place(error)):
+            raise
+        print(f"{program}: {place}: {own.complaint(error)}", file=sys.stderr)
         sys.exit(1)

@@ -21,6 +21,19 @@ class RunFailed(RuntimeError):
     """A run that started and could not be finished; the message names the rank. Commands exit with 1."""
 
 
+class WrongText(RunFailed):
+    """A protocol's text that does what no world can run.
+
+    Args:
+        message: what it does.
+        place: where, as file:line, if it is known here.
+    """
+
+    def __init__(self, message: str, place: str = ""):
+        self.place = place
+        super().__init__(message)
+
+
 def from_validation(source: str, error) -> WrongSetting:
     """The first complaint of a pydantic ValidationError as a WrongSetting about `source`."""
     first = error.errors()[0]

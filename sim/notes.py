@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from sim import bottleneck
-from sim.cluster import Provenance
+from sim import bottleneck, trust
 from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.traces import Trace
-
-REAL = ("mpi", "horovod", "tensorflow")  # worlds whose times were measured
 
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
@@ -19,30 +16,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
-    if world in REAL:
-        return found
-    if scenario.cluster.provenance is None and not scenario.cluster.costs:
-        found.append(
-            "compute times are nominal; calibrate (real.run --trace, then calibration.fit) before you trust them"
-        )
-    elif scenario.workload.name not in scenario.cluster.costs:
-        known = ", ".join(scenario.cluster.costs)
-        found.append(
-            f"the profile knows the costs of {known or 'nothing'}; those of {scenario.workload.name} are nominal"
-        )
-    elif scenario.cluster.provenance:
-        found += _beyond_the_fit(scenario, scenario.cluster.provenance)
-    return found
-
-
-def _beyond_the_fit(scenario: Scenario, known: Provenance) -> list[str]:
-    """In what this job is unlike all runs that were fitted."""
-    found = []
-    if scenario.stragglers.mean > 0 and not known.slept:
-        found.append("no run that was fitted slept")
-    if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
-        found.append("no run that was fitted had more workers than cores")
-    return [f"{' and '.join(found)}: the interval may be too narrow"] if found else []
+    return found if world in trust.REAL else found + trust.notes(scenario)
 
 
 def _of_arrivals(scenario: Scenario, trace: Trace) -> list[str]:

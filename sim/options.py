@@ -128,14 +128,14 @@ def workload_of(options: argparse.Namespace) -> Workload:
     return workload.read(options.workload or calibrated or DEFAULT_WORKLOAD)
 
 
-def replications(options: argparse.Namespace, default: int) -> int:
-    """How many runs.
+def replications(options: argparse.Namespace, default: int | None) -> int | None:
+    """How many runs; the default, which may be none, if nothing is asked for.
 
     Raises:
         WrongSetting: fewer than one.
     """
     count = default if options.replications is None else options.replications
-    if count < 1:
+    if count is not None and count < 1:
         raise WrongSetting("--replications", count, "an integer from 1")
     return count
 

@@ -67,7 +67,7 @@ def of_trace(trace: Trace) -> Outcome:
     A step lasts from one end of rank 0's `update` to the next; the first starts at time 0.
 
     Raises:
-        WrongSetting: no step was completed after warm-up.
+        WrongSetting: no step was completed after warm-up, or they took no time.
     """
     ends_s, samples = _updates(trace)
     first = trace.header.warmup
@@ -76,8 +76,10 @@ def of_trace(trace: Trace) -> Outcome:
         raise WrongSetting("trace", given, "at least one step after warm-up")
     step_s = np.diff(ends_s, prepend=0.0)[first:]
     start_s = ends_s[first - 1] if first else 0.0
+    if not ends_s[-1] > start_s:
+        raise WrongSetting("trace", f"steps from {start_s:g} s to {ends_s[-1]:g} s", "measured steps that take time")
     idle = _idle_fraction(trace, start_s, ends_s[-1])
-    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.details.get("ran_out", 0), first)
+    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.ran_out, first)
 
 
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

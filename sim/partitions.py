@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sim.progress import Progress, advance
 from sim.scenario import Scenario
 
 
@@ -73,13 +74,17 @@ def searched(scenario: Scenario, step_s: Callable[[Scenario], float] | None = No
         step_s: mean seconds of a step of a scenario; simulated by the event world if not given.
         machines: that ranks sit on; the cluster's if not given.
     """
-    took_s = step_s or _simulated_step_s
-    start = machines or len(set(scenario.hosts))
-    return search(lambda parts: took_s(replace(scenario, variable_partitions=parts)), start, least=scenario.servers)
+    start, least = machines or len(set(scenario.hosts)), scenario.servers
+    if step_s:
+        return search(lambda parts: step_s(replace(scenario, variable_partitions=parts)), start, least)
+    with Progress("searching for variable partitions"):
+        return search(lambda parts: _simulated_step_s(scenario, parts), start, least)
 
 
-def _simulated_step_s(scenario: Scenario) -> float:
+def _simulated_step_s(scenario: Scenario, parts: int) -> float:
     from sim.outcome import of_trace
     from sim.worlds import event
 
-    return float(of_trace(event.run(scenario)).step_s.mean())
+    step_s = float(of_trace(event.run(replace(scenario, variable_partitions=parts))).step_s.mean())
+    advance(label=f"{parts} parts: {step_s * 1e3:.4g} ms a step")
+    return step_s

@@ -1,4 +1,11 @@
-"""Which parameter server holds which variable, by TensorFlow's rules."""
+"""Which parameter server holds which variable, by TensorFlow's rules.
+
+TensorFlow gives untrained variables, the moving means and variances of batch normalisation, to servers like any others: they
+take a turn of round-robin, and greedy placement counts their bytes. Here they do so too, and do nothing else. A training step does
+not need them: each worker sends the means and variances of its batch to them (TensorFlow 1, moving_averages.py). These bytes are
+not modelled, because they are few: at most 0.3 % of a gradient in the models of the zoo. A global step takes a turn too. Where it
+is created first, all variables move on by a server and the shares stay; no workload therefore has one.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +36,14 @@ STRATEGIES = {"round-robin": round_robin, "greedy": greedy}
 def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
     """Every variable cut along its first axis into `parts` near-equal parts (tf.compat.v1.fixed_size_partitioner).
 
-    As there, the first parts are the larger ones by a row, and a variable of fewer rows than parts is not cut further.
+    As there, the first parts are the larger ones by a row, and a variable of fewer rows than parts is not cut further. Untrained
+    ones stay whole, as in tf.compat.v1.layers.batch_normalization.
     """
     cut = []
     for variable in variables:
+        if not variable.trained:
+            cut.append(variable)
+            continue
         rows, count = variable.shape[0], min(parts, variable.shape[0])
         sizes = [rows // count + (part < rows % count) for part in range(count)]
         cut += [variable.part(i, size) for i, size in enumerate(sizes)]
@@ -42,15 +53,14 @@ def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
 def placed(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[tuple[Variable, int]]:
-    """Every variable, or its parts, with its server, in creation order.
+    """Every trained variable, or its parts, with its server, in creation order.
 
     Raises:
         WrongSetting: an unknown strategy.
     """
-    if strategy not in STRATEGIES:
-        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
-    cut = partitioned(variables, parts) if parts > 1 else list(variables)
-    return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
+    return [
+        (variable, server) for variable, server in _all_placed(variables, servers, strategy, parts) if variable.trained
+    ]
 
 
 def server_slices(
@@ -58,19 +68,29 @@ def server_slices(
 ) -> list[list[slice]]:
     """What each server holds of the flat parameter vector, shape (servers, pieces); together they are all of it.
 
+    A server to which untrained variables alone fall has no piece.
+
     Raises:
-        WrongSetting: an unknown strategy, or a server that would hold nothing.
+        WrongSetting: an unknown strategy, or a server that would hold no variable at all.
     """
-    pieces = placed(variables, servers, strategy, parts)
-    held, start = [[] for _ in range(servers)], 0
-    for variable, server in pieces:
-        held[server].append(slice(start, start + variable.size))
-        start += variable.size
-    if not all(held):
+    pieces = _all_placed(variables, servers, strategy, parts)
+    if {server for _, server in pieces} != set(range(servers)):
         raise WrongSetting(
             "--servers", servers, f"at most {len(pieces)}: one for each variable, or more --variable-partitions"
         )
+    held, start = [[] for _ in range(servers)], 0
+    for variable, server in pieces:
+        if variable.trained:
+            held[server].append(slice(start, start + variable.size))
+            start += variable.size
     return held
+
+
+def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
+    if strategy not in STRATEGIES:
+        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
+    cut = partitioned(variables, parts) if parts > 1 else list(variables)
+    return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
 
 
 def server_bytes(

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from sim import command, options
 from sim.errors import WrongSetting
+from sim.progress import Progress, advance
+from sim.simulation import WORLDS, Simulated, simulate
 
-REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 WITHIN_S = 10.0
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
@@ -21,9 +22,7 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="sim.run", description="Simulate a training job.", parents=[options.job_options()])
-    parser.add_argument(
-        "--world", default="auto", choices=("auto", "event", "vector"), help="auto: vector where it is exact"
-    )
+    parser.add_argument("--world", default="auto", choices=WORLDS, help="auto: vector where it is exact")
     parser.add_argument(
         "--servers-on",
         default="own",
@@ -52,29 +51,21 @@ def main(argv: list[str] | None = None) -> int:
 
         found = searched(scenario)
         scenario = replace(scenario, variable_partitions=found.best)
-    world = choose_world(given, scenario)
-    replications = options.replications(given, REPLICATIONS[world])
+    replications = options.replications(given, None)
     timeline, within_s = horovod_timeline(given, scenario), within(given)
     compares = not given.json and scenario.stragglers.mean > 0
     each_s = within_s / (1 + compares)
-    with waiting(within_s):
-        outcome, trace = simulate(scenario, world, replications, wants_trace(given), timeline, each_s)
+    with waiting(within_s, replications and replications * (1 + compares)):
+        done = simulate(scenario, given.world, replications, wants_trace(given), timeline, each_s, advance)
         if timeline:
             timeline.write(given.horovod_timeline)
         free = None
         if compares and time.perf_counter() - clock_s < within_s:
-            free, _ = simulate(scenario.without_stragglers(), world, len(outcome.step_s), within_s=each_s)
-    report(given, scenario, world, outcome, trace, free, clock_s, found)
+            world = "event" if done.world == "event" else "auto"
+            runs = len(done.outcome.step_s)
+            free = simulate(scenario.without_stragglers(), world, runs, within_s=each_s, done=advance).outcome
+    report(given, scenario, done, free, clock_s, found)
     return 0
-
-
-def choose_world(given: argparse.Namespace, scenario) -> str:
-    """The world asked for; of itself, the vector world where it can run the scenario."""
-    from sim.worlds import vector
-
-    if given.world == "auto":
-        return "event" if vector.refusal(scenario) else "vector"
-    return given.world
 
 
 def within(given: argparse.Namespace) -> float:
@@ -92,13 +83,16 @@ def within(given: argparse.Namespace) -> float:
 
 
 @contextmanager
-def waiting(within_s: float):
-    """Shows who looks at a terminal that something is going on; and says so if it goes on for twice as long as it may."""
+def waiting(within_s: float, runs: int | None = None):
+    """Shows on a terminal that something is going on, and says so if it goes on for twice as long as it may.
+
+    What may take longer than usual says how far it is; of so many `runs`, if that is known and nothing cuts them short.
+    """
     late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), lambda: print(LATE, file=sys.stderr, flush=True))
     late.daemon = True
     late.start()
     try:
-        with _spinner():
+        with _spinner() if within_s <= WITHIN_S else Progress("simulating", runs if within_s == math.inf else None):
             yield
     finally:
         late.cancel()
@@ -132,56 +126,24 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def simulate(
-    scenario, world: str, replications: int, want_trace: bool = False, timeline=None, within_s: float = math.inf
-):
-    """Outcome of all replications, and the trace of the first, which the event world makes; None if it was not needed.
-
-    Args:
-        timeline: told of the first, in the event world.
-        within_s: seconds after which there are no more replications, and the first ends early.
-    """
-    from sim.outcome import join, of_trace
-    from sim.worlds import event, vector
-
-    start_s = time.monotonic()
-    if world == "vector":
-        outcomes = [vector.run(scenario, within_s=within_s)]
-        took_s = time.monotonic() - start_s
-        more = int(min(replications - 1, within_s / took_s - 1))
-        outcomes += [vector.run(scenario, more, first=1)] if more > 0 else []
-        trace = event.run(scenario) if want_trace else None
-        return join(outcomes), trace
-    trace = event.run(scenario, timeline=timeline, within_s=within_s)
-    outcomes = [of_trace(trace)]
-    took_s = time.monotonic() - start_s
-    whole = len(outcomes[0].step_s[0]) == scenario.steps and outcomes[0].warmup == scenario.warmup
-    while whole and len(outcomes) < replications and time.monotonic() - start_s + took_s < within_s:
-        outcomes.append(of_trace(event.run(scenario, len(outcomes))))
-    return join(outcomes), trace
-
-
-def report(given: argparse.Namespace, scenario, world: str, outcome, trace, free, clock_s: float, found) -> None:
+def report(given: argparse.Namespace, scenario, done: Simulated, free, clock_s: float, found) -> None:
     """Write the files asked for, and answer on stdout; `found` is what a search for partitions found, if there was one."""
     from sim import summary
     from sim.notes import notes
 
+    world, replications, outcome, trace = done
     if trace is not None:
         options.write_outputs(given, trace)
-    replications = options.replications(given, REPLICATIONS[world])
-    answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s, found)
+    said = notes(scenario, outcome, world, trace) + ([str(found)] if found else [])
+    said += cut_short(scenario, outcome, replications)
+    answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s, found, replications, said)
     if given.json:
         import json
 
         print(json.dumps(answer))
         return
     baseline = summary.as_json(scenario.without_stragglers(), world, free, 0.0) if free is not None else None
-    said = (
-        notes(scenario, outcome, world, trace)
-        + ([str(found)] if found else [])
-        + cut_short(scenario, outcome, replications)
-    )
-    summary.show(answer, scenario, baseline, said)
+    summary.show(answer, scenario, baseline)
 
 
 def cut_short(scenario, outcome, replications: int) -> list[str]:

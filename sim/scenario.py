@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
+from sim.header import Header
 from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
-from sim.traces import Header
 from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
@@ -91,7 +91,7 @@ class Scenario:
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
         self.protocol.check(self)
         if self.servers:
-            server_bytes(self.served, self.servers, self.placement, self.variable_partitions)
+            _ = self.server_slices
         if self.cluster is None:
             beside = self.servers_on == "workers" and self.workers
             object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
@@ -151,6 +151,11 @@ class Scenario:
         return self.protocol.served(self.workload)
 
     @cached_property
+    def placeable(self) -> tuple[Variable, ...]:
+        """The variables that take a turn at the servers, in creation order: those served; untrained ones too where all are served."""
+        return self.workload.created if self.served == self.workload.variables else self.served
+
+    @cached_property
     def summed(self) -> tuple[Variable, ...]:
         """The variables that workers sum among themselves."""
         return self.protocol.summed(self.workload)
@@ -175,17 +180,18 @@ class Scenario:
     @cached_property
     def placed(self) -> list[tuple[Variable, int]]:
         """Every variable that servers hold, or its parts, with its server, in creation order."""
-        return placed(self.served, self.servers, self.placement, self.variable_partitions)
+        return placed(self.placeable, self.servers, self.placement, self.variable_partitions)
 
     @cached_property
     def server_bytes(self) -> list[int]:
         """Bytes of a message with all that a server holds, shape (servers,)."""
-        return server_bytes(self.served, self.servers, self.placement, self.variable_partitions)
+        return server_bytes(self.placeable, self.servers, self.placement, self.variable_partitions)
 
     @cached_property
     def server_slices(self) -> list[list[slice]]:
         """What each server holds of the flat vector of served variables, shape (servers, pieces)."""
-        return server_slices(self.served, self.servers, self.placement, self.variable_partitions) if self.served else []
+        given = self.servers, self.placement, self.variable_partitions
+        return server_slices(self.placeable, *given) if self.served else []
 
     @cached_property
     def loads(self) -> Callable[..., list[Load]]:
@@ -240,10 +246,10 @@ class Scenario:
         """Steps run: warm-up and measured."""
         return self.warmup + self.steps
 
-    @property
+    @cached_property
     def costs(self) -> Costs:
         """Measured on the cluster if it was calibrated for this workload, else the workload's nominal ones."""
-        return self.cluster.costs.get(self.workload.name, self.workload.costs)
+        return self.cluster.costs_of(self.workload) or self.workload.costs
 
     def evaluates(self, step: int) -> bool:
         """Whether the master evaluates at the end of this step."""
@@ -302,27 +308,12 @@ class Scenario:
         """The same job with no induced sleep."""
         return replace(self, stragglers=Constant(value=0), stragglers_name="none")
 
-    def header(self, world: str, replication: int = 0, **details) -> Header:
-        """The head of a trace of this scenario."""
-        return Header(
-            protocol=self.protocol.name,
-            world=world,
-            workload=self.workload.name,
-            workers=self.workers,
-            steps=self.steps,
-            warmup=self.warmup,
-            batch=self.batch,
-            seed=self.seed,
-            replication=replication,
-            settings=asdict(self.protocol),
-            stragglers=self.stragglers_name,
-            cluster=self.cluster.name,
-            servers=self.servers if self.workers else 1,
-            updates_per_step=self.updates_per_step,
-            details={
-                "test_size": self.test_size,
-                "evaluate_every": self.evaluate_every,
-                "variable_partitions": self.variable_partitions,
-                **details,
-            },
-        )
+    def header(self, world: str, replication: int = 0, **recorded) -> Header:
+        """The head of a trace of this scenario, see sim.replay, which also leads back.
+
+        Args:
+            recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
+        """
+        from sim import replay
+
+        return replay.header_of(self, world, replication, **recorded)

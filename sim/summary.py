@@ -7,43 +7,88 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim import interval
+from sim import __version__, interval, trust
+from sim.header import RECORDED, Header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sim.outcome import Outcome
     from sim.partitions import Search
     from sim.scenario import Scenario
 
+SCHEMA = "answer/1"
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 
 
-def as_json(scenario: Scenario, world: str, outcome: Outcome, wall_s: float, found: Search | None = None) -> dict:
-    """What was run and what came of it; units are in the keys, what cannot be known is None, nothing is NaN.
+def as_json(
+    scenario: Scenario,
+    world: str,
+    outcome: Outcome,
+    wall_s: float,
+    found: Search | None = None,
+    runs: int | None = None,
+    notes: Sequence[str] = (),
+    ran: Header | None = None,
+) -> dict:
+    """What was asked and what came of it; units are in the keys, what cannot be known is None, nothing is NaN or infinite.
 
     Args:
-        world: the one that ran it: event, vector or mpi.
+        world: the one that ran it: event, vector, mpi, horovod or tensorflow.
         wall_s: seconds that simulating or running took.
         found: by a search for the number of variable partitions, if there was one.
+        runs: that were asked for; as many as there are if None.
+        notes: what a user should know besides.
+        ran: of a real run, the head of its trace: how it trained, and where.
     """
+    done, steps = outcome.step_s.shape
+    pair, why = interval_of(scenario, world, outcome)
     searched = {"variable_partitions": asdict(found)} if found else {}
-    return {
-        "protocol": scenario.protocol.name,
-        "settings": asdict(scenario.protocol),
+    answer = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "scenario": told(scenario, world, ran),
         "world": world,
-        "workers": scenario.workers,
-        "steps": outcome.step_s.shape[1],
-        "replications": len(outcome.step_s),
-        "seed": scenario.seed,
-        "samples_per_s": _known(interval.middle(outcome.throughput())),
+        "asked": {"runs": runs or done, "steps": scenario.steps, "warmup": scenario.warmup},
+        "done": {"runs": done, "steps": steps, "warmup": outcome.warmup},
+        "samples_per_s": interval.middle(outcome.throughput()),
         "step_s": _distribution(outcome.step_s),
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
-        "idle_fraction": [_known(share) for share in outcome.idle_fraction.mean(axis=0)],
-        "interval": {"level": interval.LEVEL, "samples_per_s": _known_pair(outcome.interval())},
+        "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
+        "interval": {"level": interval.LEVEL, "samples_per_s": pair, "why_none": why},
+        "notes": list(notes),
         "wall_s": float(wall_s),
         **searched,
     }
+    return _known(answer)
+
+
+def told(scenario: Scenario, world: str, ran: Header | None = None) -> dict:
+    """All of a scenario: what the header of its trace says, and the cluster without its costs; of a real run, the host of each rank."""
+    header = asdict(scenario.header(world, training=ran and ran.training))
+    of_runs = (*RECORDED, "world", "replication", "updates_per_step")
+    cluster = scenario.cluster.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"costs"})
+    if ran and ran.hosts:
+        cluster = {"name": scenario.cluster.name, "host_of_rank": [name for name, _ in ran.hosts]}
+    return {name: value for name, value in header.items() if name not in of_runs} | {"cluster": _spelled(cluster)}
+
+
+def _spelled(value):
+    """The same, with "inf" for what is infinite, as a free link's bandwidth; JSON has no number for that."""
+    if isinstance(value, dict):
+        return {key: _spelled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_spelled(item) for item in value]
+    return "inf" if value == float("inf") else value
+
+
+def interval_of(scenario: Scenario, world: str, outcome: Outcome) -> tuple[tuple[float, float] | None, str | None]:
+    """Low and high samples/s between which one more run falls, and None; or None, and why nothing can be said of that."""
+    why = trust.no_interval(scenario, world)
+    if why:
+        return None, why
+    pair = outcome.interval()
+    return (pair, None) if np.isfinite(pair).all() else (None, "too few steps")
 
 
 def _distribution(step_s: np.ndarray) -> dict[str, float]:
@@ -51,16 +96,17 @@ def _distribution(step_s: np.ndarray) -> dict[str, float]:
     return {"mean": interval.middle(step_s.mean(axis=1)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
 
 
-def _known(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
+def _known(value):
+    """The same, with None for what is not finite, however deep."""
+    if isinstance(value, dict):
+        return {key: _known(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _known_pair(pair: tuple[float, float]) -> list[float] | None:
-    return [float(x) for x in pair] if np.isfinite(pair).all() else None
-
-
-def show(summary: dict, scenario: Scenario, straggler_free: dict | None, notes: list[str]) -> None:
-    """Print a summary made by `as_json`, what the stragglers cost beside `straggler_free`, then the notes."""
+def show(summary: dict, scenario: Scenario, straggler_free: dict | None) -> None:
+    """Print a summary made by `as_json`, with what the stragglers cost beside `straggler_free`, and its notes."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -73,21 +119,22 @@ def show(summary: dict, scenario: Scenario, straggler_free: dict | None, notes: 
     for label, text in _lines(summary, straggler_free, scenario.servers):
         page.add_row(label, Text(text))
     console.print(page)
-    for note in notes:
+    for note in summary["notes"]:
         console.print(Text(f"note: {note}", "yellow"))
 
 
 def _headline(summary: dict, scenario: Scenario) -> str:
-    settings = ", ".join(f"{name}={value}" for name, value in summary["settings"].items())
+    asked = summary["scenario"]
+    settings = ", ".join(f"{name}={value}" for name, value in asked["settings"].items())
     ranks = f"{scenario.workers} worker{'s' * (scenario.workers != 1)}" if scenario.workers else "one process alone"
-    protocol = f"{summary['protocol']} ({settings})" if settings else summary["protocol"]
+    protocol = f"{asked['protocol']} ({settings})" if settings else asked["protocol"]
     return f"{protocol}, {scenario.workload.name}, {ranks}, batch {scenario.batch}"
 
 
 def _surroundings(summary: dict, scenario: Scenario) -> str:
     stragglers = "no" if scenario.stragglers_name == "none" else scenario.stragglers_name
-    cluster, world = scenario.cluster.name, summary["world"]
-    return f"{stragglers} stragglers; {cluster}; {world}, {summary['steps']} steps, seed {summary['seed']}"
+    cluster, world, steps = scenario.cluster.name, summary["world"], summary["done"]["steps"]
+    return f"{stragglers} stragglers; {cluster}; {world}, {steps} steps, seed {scenario.seed}"
 
 
 def _lines(summary: dict, straggler_free: dict | None, servers: int) -> Iterator[tuple[str, str]]:
@@ -102,7 +149,7 @@ def _lines(summary: dict, straggler_free: dict | None, servers: int) -> Iterator
 
 
 def _throughput(summary: dict) -> str:
-    pair, said = summary["interval"]["samples_per_s"], "too few steps for an interval"
+    pair, said = summary["interval"]["samples_per_s"], f"no interval: {summary['interval']['why_none']}"
     if pair:
         said = f"{summary['interval']['level']:.0%} of runs {_number(pair[0])} to {_number(pair[1])}"
     return f"{_number(summary['samples_per_s'])} samples/s ({said})"

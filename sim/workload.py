@@ -20,15 +20,26 @@ FOLDER = Path(__file__).parent / "zoo"
 
 
 class Variable(BaseModel):
-    """One trainable tensor; a sparse one says which of its rows (along the first axis) a minibatch touches."""
+    """One tensor of a model.
+
+    Args:
+        name: unique in its model.
+        shape: rows, columns and so on.
+        rows: which of its rows (along the first axis) a minibatch touches, of a sparse variable.
+        trained: false of the moving means and variances of batch normalisation. They take their turn when variables are placed
+            on servers, and nothing else: see `sim.placement`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     shape: tuple[int, ...] = Field(min_length=1)
     rows: Rows | None = None
+    trained: bool = True
 
     @model_validator(mode="after")
-    def _more_rows_than_candidates(self):
+    def _rows_that_can_be(self):
+        if self.rows and not self.trained:
+            raise ValueError(f"{self.name}: rows are those that have a gradient, and this variable is not trained")
         if self.rows and self.rows.per_minibatch >= self.shape[0]:
             raise ValueError(f"{self.name}: rows.per_minibatch must be below the number of rows, {self.shape[0]}")
         return self
@@ -56,7 +67,7 @@ class Workload(BaseModel):
 
     Args:
         name: what `--workload` calls it.
-        variables: in creation order; their sizes decide what the network carries.
+        created: all variables in the order in which the model creates them; files, and who makes a workload, say `variables`.
         sample_shape: shape of one input.
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
@@ -67,7 +78,7 @@ class Workload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
-    variables: tuple[Variable, ...] = Field(min_length=1)
+    created: tuple[Variable, ...] = Field(min_length=1, alias="variables")
     sample_shape: tuple[int, ...] = (1,)
     inputs: Literal["pictures", "words"] = "pictures"
     classes: int = Field(default=10, ge=2)
@@ -76,10 +87,26 @@ class Workload(BaseModel):
     costs: Costs = Costs()
 
     @model_validator(mode="after")
+    def _something_is_trained(self):
+        if not self.variables:
+            raise ValueError("variables: none of them is trained")
+        return self
+
+    @model_validator(mode="after")
     def _nominal_unless_given(self):
         if self.flops_per_sample is not None and "costs" not in self.model_fields_set:
             object.__setattr__(self, "costs", nominal(self.flops_per_sample, self.parameters))
         return self
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """Those that are trained, in creation order; their sizes decide what the network carries."""
+        return tuple(variable for variable in self.created if variable.trained)
+
+    def without_untrained(self) -> Workload:
+        """The same model, but for the variables that are not trained."""
+        given = self.model_dump(by_alias=True, exclude_unset=True)
+        return Workload.model_validate(given | {"variables": self.variables})
 
     @cached_property
     def parameters(self) -> int:

@@ -15,6 +15,8 @@ from sim.errors import WrongSetting
 from sim.files import reading
 from sim.traces import Trace
 
+WHOLE = ("step", "rank", "num_samples")
+MOST = 1e9  # of seconds, samples, ranks and steps
 WORKER, MASTER = "_worker_stats.csv", "_master_stats.csv"
 
 
@@ -58,12 +60,12 @@ def _table(path: Path, columns: tuple[str, ...]):
         except (ValueError, KeyError) as error:  # pandas says which: no header, a column missing, too many cells
             raise WrongSetting(str(path), _short(error), f"CSV with the columns {', '.join(columns)}") from error
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
-    wrong = (~(numbers >= 0)).any(axis=1)
+    whole = numbers[[name for name in columns if name in WHOLE]]
+    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
     if wrong.any():
         line = int(wrong.idxmax())
-        raise WrongSetting(
-            f"{path}: line {line + 2}", ",".join(table.loc[line]), f"numbers, 0 or more: {', '.join(columns)}"
-        )
+        allowed = f"numbers from 0 to {MOST:g}, of which {', '.join(whole)} are whole: {', '.join(columns)}"
+        raise WrongSetting(f"{path}: line {line + 2}", ",".join(table.loc[line])[:80], allowed)
     return numbers
 
 

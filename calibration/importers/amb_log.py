@@ -29,6 +29,8 @@ LINE = re.compile(
     rf"(?:wk(?P<rank>\d+)\|)?Sending {NUMBER} examples, (?:sleep_time {NUMBER}, )?"
     rf"compute_time {NUMBER}, last_idle {NUMBER}, last_send {NUMBER}"
 )
+NONE_BEFORE = (-1.0, -1.0)  # of the round before the first
+MOST = 1e9  # of seconds, samples and ranks
 FORM = "Sending [samples] examples, compute_time [s], last_idle [s], last_send [s]"
 
 
@@ -52,9 +54,21 @@ def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
     files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     sent = defaultdict(list)
     for number, file in enumerate(files, start=1):
-        for rank, line in _lines(file):
-            sent[rank or number].append(line)
+        lines = list(_lines(file))
+        _check_alike(lines, str(file))
+        for rank, line in lines:
+            sent[number if rank is None else rank].append(line)
     return [_run(sent, workload, stragglers, path.name)]
+
+
+def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
+    """All lines of a file say which rank sent, or none does; so with sleeps."""
+    for name, said in (("rank", [rank for rank, _ in lines]), ("sleep_time", [line.sleep_s for _, line in lines])):
+        missing = sum(value is None for value in said)
+        if 0 < missing < len(said):
+            raise WrongSetting(
+                f"{where}: {name}", f"missing in {missing} of {len(said)} lines", "in all lines, or in none"
+            )
 
 
 def _lines(path: Path):
@@ -69,9 +83,18 @@ def _line(line: str, where: str) -> tuple[int | None, Sent]:
     match = LINE.search(line)
     try:
         rank, samples, sleep_s, *seconds = match.groups()
-        return rank and int(rank), Sent(int(samples), sleep_s and float(sleep_s), *map(float, seconds))
+        rank, sent = rank and int(rank), Sent(int(samples), sleep_s and float(sleep_s), *map(float, seconds))
     except (AttributeError, ValueError) as error:
-        raise WrongSetting(where, line.strip(), FORM) from error
+        raise WrongSetting(where, line.strip()[:200], FORM) from error
+    of_before = (sent.last_idle_s, sent.last_send_s)
+    known = all(0 <= number <= MOST for number in (rank or 0, sent.samples, sent.sleep_s or 0.0, sent.busy_s))
+    if not (known and (of_before == NONE_BEFORE or all(0 <= number <= MOST for number in of_before))):
+        raise WrongSetting(
+            where, line.strip()[:200], f"numbers from 0 to {MOST:g}; last_idle and last_send are both -1 at first"
+        )
+    if (sent.sleep_s or 0.0) > sent.busy_s:
+        raise WrongSetting(where, line.strip()[:200], "a sleep_time that is in the compute_time")
+    return rank, sent
 
 
 def _run(sent: dict[int, list[Sent]], workload: str, stragglers: str, source: str) -> Trace:
@@ -83,6 +106,12 @@ def _run(sent: dict[int, list[Sent]], workload: str, stragglers: str, source: st
         for rank, lines in sorted(sent.items())
         for step, line in enumerate(lines[:complete])
     ]
+    for rank, lines in sent.items():
+        late = [line for line in lines[1:] if (line.last_idle_s, line.last_send_s) == NONE_BEFORE]
+        if late:
+            raise WrongSetting(
+                f"{source}: worker {rank}", "last_idle [-1] after the first round", "seconds of the round before"
+            )
     lengths_s = [_length_s([lines[step : step + 2] for lines in sent.values()]) for step in range(complete)]
     return rounds.trace(work, list(accumulate(lengths_s)), workload, stragglers, source)
 

@@ -22,6 +22,7 @@ from sim.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
 NEVER = 0
+LATEST = 1e15  # microseconds since the start: thirty years
 LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
 MOVES = ("GLOO_ALLREDUCE", "MPI_ALLREDUCE", "NCCL_ALLREDUCE")
@@ -113,8 +114,12 @@ def _events(path: str | Path) -> list[dict]:
     """The events of a file that may lack its end."""
     with reading("timeline", path):
         text = Path(path).read_text(errors="replace")
-    with suppress(ValueError):
+    try:
         return json.loads(text)
+    except RecursionError as error:
+        raise WrongSetting("timeline", str(path), "a file written for HOROVOD_TIMELINE") from error
+    except ValueError:  # it lacks its end
+        pass
     last = text[-LONGEST_EVENT:]
     for end in reversed([match.end() for match in re.finditer(r"\}", last)]):
         with suppress(ValueError):  # that was the end of something within an event
@@ -125,6 +130,7 @@ def _events(path: str | Path) -> list[dict]:
 def _tensors(events: list[dict], path: str) -> list[_Tensor]:
     """Every tensor each time it was reduced."""
     at: dict[int, _Tensor] = {}
+    ended: dict[int, float] = {}  # when each tensor's last phase did
     done, moves, moving = [], 0, set()
     try:
         for event in events:
@@ -132,26 +138,37 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
             if phase == "B":
                 name, tensor = event["name"], at.setdefault(pid, _Tensor(pid))
                 tensor.open.append(name)
-                tensor.spans[name] = [event["ts"], event["ts"]]
+                tensor.spans[name] = [_time(event, ended), _time(event, ended)]
                 if name in MOVES:
                     moves += not moving
                     moving.add(pid)
                     tensor.moving = moves
             elif phase == "X" and pid in at:
-                at[pid].marks[event["name"]] = event["ts"]
+                at[pid].marks[event["name"]] = _time(event, {})
             elif phase == "E" and at.get(pid) and at[pid].open:
                 tensor = at[pid]
                 name = tensor.open.pop()
-                tensor.spans[name][1] = event["ts"]
+                tensor.spans[name][1] = ended[pid] = _time(event, ended)
                 if name in MOVES:
                     moving.discard(pid)
                 if name == WHOLE:
                     done.append(_finished(tensor, event))
                     del at[pid]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise WrongSetting("timeline", path, f"a file written for HOROVOD_TIMELINE ({error!r})") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        why = " ".join(repr(error).split())[:200]
+        raise WrongSetting("timeline", path, f"a file written for HOROVOD_TIMELINE ({why})") from error
     unfinished = {tensor.moving for tensor in at.values()} | {NEVER}
     return [tensor for tensor in done if tensor.moving not in unfinished]
+
+
+def _time(event: dict, ended: dict[int, float]) -> float:
+    """Microseconds of an event, which is not before the end of its tensor's last phase."""
+    now = event["ts"]
+    if isinstance(now, bool) or not (isinstance(now, int | float) and 0 <= now <= LATEST):
+        raise ValueError(f"ts {now!r:.20}, no microseconds")
+    if now < ended.get(event.get("pid"), 0):
+        raise ValueError(f"ts {now}, before what comes before it")
+    return now
 
 
 def _finished(tensor: _Tensor, event: dict) -> _Tensor:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sim import header as heads
+from sim import records
 from sim.errors import WrongSetting
 from sim.traces import Activity, Header, Trace
 
@@ -36,10 +38,12 @@ def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, straggle
     seen, for the true one is not in the logs.
 
     Raises:
-        WrongSetting: no work at all, or a round that ends before its slowest worker.
+        WrongSetting: no work at all, a worker that did not log each round once, a round that ends before its slowest worker, what no
+            trace may hold, or no such workload or law.
     """
     if not work:
         raise WrongSetting("log", source, "a log of at least one complete round")
+    _check(work, source)
     header = _header(work, len(ends_s), workload, stragglers, source)
     starts_s = [0.0, *ends_s[:-1]]
     ready_s, samples = _rounds(work, starts_s)
@@ -54,7 +58,25 @@ def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, straggle
     for step, (start, ready, end) in enumerate(zip(starts_s, ready_s, ends_s, strict=True)):
         rows.append(Activity(start, ready, 0, step, "wait", version=step))
         rows.append(Activity(ready, end, 0, step, "update", samples[step], version=step + 1))
-    return Trace.of(header, rows)
+    found = Trace.of(heads.checked(header.text(), source), rows)
+    records.check(found.header, found.rows, source)
+    return found
+
+
+def _check(work: Sequence[Work], source: str) -> None:
+    """Every worker, from 1 on, logged every round once."""
+    ranks, steps = ({getattr(w, name) for w in work} for name in ("rank", "step"))
+    if ranks != set(range(1, len(ranks) + 1)):
+        raise WrongSetting(f"{source}: ranks", shortened(sorted(ranks)), "1, 2, 3, ..., each of them")
+    seen = {(w.rank, w.step) for w in work}
+    if len(seen) < len(work) or len(seen) < len(ranks) * len(steps):
+        allowed = f"{len(ranks) * len(steps)}: one of each of {len(ranks)} workers in each of {len(steps)} rounds"
+        raise WrongSetting(f"{source}: lines", f"{len(work)}, {len(seen)} of them different", allowed)
+
+
+def shortened(values: list) -> str:
+    """The first of them."""
+    return ", ".join(f"{value:.20}" if isinstance(value, str) else f"{value:.9g}" for value in values[:5])
 
 
 def _rounds(work: Sequence[Work], starts_s: Sequence[float]) -> tuple[list[float], list[int]]:
@@ -74,6 +96,10 @@ def _worker(w: Work, start_s: float, end_s: float) -> list[Activity]:
 
 
 def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, source: str) -> Header:
+    from sim import replay
+    from sim import stragglers as laws
+    from sim import workload as workloads
+
     counts = {w.samples for w in work}
     batch, micro_batch = max(counts), math.gcd(*counts)
     anytime = len(counts) > 1
@@ -81,18 +107,15 @@ def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, s
     return Header(
         protocol="amb" if anytime else "fmb",
         world="imported",
-        workload=workload,
+        **replay.told_of(workloads.read(workload), laws.read(stragglers)),
         workers=max(w.rank for w in work),
-        steps=rounds - 1,
+        steps=max(1, rounds - 1),
         warmup=1,  # the first round starts ragged: processes join one by one and load their data
         batch=batch,
         seed=0,
         settings=settings,
         stragglers=stragglers,
         cluster=source,
-        details={
-            "sleep_in_compute": any(w.sleep_s is None for w in work),
-            "communication_in_update": True,
-            "source": source,
-        },
+        sleep_in_compute=any(w.sleep_s is None for w in work),
+        communication_in_update=True,
     )

@@ -13,7 +13,7 @@ from real.data.pictures import Raw
 from sim.errors import WrongSetting
 from sim.workload import Workload
 
-__all__ = ["FORMATS", "Batches", "Data", "data_for", "load"]
+__all__ = ["FORMATS", "Batches", "Data", "data_for", "default_of", "load"]
 
 FORMATS = (npz, cifar, idx)  # each says whether it `recognises` a path, and can `read` it
 ALLOWED = (
@@ -47,10 +47,15 @@ def data_for(workload: Workload, name_or_path: str | None, seed: int) -> Data:
     Raises:
         WrongSetting: see `load`; or pictures for a workload that reads words, or words for one that reads pictures.
     """
-    default = "words" if workload.inputs == "words" else "digits"
+    default = default_of(workload)
     if (name_or_path == "words") != (default == "words") and name_or_path is not None:
         raise WrongSetting("--data", name_or_path, f"{default}, for {workload.name} reads {workload.inputs}")
     return load(name_or_path or default, workload.sample_shape, workload.classes, seed)
+
+
+def default_of(workload: Workload) -> str:
+    """What a workload is trained on if nothing is named."""
+    return "words" if workload.inputs == "words" else "digits"
 
 
 def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: int) -> Data:

@@ -42,4 +42,4 @@ def of_step(trace: Trace) -> tuple[float, float]:
     header, rows = trace.header, trace.rows
     mine = rows[(rows["rank"] == header.servers) & (rows["step"] >= header.warmup)]
     begins_s = mine.groupby("step")["start_s"].min().sort_index().to_numpy()
-    return float(np.median(np.diff(begins_s))), sum(header.details["cpu_s"].values()) / len(begins_s)
+    return float(np.median(np.diff(begins_s))), sum(header.cpu_s.values()) / len(begins_s)

@@ -59,13 +59,13 @@ class Tasks:
         """Addresses of one job's tasks."""
         return self.ps_hosts if job == "ps" else self.worker_hosts
 
-    def machines(self) -> list[list]:
-        """The host of each process and its cores, as far as this one knows, servers first."""
+    def machines(self, servers: int, workers: int) -> tuple[tuple[str, int], ...]:
+        """The host of each process of a run and its cores, as far as this one knows, servers first."""
         cores = len(os.sched_getaffinity(0))
-        return [
-            [socket.gethostname() if self.on_loopback else a.rpartition(":")[0], cores]
-            for a in (*self.ps_hosts, *self.worker_hosts)
-        ]
+        return tuple(
+            (socket.gethostname() if self.on_loopback else a.rpartition(":")[0], cores)
+            for a in (*self.ps_hosts[:servers], *self.worker_hosts[:workers])
+        )
 
     def everyone(self) -> list[tuple[str, int]]:
         """(job, task) of each process, servers first: the order of a trace's ranks."""

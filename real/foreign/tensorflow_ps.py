@@ -90,12 +90,11 @@ class Runtime:
         self._kept.append(worker)
         return worker.train(parts, parameters)
 
-    def described(self) -> dict:
-        """For the head of a trace."""
-        training = self.workshop.training
-        return {"optimiser": training.optimiser, "device": training.device, "threads": training.threads} | {
-            "hosts": self.tasks.machines(),
-            "complete": True,
+    def recorded(self, scenario: Scenario) -> dict:
+        """Of a run, for the head of its trace."""
+        return {
+            "training": self.workshop.training.recorded(scenario.workload),
+            "hosts": self.tasks.machines(scenario.servers, scenario.workers),
         }
 
     def session(self, replica: Replica, hooks: list):
@@ -126,7 +125,7 @@ class Worker:
         self.replica = Replica(scenario, runtime.workshop.training, self.tasks.task, meeting.run)
         self._sleeps = scenario.sleeps(replication, self.tasks.task + 1)
         self.updates: list[dict] = []
-        self.evaluations: list[list] = []  # step, loss, accuracy
+        self.evaluations: list[tuple[int, float, float]] = []  # step, loss, accuracy
         self._evaluated = 0  # how many times they had become due
         self._over = threading.Event()
 
@@ -145,7 +144,8 @@ class Worker:
             offsets_s = [self.meeting.offset_s(k) for k in range(self.scenario.servers)]
             clocks = Clocks(self.meeting.begin(), offsets_s)
             if parts and self.tasks.is_chief and not parts.exists():
-                begin(parts, self.scenario.header("tensorflow", self.replication))
+                recorded = self.runtime.recorded(self.scenario)
+                begin(parts, self.scenario.header("tensorflow", self.replication, complete=False, **recorded))
             folder = parts if parts and parts.exists() else None
             recorder = Recorder(self.scenario.servers + self.tasks.task, folder, self.scenario.warmup)
             transcript = Transcript(self.scenario, self.tasks.task, clocks, recorder)
@@ -187,9 +187,9 @@ class Worker:
             self._say(f"worker {task} at {self.tasks.worker_hosts[task]} died; the run went on without it")
         for made in list(self.updates):
             transcript.updated(made)
-        details = {"died": dead, "evaluations": self.evaluations}
+        recorded = {"evaluations": tuple(self.evaluations), "details": {"died": dead}}
         accounts = [transcript.report(), *reports, *self.meeting.end()]
-        return joined(self.scenario, self.replication, accounts, self.runtime.described() | details)
+        return joined(self.scenario, self.replication, accounts, self.runtime.recorded(self.scenario) | recorded)
 
     def _evaluate(self, session, transcript: Transcript, step: int, after: int) -> None:
         """At the chief, which meanwhile computes nothing else: loss and accuracy, if they have become due by `after` updates."""
@@ -200,7 +200,7 @@ class Worker:
         self._evaluated, start_s = steps // scenario.evaluate_every, time.time()
         x, y = data.test_x[:size], data.test_y[:size]
         loss, right = session.run([replica.step["loss"], replica.right], {replica.x: x, replica.y: y})
-        self.evaluations.append([steps - 1, float(loss), int(right) / len(x)])
+        self.evaluations.append((steps - 1, float(loss), int(right) / len(x)))
         transcript.evaluated(step, start_s, time.time(), len(x), after)
 
     def _say(self, line: str) -> None:

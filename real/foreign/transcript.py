@@ -109,14 +109,18 @@ class Transcript:
         self.recorder.add(Activity(start_s, max(start_s, end_s), server, step, activity, *about))
 
 
-def joined(scenario: Scenario, replication: int, accounts: list[dict], details: dict) -> Trace:
-    """The trace of a run from the accounts of its workers, and what processor time each process used."""
+def joined(scenario: Scenario, replication: int, accounts: list[dict], recorded: dict) -> Trace:
+    """The trace of a run from the accounts of its workers, and what processor time each process used.
+
+    Args:
+        recorded: what else its header holds.
+    """
     rows = [Activity(*row) for account in accounts for row in account.get("rows", [])]
     ranks = [account.get("server", scenario.servers + account.get("task", 0)) for account in accounts]
     cpu_s = {
         str(rank): account["cpu_s"] for rank, account in sorted(zip(ranks, accounts, strict=True), key=lambda a: a[0])
     }
-    header = scenario.header("tensorflow", replication, cpu_s=cpu_s, **details)
+    header = scenario.header("tensorflow", replication, cpu_s=cpu_s, **recorded)
     return Trace.of(header, _ordered(rows, scenario.servers))
 
 

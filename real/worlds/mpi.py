@@ -20,10 +20,11 @@ from real.worlds.verbs import verb
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
 from sim.worlds.asynchrony import Asynchrony
+from sim.worlds.at_hand import AtHand
 from sim.worlds.serving import ENDLESS, Serving
 
 
-class Rank(Serving, Asynchrony, CollectiveForReal):
+class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
     """`me` of the MPI world: the verbs of sim.protocols.base, over the ranks of `comm`.
 
     Args:
@@ -130,6 +131,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     @verb
     def compute(self):
         """The gradient of the whole minibatch."""
+        self.begin_gradient()
         self.oldest = self.version
         x, y = self._minibatch or self._input()
         start_s, self._minibatch = self.now_s, None
@@ -141,6 +143,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     @verb
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
+        self.begin_gradient()
         x, y = self._input()
         start_s = self.now_s
         gradient = self.trainee.gradients.anytime(self.parameters, x, y, partitions, deadline_s - start_s)
@@ -151,6 +154,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     @verb
     def begin_minibatch(self):
         """A minibatch of which partitions will be computed."""
+        self.begin_gradient()
         self.samples, self.oldest = 0, self.version
         self._minibatch = self._input()
 
@@ -177,6 +181,8 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
             for peer in [peer for peer, departure in pending.items() if departure.left()]:
                 self._record("send", start_s, bytes=pending.pop(peer).size_bytes, peer=peer)
                 start_s = self.now_s
+        if not self._serves:
+            self.handed_on()
         self._sent(first_s)
 
     def _parcels(self, peer: int) -> list[Parcel]:
@@ -187,6 +193,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     def post(self, peer):
         """Hand the gradient to `peer` and go on, once the one before has left."""
         start_s = self.now_s
+        self.handed_on()
         self._settle()
         if self._posted:
             poll(lambda: self._settle() or not self._posted, f"rank {peer} to receive")
@@ -223,8 +230,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
 
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
-        missing = set(peers)
-        self.samples = 0
+        missing = {peers} if isinstance(peers, int) else set(peers)
         while missing:
             self.taken = yield from self.arrival(missing)
             yield from self.add()
@@ -236,6 +242,7 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
         start_s, letter = self.now_s, self.taken
         self._add_up(letter.payload)
         self.samples += letter.samples
+        self.added()
         about = {
             "samples": letter.samples,
             "bytes": letter.size_bytes,
@@ -250,9 +257,8 @@ class Rank(Serving, Asynchrony, CollectiveForReal):
     @verb
     def update(self):
         """Make new parameters of the sum."""
+        self.number_update()
         start_s = self.now_s
-        if self.scenario.protocol.arrival_order_matters:
-            self.step = self.version
         size_bytes = self._apply()
         self.version += 1
         self.updated()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 
 from sim.errors import WrongSetting
+from sim.protocols import own
 from sim.protocols.allreduce import Allreduce
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
@@ -42,45 +43,54 @@ def make(name: str, assignments: list[str] = ()) -> Protocol:
     """The protocol called `name`, or a user's own, module:Class, with `name=value` settings; seconds may carry a unit.
 
     Raises:
-        WrongSetting: an unknown protocol or setting, or a value of the wrong type.
+        WrongSetting: an unknown protocol or setting, a value of the wrong type, or a class that cannot be run.
     """
-    protocol = PROTOCOLS.get(name) or _own(name)
-    types = {f.name: getattr(f.type, "__name__", f.type) for f in fields(protocol)}  # classes, or their names
+    protocol = PROTOCOLS.get(name) or own.find(name, PROTOCOLS)
+    known = {f.name: f for f in fields(protocol)}
     settings = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
-        if key not in types or not equals:
-            allowed = ", ".join(f"{f.name}={f.default}" for f in fields(protocol)) or f"nothing: {name} has no settings"
+        if key not in known or not equals:
+            allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
             raise WrongSetting("--set", assignment, allowed)
-        settings[key] = _value(key, value, types[key])
-    return protocol(**settings)
-
-
-def _own(name: str) -> type[Protocol]:
-    """A user's own protocol, given as module:Class."""
-    from importlib import import_module
-
-    module, colon, attribute = name.partition(":")
+        settings[key] = _value(known[key], value)
+    missing = [f.name for f in known.values() if f.name not in settings and own.is_required(f)]
+    if missing:
+        raise WrongSetting("--set", "nothing", f"{missing[0]}=VALUE: {name} has no default for it")
     try:
-        found = getattr(import_module(module), attribute) if colon else None
-    except (ImportError, AttributeError) as error:
-        raise WrongSetting("--protocol", name, f"a class that can be imported ({error})") from error
-    if not (isinstance(found, type) and issubclass(found, Protocol)):
-        raise WrongSetting("--protocol", name, f"{', '.join(PROTOCOLS)}, or module:Class of your own")
-    return found
+        return protocol(**settings)
+    except WrongSetting:
+        raise
+    except Exception as error:  # in a user's own class, whatever it does there
+        allowed = f"settings that it takes ({own.place(error)}: {own.complaint(error)})"
+        raise WrongSetting("--protocol", name, allowed) from error
 
 
-def _value(key: str, text: str, kind: str):
+def name_of(protocol: Protocol) -> str:
+    """What `make` makes a protocol of this class from: its name, or module:Class of a user's own."""
+    if is_ours(protocol):
+        return protocol.name
+    return f"{type(protocol).__module__}:{type(protocol).__qualname__}"
+
+
+def is_ours(protocol: Protocol) -> bool:
+    """Whether it is one of PROTOCOLS, not a user's own."""
+    return PROTOCOLS.get(protocol.name) is type(protocol)
+
+
+def _value(setting: Field, text: str):
+    """A setting's value from the command line."""
+    kind = own.kind_of(setting)
+    if text == "None" and (setting.default is None or "None" in str(setting.type)):
+        return None
     try:
         if kind == "float":
-            return (
-                float(quantity(text, "second", "80 ms")) if key.endswith("_s") and not _is_number(text) else float(text)
-            )
+            in_seconds = setting.name.endswith("_s") and not _is_number(text)
+            return float(quantity(text, "second", "80 ms")) if in_seconds else float(text)
         return {"int": int, "str": str, "bool": _boolean}[kind](text)
     except ValueError as error:
-        raise WrongSetting(
-            f"--set {key}", text, {"float": "a number", "int": "an integer", "bool": "true or false"}.get(kind, kind)
-        ) from error
+        allowed = {"float": "a number", "int": "an integer", "bool": "true or false"}.get(kind, kind)
+        raise WrongSetting(f"--set {setting.name}", text, allowed) from error
 
 
 def _boolean(text: str) -> bool:

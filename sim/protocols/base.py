@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,6 +12,13 @@ Text = Iterator[object]  # a generator; what it yields is the world's business
 class Protocol:
     """Texts that each world runs with its own `me`. A subclass is a frozen dataclass of the protocol's settings.
 
+    Settings are int, float, str or bool. A text decides by these and by what `me` says alone: random numbers, clocks and globals
+    of its own would differ from world to world. A gradient is sent, summed or applied before the next is computed. Gradients
+    that come add up until the update. Rank 0 makes one update in each round of `me.steps()`; if rounds do not count its updates,
+    `arrival_order_matters` is true. The event world simulates every verb. The vector world takes over where all workers do
+    the same: `me.send`, `me.receive` and `me.gather` name the master or all workers, and nothing looks at the clock or asks
+    for the rank. Over MPI run all verbs but those of variables that travel one by one, or while ranks compute.
+
     The verbs, all but `steps` used with `yield from`:
 
     - `me.steps()`: the rounds, warm-up included
@@ -18,9 +26,9 @@ class Protocol:
     - `me.fetch()`: a minibatch, where its parameters come after it; computing fetches one else
     - `me.compute()`: the gradient of the whole minibatch
     - `me.compute_until(deadline_s, partitions)`: partitions of the minibatch while there is time, at least one
-    - `me.send(peers)`, `me.receive(peers)`: a worker sends its gradient and receives parameters, the master the reverse;
-      receive is false when a server says that training is over
-    - `me.gather(peers)`: receive from each of `peers` in order of arrival and add up
+    - `me.send(peers)`: a worker sends its gradient, the master or a server its parameters
+    - `me.receive(peers)`: a worker waits for parameters and takes them up; false when a server says that training is over
+    - `me.gather(peers)`: the master receives gradients from each of `peers` in order of arrival and adds them up
     - `me.take(peers)`: the sender of the next gradient that comes, of `me.staleness` updates; None when training is over
     - `me.answer(workers)`: a server hands them parameters and goes on at once
     - `me.take(peers, until_s)`: the same, and None at that time too
@@ -72,6 +80,11 @@ class Protocol:
     delay_std_s: ClassVar[float] = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
     masterless: ClassVar[bool] = False  # every rank, from 0, is a worker that updates its own parameters
 
+    def __init_subclass__(cls, **named):
+        """A protocol without a name is called as its class is."""
+        super().__init_subclass__(**named)
+        cls.name = vars(cls).get("name", cls.__name__)
+
     @property
     def way(self) -> str:
         """How parameters are updated: by each gradient as it comes, or by several at once."""
@@ -116,3 +129,6 @@ class Protocol:
     def alone(self, me) -> Text:
         """The text of a single process that trains undistributed."""
         raise NotImplementedError
+
+
+VERBS = tuple(sorted(set(re.findall(r"`me\.(\w+)", Protocol.__doc__ or ""))))  # and attributes: all that `me` has

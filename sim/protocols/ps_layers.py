@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
 
 
@@ -31,6 +32,11 @@ class LayerwiseServers(Protocol):
     uses_servers = True
     overlaps = True
     layerwise = True
+
+    def check(self, scenario):
+        if not scenario.server_slices[0]:
+            allowed = "fewer, or another --placement: the first server would hold no trained variable, and it counts the steps"
+            raise WrongSetting("--servers", scenario.servers, allowed)
 
     def worker(self, me):
         for _ in me.steps():

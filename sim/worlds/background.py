@@ -68,6 +68,7 @@ class Background(Collective):
             order: after the forward pass, a third of the time, each takes time in proportion to its number of `parameters`,
                 or `uniform`; or all are ready at the `end`.
         """
+        self.begin_gradient()
         batch, costs = self.scenario.batch, self.world.costs
         yield from self._input(batch)
         start_s, work_s = self.now_s, self._factor() * costs.compute(batch)

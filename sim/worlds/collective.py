@@ -9,7 +9,8 @@ from sim.workload import ITEM_BYTES
 
 
 class Collective:
-    """Verbs of a worker that sums with the others. The world gives `exchange`, `let_leave`, `scenario` and `hosts`, the host of each rank.
+    """Verbs of a worker that sums with the others. The world gives `exchange`, `let_leave`, `begin_sum`, `scenario` and
+    `hosts`, the host of each rank.
 
     What is summed is a vector of the gradient and, as its last item, the number of samples that it sums.
     """
@@ -25,6 +26,8 @@ class Collective:
             algorithm: one of sim.collectives.NAMES.
             fused: all variables in one call, not a call each.
         """
+        if self.scenario.summed:
+            self.begin_sum()
         for whole in collectives.pieces(self.scenario.summed, fused):
             yield from self.agree()
             yield from self.reduce_all(algorithm, whole)

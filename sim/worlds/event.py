@@ -6,7 +6,6 @@ import gc
 import math
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 
 import simpy
 
@@ -16,11 +15,13 @@ from sim.flows import Flows
 from sim.horovod_timeline import Timeline
 from sim.laws import LogNormal
 from sim.network import Inbox, Message
+from sim.protocols import name_of
 from sim.randomness import Stream
 from sim.rows import HEADER_BYTES, Load
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity, Trace
 from sim.worlds.asynchrony import Asynchrony
+from sim.worlds.at_hand import AtHand
 from sim.worlds.background import Background, Readiness
 from sim.worlds.behind import Behind
 from sim.worlds.exchanging import Exchanging
@@ -28,7 +29,9 @@ from sim.worlds.layers import Layers
 from sim.worlds.looking import Looking
 from sim.worlds.machine import Machine
 from sim.worlds.patience import Patience
+from sim.worlds.sending import Sending
 from sim.worlds.serving import CLOCK_S, ENDLESS, Serving
+from sim.worlds.texts import role_of, text_of
 from sim.worlds.transport import Transport
 
 
@@ -42,7 +45,7 @@ def run(
             (sim.worlds.patience); the trace says how many steps were its warm-up.
 
     Raises:
-        RunFailed: the protocol's texts wait for one another for ever.
+        RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
     with garbage_left_lying():
         return EventWorld(scenario, replication, timeline, within_s).run()
@@ -94,11 +97,15 @@ class EventWorld:
         processes = [self.env.process(text) for text in self._texts()]
         try:
             self.env.run(simpy.AllOf(self.env, processes) | self.over)
+        except RunFailed:
+            raise
         except RuntimeError as error:
             if "until" not in str(error):
                 raise
             waiting = ", ".join(str(rank) for rank, process in enumerate(processes) if process.is_alive)
-            raise RunFailed(f"deadlock in {self.scenario.protocol.name}: ranks {waiting} wait for ever") from error
+            raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever") from error
+        if not self.patience.over:
+            self.patience.check_complete()
         header = self.scenario.header("event", self.replication, ran_out=self.ran_out)
         return Trace.of(replace(header, warmup=self.patience.warmup), self.activities)
 
@@ -108,14 +115,10 @@ class EventWorld:
             self.over.succeed()
 
     def _texts(self):
-        protocol, servers = self.scenario.protocol, self.scenario.servers
-        if self.scenario.workers == 0:
-            return [protocol.alone(self.ranks[0])]
-        serve = protocol.server if protocol.uses_servers else protocol.master
-        return [serve(rank) for rank in self.ranks[:servers]] + [protocol.worker(rank) for rank in self.ranks[servers:]]
+        return [text_of(self.scenario, role_of(self.scenario, rank.rank), rank) for rank in self.ranks]
 
 
-class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
+class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking, Transport):
     """`me` of the event world: the verbs of sim.protocols.base, in simulated time."""
 
     def __init__(self, world: EventWorld, rank: int, machine: Machine):
@@ -170,6 +173,7 @@ class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking,
 
     def compute(self):
         """The gradient of the whole minibatch."""
+        self.begin_gradient()
         if not self._fetched:
             yield from self.fetch()
         batch, self.oldest, self._fetched = self.world.scenario.batch, self.version, False
@@ -179,6 +183,7 @@ class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking,
 
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
+        self.begin_gradient()
         yield from self._input(self.world.scenario.batch)
         start_s, factor = self.now_s, self._factor()
         micro_batch = self.world.scenario.batch // partitions
@@ -194,6 +199,7 @@ class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking,
 
     def begin_minibatch(self):
         """A minibatch of which partitions will be computed."""
+        self.begin_gradient()
         self.samples, self.oldest = 0, self.version
         yield from self._input(self.world.scenario.batch)
 
@@ -208,61 +214,13 @@ class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking,
         """There was time left, and no data."""
         self.world.ran_out += 1
 
-    def send(self, peers):
-        """Hand a message to each of `peers`; go on when the last has left."""
-        peers = [peers] if isinstance(peers, int) else peers
-        start_s = self.now_s
-        departures = []
-        for peer in peers:
-            message = self._message(peer)
-            departures.append((message, (yield from self._post(peer, message))))
-        for peer, (message, departure) in zip(peers, departures, strict=True):
-            yield from self.until(departure)
-            self._record("send", start_s, bytes=message.size_bytes, peer=peer)
-            start_s = self.now_s
-
-    def answer(self, workers, version: int | None = None):
-        """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
-        for worker in self.to_answer(workers):
-            message, start_s = self._message(worker, version), self.now_s
-            departure = yield from self._post(worker, message)
-            departure.callbacks.append(partial(self._left, start_s, self.step, message, worker))
-
-    def post(self, peer: int):
-        """Hand the gradient to `peer` and go on, once the one before has left."""
-        if self._posted is not None and not self._posted.processed:
-            start_s = self.now_s
-            yield from self.until(self._posted)
-            self._record("wait", start_s, peer=peer)
-        message, start_s = self._message(peer, self.oldest), self.now_s
-        self._posted = yield from self._post(peer, message)
-        self._posted.callbacks.append(partial(self._left, start_s, self.step, message, peer))
-
-    def _left(self, start_s: float, step: int, message: Message, worker: int, _event) -> None:
-        about = (self.rank, step, "send", 0, message.size_bytes, worker, message.version)
-        self.world.activities.append(Activity(start_s, self.now_s, *about))
-
-    def _message(self, peer: int, version: int | None = None) -> Message:
-        """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
-        label = self.version if version is None else version
-        if self.rank in self.servers:
-            parts = tuple(load.answer_bytes for load in self.scenario.loads(self.rank))
-        else:
-            parts = tuple(load.gradient_bytes for load in self._loads_with(peer, self.minibatches))
-        return Message(self.rank, label, self.samples, sum(parts), minibatches=self.minibatches, parts=parts)
-
-    def _loads_with(self, peer: int, minibatches: int = 1) -> list[Load]:
-        """What a gradient carries between this rank and `peer`: what the server of the two holds, or all do if none is one."""
-        holders = [rank for rank in (self.rank, peer) if rank in self.servers] or self.servers
-        return [load for server in holders for load in self.scenario.loads(server, minibatches)]
-
     def _sum_s(self, size_bytes: int, load: Load) -> float:
         costs = self.world.costs
         return (costs.reduce_rows if load.rows and costs.reduce_rows else costs.reduce)(size_bytes)
 
     def gather(self, peers):
         """Receive from each of `peers`, in order of arrival, and add up."""
-        missing, self.samples = set(peers), 0
+        missing = {peers} if isinstance(peers, int) else set(peers)
         while missing:
             self.taken = yield from self.arrival(missing)
             yield from self.add()
@@ -281,12 +239,12 @@ class Rank(Exchanging, Serving, Asynchrony, Layers, Background, Behind, Looking,
         yield from self._work_on(summed_s, "reduce", **about)
         self.samples += message.samples
         self.minibatches += message.minibatches
+        self.added()
 
     def update(self):
         """Make new parameters of the sum."""
         parts = self.world.scenario.updated_bytes(self.rank)
-        if self.world.scenario.protocol.arrival_order_matters:
-            self.step = self.version
+        self.number_update()
         self.version += 1
         self.updated()
         noise = self._update_noise[self.step]

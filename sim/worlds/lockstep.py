@@ -9,7 +9,6 @@ import numpy as np
 
 from sim import collectives
 from sim.collectives.base import cut
-from sim.errors import WrongSetting
 from sim.workload import ITEM_BYTES
 
 
@@ -19,14 +18,15 @@ class Lockstep:
     Only of the ring: there each port serves one sender, so that the order of rounds is the order of arrival.
     """
 
-    def allreduce(self, algorithm: str = "ring", fused: bool = True):
+    def allreduce(self, algorithm: str = "auto", fused: bool = True):
         """The sum of all workers' gradients and samples, at each of them.
 
         Raises:
-            WrongSetting: another algorithm than the ring.
+            Refused: another algorithm than the ring, or a master sums.
         """
-        if algorithm != "ring":
-            raise WrongSetting("--set algorithm", algorithm, "ring in the vector world")
+        if self.world.scenario.served or algorithm != "ring":
+            raise self.world.refuse(f"of collectives this world has the workers' ring alone, not {algorithm}")
+        self.begin_sum()
         costs = self.world.scenario.costs
         for whole in collectives.pieces(self.world.scenario.summed, fused):
             self._wait(self.now_s, self.now_s + costs.agree_s)

@@ -6,6 +6,9 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from sim.errors import RunFailed
+from sim.protocols import name_of
+
 if TYPE_CHECKING:
     from sim.scenario import Scenario
 
@@ -31,6 +34,18 @@ class Patience:
         """Steps that are not measured; fewer than was asked for if the run ended among them."""
         ended = self._updates <= self._scenario.warmup * self._scenario.updates_per_step
         return self.least_warmup if ended else self._scenario.warmup
+
+    def check_complete(self) -> None:
+        """Refuse a run that has ended by itself before its last step.
+
+        Raises:
+            RunFailed: it made fewer updates than its steps need, or more.
+        """
+        due = self._scenario.updates
+        if self._updates != due:
+            allowed = "none: its text has to `yield from me.update()`" if not self._updates else f"{self._updates}"
+            said = f"{due} updates are due in {self._scenario.rounds} steps, warm-up included"
+            raise RunFailed(f"{name_of(self._scenario.protocol)}: {said}; rank 0 made {allowed}")
 
     def updated(self) -> bool:
         """Rank 0 has made an update; whether the run is over with it."""

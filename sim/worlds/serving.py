@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 
+from sim.errors import WrongText
+
 ENDLESS = math.inf
+NO_PARAMETERS_COME = "me.receive takes up parameters: a master has me.gather, or me.take and me.add, for gradients"
+NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 
 class Serving:
-    """Verbs of a rank that may be a server or its worker. The world gives `arrival`, `post_note` and what `me` has."""
+    """Verbs of a rank that may be a server or its worker. The world gives `arrival`, `post_note`, `begin_update` and
+    what `me` has."""
 
     def begin_serving(self, updates: float) -> None:
         """Set up; `updates` is how many the chief makes, infinite for the others."""
@@ -64,12 +69,31 @@ class Serving:
         self._owed.difference_update(staying)
         return staying
 
+    def number_update(self) -> None:
+        """An update is about to be made; where the order of arrival matters, updates number the steps.
+
+        Raises:
+            WrongText: this rank has nothing to update, or not now.
+        """
+        if not self.scenario.updated_bytes(self.rank):
+            raise WrongText(NOTHING_TO_UPDATE)
+        by_arrival = self.scenario.protocol.arrival_order_matters
+        self.begin_update(self.samples, self.step, None if by_arrival or self.rank else self.version)
+        if by_arrival:
+            self.step = self.version
+
     def updated(self) -> None:
         """An update has been made."""
         self.updates_left -= 1
 
     def receive(self, peers):
-        """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on."""
+        """Wait for the parameters that each of `peers` holds, and take them up; whether training goes on.
+
+        Raises:
+            WrongText: this rank is a server.
+        """
+        if self.rank in self.servers:
+            raise WrongText(NO_PARAMETERS_COME)
         self.begin_round()
         yield from self._collect([peers] if isinstance(peers, int) else peers)
         return not self.over

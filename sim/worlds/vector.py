@@ -1,7 +1,7 @@
 """The vector world: one generator stands for all workers and all replications; the event world's answers, much faster.
 
 It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a host. Anything
-else it refuses; it never approximates.
+else it refuses, before the run or at the verb that it cannot do; it never approximates.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from itertools import takewhile
 
 import numpy as np
 
-from sim.errors import RunFailed, WrongSetting
+from sim.errors import RunFailed
 from sim.outcome import Outcome
+from sim.protocols import name_of
 from sim.protocols.base import Protocol
 from sim.randomness import Stream
 from sim.scenario import Scenario
-from sim.worlds.event import CLOCK_S
+from sim.worlds.at_hand import AtHand
+from sim.worlds.hub import Hub
 from sim.worlds.lockstep import Lockstep
 from sim.worlds.patience import Patience
+from sim.worlds.serving import CLOCK_S
+from sim.worlds.texts import role_of, text_of
+from sim.worlds.together import Refused, Together
 
 MANY = 256  # waits, after which those are counted that can be
 
@@ -29,6 +34,7 @@ def refusal(scenario: Scenario) -> str | None:
     protocol, network = scenario.protocol, scenario.network
     reasons = {
         f"{protocol.name} looks at the order in which messages arrive": protocol.arrival_order_matters,
+        f"{protocol.name} has servers": protocol.uses_servers and scenario.served,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_loads
         or (scenario.served and scenario.summed),
         "of collectives this world has the ring alone, and nothing beside it while ranks compute": not scenario.served
@@ -54,12 +60,12 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: flo
         within_s: as in the event world, for all of them together.
 
     Raises:
-        WrongSetting: the scenario needs the event world.
-        RunFailed: the protocol's texts wait for one another for ever.
+        Refused: the scenario needs the event world.
+        RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
     reason = refusal(scenario)
     if reason:
-        raise WrongSetting("--world", "vector", f"event: {reason}")
+        raise Refused(reason)
     return VectorWorld(scenario, range(first, first + replications), within_s).run()
 
 
@@ -78,27 +84,36 @@ class VectorWorld:
         first = scenario.servers
         self.master = Group(self, range(first), speeds[:, :first])
         self.workers = Group(self, range(first, scenario.ranks), speeds[:, first:])
-        self.master.workers, self.workers.master = self.workers, self.master
+        self.refused: Refused | None = None
 
     def run(self) -> Outcome:
-        protocol = self.scenario.protocol
-        if not self.scenario.served:
-            texts = deque([protocol.worker(self.workers)])
-        elif self.scenario.workers:
-            texts = deque([protocol.master(self.master), protocol.worker(self.workers)])
-        else:
-            texts = deque([protocol.alone(self.master)])
-        idle_turns = 0
+        texts, idle_turns = deque(self._texts()), 0
         while texts and not self.patience.over:
             # A text yields only where its message is not there yet, or where time is over.
             text = texts.popleft()
             progress = self.progress()
-            if next(text, "done") != "done":
+            waits = next(text, "done") != "done"
+            if self.refused:  # whatever the text has made of it
+                raise self.refused
+            if waits:
                 texts.append(text)
                 idle_turns = idle_turns + 1 if self.progress() == progress else 0
                 if idle_turns > len(texts):
-                    raise RunFailed(f"deadlock in {protocol.name}: master and workers wait for one another for ever")
+                    name = name_of(self.scenario.protocol)
+                    raise RunFailed(f"deadlock in {name}: master and workers wait for one another for ever")
+        if not self.patience.over:
+            self.patience.check_complete()
         return self._outcome()
+
+    def _texts(self) -> list:
+        """Of each group that has ranks, one for all of them."""
+        groups = [group for group in (self.master, self.workers) if group.ranks]
+        return [text_of(self.scenario, role_of(self.scenario, group.ranks[0]), Together(group)) for group in groups]
+
+    def refuse(self, reason: str) -> Refused:
+        """The exception to raise where a text needs the event world; the run ends with it, even if the text catches it."""
+        self.refused = self.refused or Refused(reason)
+        return self.refused
 
     def progress(self) -> int:
         """A number that grows with every verb that did something."""
@@ -124,15 +139,16 @@ class VectorWorld:
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 
-class Group(Lockstep):
-    """`me` of the vector world: the verbs of sim.protocols.base on clocks of shape (replications, ranks)."""
+class Group(AtHand, Hub, Lockstep):
+    """The verbs of sim.protocols.base, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
         self.world, self.ranks, self.speeds = world, ranks, speeds
-        self.step, self.done, self.ran_out = 0, 0, 0
+        self.step, self.done, self.ran_out, self._received = 0, 0, 0, 0
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.samples = np.zeros(shape, int)
+        self.samples, self._slept = np.zeros(shape, int), np.zeros(shape, bool)
+        self._last_reach_s = np.full((shape[0], 1), -math.inf)
         self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
         self._waits: list[tuple[np.ndarray, np.ndarray]] = []  # from, to
         # Of waits that are no longer there, by the number of steps that they come after.
@@ -165,25 +181,27 @@ class Group(Lockstep):
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""
-        seconds = self._sleeps[self.step]
+        seconds = self._of_step(self._sleeps)
         self.now_s = self.now_s + seconds + (seconds > 0) * self.world.scenario.cluster.oversleep_s
-        self._spend((seconds > 0) * self.world.scenario.costs.resume_s)
+        self._slept = self._slept | (seconds > 0)
         yield from self._did()
 
     def compute(self):
         """The gradient of the whole minibatch."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
-        self._spend(self._input_factors[self.step] * costs.input(batch))
-        self._spend(self._factors[self.step] * costs.compute(batch))
-        self._spend(costs.pack(self.world.scenario.workload.message_bytes))
+        self.begin_gradient()
+        self._input(batch)
+        self._spend(self._of_step(self._factors) * costs.compute(batch))
+        self._spend(costs.pack(self.world.scenario.packed_bytes))
         self.samples = np.full(self.now_s.shape, batch)
         yield from self._did()
 
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
-        self._spend(self._input_factors[self.step] * costs.input(batch))
-        factor = self._factors[self.step] / self.speeds
+        self.begin_gradient()
+        self._input(batch)
+        factor = self._of_step(self._factors) / self.speeds
         now_s, micro_batch = self.now_s + factor * costs.loop_s, batch // partitions
         done, partition_s = np.zeros(now_s.shape, int), factor * costs.partition(micro_batch)
         for _ in range(partitions):
@@ -193,59 +211,31 @@ class Group(Lockstep):
             now_s, done = np.where(goes_on, now_s + partition_s, now_s), done + goes_on
         self.ran_out += np.count_nonzero((done == partitions) & (deadline_s - now_s > CLOCK_S))
         self.now_s, self.samples = now_s, done * micro_batch
-        self._spend(costs.pack(self.world.scenario.workload.message_bytes))
+        self._spend(costs.pack(self.world.scenario.packed_bytes))
         yield from self._did()
 
-    def send(self, peers):
-        """One message to each rank of the group `peers`, through one port; or from each rank, each through its own."""
-        link, size_bytes = self.world.scenario.network, self.world.scenario.workload.message_bytes
-        occupancy_s = link.occupancy_s(size_bytes)
-        if self is self.world.master:
-            posted_s = self.now_s + link.overhead_s / self.speeds * np.arange(1, peers.now_s.shape[1] + 1)
-            leave_s = _serve(posted_s, self._out_free_s, occupancy_s)
-            self._out_free_s = self.now_s = leave_s[:, -1:]
-        else:
-            leave_s = np.maximum(self.now_s + link.overhead_s / self.speeds, self._out_free_s) + occupancy_s
-            self._out_free_s = self.now_s = leave_s
-        peers.inbox.append((leave_s - occupancy_s + link.latency_s, self.samples))
-        yield from self._did()
+    def _input(self, samples: int) -> None:
+        """Fetch a minibatch; the first work after a sleep."""
+        costs = self.world.scenario.costs
+        self._spend(self._slept * costs.resume_s)
+        self._slept = np.zeros(self.now_s.shape, bool)
+        self._spend(self._of_step(self._input_factors) * costs.input(samples))
 
-    def receive(self, _):
-        """Wait for the parameters, and take them up."""
-        yield from self._until_message()
-        reach_s, _samples = self.inbox.popleft()
-        link, size_bytes = self.world.scenario.network, self.world.scenario.workload.message_bytes
-        begin_s = np.maximum(reach_s, self._in_free_s)
-        self._in_free_s = begin_s + link.occupancy_s(size_bytes)
-        self._wait(self.now_s, begin_s)
-        self.now_s = np.maximum(self.now_s, self._in_free_s)
-        self._spend(link.overhead_s)
-        self._spend(self.world.scenario.costs.take_up(size_bytes))
-        yield from self._did()
-
-    def gather(self, _):
-        """Receive from every worker in order of arrival, and add up.
-
-        Two queues in tandem, the port and then the master's core, each serving all messages in equal time; the clock after
-        the j-th is the running maximum of when the queue before let go of the i-th plus (j - i + 1) services.
-        """
-        yield from self._until_message()
-        reach_s, samples = self.inbox.popleft()
-        link, size_bytes = self.world.scenario.network, self.world.scenario.workload.message_bytes
-        occupancy_s = link.occupancy_s(size_bytes)
-        service_s = (link.overhead_s + self.world.scenario.costs.reduce(size_bytes)) / self.speeds
-        here_s = _serve(np.sort(reach_s, axis=1), self._in_free_s, occupancy_s)
-        added_s = _serve(here_s, self.now_s, service_s)
-        self._wait(np.concatenate([self.now_s, added_s[:, :-1]], axis=1), here_s - occupancy_s)
-        self._in_free_s, self.now_s = here_s[:, -1:], added_s[:, -1:]
-        self.samples = samples.sum(axis=1, keepdims=True)
-        yield from self._did()
+    def _of_step(self, draws: np.ndarray) -> np.ndarray:
+        """What has been drawn for this step, shape (replications, ranks)."""
+        if self.step >= len(draws):
+            raise self.world.refuse("the text goes beyond its rounds")
+        return draws[self.step]
 
     def update(self):
         """Make new parameters of the sum; the first rank's update ends the step."""
-        size_bytes = self.world.scenario.workload.message_bytes
-        self._spend(self._update_factors[self.step] * self.world.scenario.costs.update(size_bytes))
+        if self.world.scenario.served and self is self.world.workers:
+            raise self.world.refuse("the text has workers update")
+        self.begin_update(self.samples, self.step, len(self.world.updates))
+        size_bytes = sum(self.world.scenario.updated_bytes(self.ranks[0]))
+        self._spend(self._of_step(self._update_factors) * self.world.scenario.costs.update(size_bytes))
         self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
+        self.samples = np.zeros(self.now_s.shape, int)
         yield from self._did()
         if self.world.patience.updated():
             yield
@@ -286,19 +276,8 @@ class Group(Lockstep):
         if len(self._waits) >= self._room:
             self._fold()
 
-    def _until_message(self):
-        while not self.inbox:
-            yield
-
     def _did(self):
         """A verb is over; nothing is yielded, for nothing is waited for."""
         self.done += 1
         return
         yield
-
-
-def _serve(come_s: np.ndarray, free_s: np.ndarray, service_s) -> np.ndarray:
-    """When a queue lets go of each message; come_s (replications, messages) in order, free_s when the queue is free first."""
-    order = np.arange(come_s.shape[1])
-    ready_s = np.maximum(come_s, free_s)
-    return np.maximum.accumulate(ready_s - service_s * order, axis=1) + service_s * (order + 1)

@@ -3,28 +3,19 @@
 import pytest
 
 from experiments import published
-from sim.errors import WrongSetting
 
 
 @pytest.fixture(scope="module")
-def folder():
-    try:
-        return published.reference()
-    except WrongSetting as missing:
-        pytest.skip(str(missing))
+def cluster():
+    return published.fitted()
 
 
 @pytest.fixture(scope="module")
-def cluster(folder):
-    return published.fitted(folder)
-
-
-@pytest.fixture(scope="module")
-def runs(folder, cluster):
+def runs(cluster):
     """Measured and predicted steps by protocol, and the AMB job."""
     made = {}
     for protocol in ("fmb", "amb"):
-        real, _ = published.measured(folder, protocol)
+        real, _ = published.measured(protocol)
         job = published.scenario(protocol, cluster, len(real.step_s))
         made[protocol] = real, published.pooled(published.predicted(job)), job
     return made
@@ -71,21 +62,15 @@ def test_ignoring_sleeps_is_no_prediction(runs, protocol):
     assert not within_tolerances(real, dummy)
 
 
-def test_stalls_are_those_of_the_first_passes(folder):
+def test_stalls_are_those_of_the_first_passes():
     """Few, and at the loads of 10,000 images: every 41 steps of 242 a worker, every 28 of 356."""
-    assert published.measured(folder, "fmb")[1] == 4
-    assert published.measured(folder, "amb")[1] == 6
-
-
-def test_absent_reference_is_said_in_one_line(monkeypatch, tmp_path):
-    monkeypatch.setenv("TRAINSIM_REFERENCE", str(tmp_path))
-    with pytest.raises(WrongSetting, match="TRAINSIM_REFERENCE"):
-        published.reference()
+    assert published.measured("fmb")[1] == 4
+    assert published.measured("amb")[1] == 6
 
 
 def test_the_experiment_prints_and_draws(cluster, tmp_path, capsys, monkeypatch):
     predicted = published.predicted
-    monkeypatch.setattr(published, "fitted", lambda _: cluster)
+    monkeypatch.setattr(published, "fitted", lambda: cluster)
     monkeypatch.setattr(published, "predicted", lambda job, _=0: predicted(job, 2))
     published.run(tmp_path / "out")
     assert (tmp_path / "out" / "published.png").stat().st_size > 10_000

@@ -10,7 +10,7 @@ from experiments import scaling, scaling_horovod
 from experiments.scaling import Constants
 from experiments.scaling_tables import BUGLIARELLO, GBIT, HOROVOD, HOROVOD_SINGLE, PLATFORMS
 
-FITTED = Constants(0.041, 0.012, 2.0e9)  # as the experiment finds
+FITTED = Constants(0.045, 0.008, 2.04e9)  # as the experiment finds
 # Likewise, of the three models of Horovod's page, by where variables lie.
 SIXTEEN = {
     "on GPUs": replace(FITTED, port_bytes_per_s=2.2 * GBIT),
@@ -19,8 +19,8 @@ SIXTEEN = {
 AT_64 = [row for row in BUGLIARELLO if row.gpus == 64]
 
 
-def error(row, **options) -> float:
-    return scaling.predicted(row, FITTED, steps=2, **options) / row.images_per_s - 1
+def error(row, steps=2, **options) -> float:
+    return scaling.predicted(row, FITTED, steps=steps, **options) / row.images_per_s - 1
 
 
 @pytest.mark.parametrize("row", AT_64, ids=lambda row: row.platform)
@@ -30,7 +30,8 @@ def test_64_gpus_are_predicted_within_10_percent(row):
 
 @pytest.mark.parametrize("row", [row for row in BUGLIARELLO if row.gpus == 8], ids=lambda row: row.platform)
 def test_8_gpus_are_met_within_2_percent(row):
-    assert abs(error(row)) < 0.02
+    """As the experiment fits them; where a server has a third of the model the first step is longer."""
+    assert abs(error(row, steps=scaling.STEPS)) < 0.02
 
 
 def test_the_collapse_is_the_ports():

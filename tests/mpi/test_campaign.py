@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from real.options import scenario
+from real.campaign import header_of
 from real.run import parse
 from sim.traces import Trace, read
 
@@ -38,16 +39,18 @@ def resumed(file, probe) -> subprocess.CompletedProcess:
 
 
 def test_only_what_is_left_is_run(tmp_path):
-    """Of two cells one is done, and the probe is there; then there is nothing left, and nothing is launched."""
-    done, left, probe, file = (tmp_path / name for name in ("a.parquet", "b.parquet", "probe.json", "cells.json"))
-    cell = parse([*JOB, str(done)])
-    Trace.of(scenario(cell).header("mpi"), []).write(done)
+    """Of three cells one is done, and the probe is there; then there is nothing left, and nothing is launched."""
+    done, left, last, probe, file = (
+        tmp_path / name for name in ("a.parquet", "b.parquet", "c.parquet", "probe.json", "cells.json")
+    )
+    Trace.of(header_of(parse([*JOB, str(done)])), []).write(done)
     probe.write_text("{}")
-    file.write_text(json.dumps([[*JOB, str(done)], [*JOB, str(left)]]))
+    file.write_text(json.dumps([[*JOB, str(trace)] for trace in (done, left, last)]))
     first = resumed(file, probe)
     assert first.returncode == 0, first.stderr
-    assert "cells left to run: 1" in first.stderr
-    assert "cell 1 of 1" in first.stderr
+    assert "cells left to run: 2" in first.stderr
+    assert "cell 1 of 2: fmb" in first.stderr
+    assert re.search(r"cell 2 of 2, about \d+ (s|min) left: fmb", first.stderr)
     assert len(read(done).rows) == 0
     assert len(read(left).rows) > 0
     assert probe.read_text() == "{}"

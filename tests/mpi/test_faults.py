@@ -73,7 +73,7 @@ def test_a_killed_rank_ends_the_run_with_its_name(long_run, rank):
     assert started.returncode == 1
     assert f"rank {rank} died" in words
     assert "Traceback" not in words
-    assert not traces.read(trace).header.details["complete"]
+    assert not traces.read(trace).header.complete
     assert len(traces.read(trace).rows) > 500
     assert os.listdir(trace.parent) == [trace.name]
 

@@ -62,7 +62,7 @@ def test_parameters_stay_equal_on_all_ranks(real_traces, algorithm, fused, worke
 def test_it_learns_what_a_master_learns(real_traces, algorithm, fused):
     """The same minibatches and stochastic gradient descent: the same losses, but for the order of sums."""
     master, own = (read(real_traces / f"{name}.parquet") for name in ("fmb", f"{algorithm}-{fused}-3"))
-    losses = [[loss for _, loss, _ in trace.header.details["evaluations"]] for trace in (master, own)]
+    losses = [[loss for _, loss, _ in trace.header.evaluations] for trace in (master, own)]
     assert len(losses[0]) == 8
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
@@ -120,4 +120,4 @@ def test_alone_and_under_mpirun_every_rank_is_a_worker():
         )
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
-        assert (answer["workers"], len(answer["idle_fraction"])) == (workers, workers)
+        assert (answer["scenario"]["workers"], len(answer["idle_fraction"])) == (workers, workers)

@@ -72,13 +72,13 @@ def test_it_trains_as_our_text_does(recorded, name, fewer):
     ours, trace = recorded[f"mpi{fewer}"], recorded[f"{name}{fewer}"]
     header, ranks = trace.header, RANKS - bool(fewer)
     assert header.world == ("tensorflow" if name in BY_TENSORFLOW else "horovod")
-    assert (header.ranks, header.servers, header.details["complete"]) == (ranks, 0, True)
+    assert (header.ranks, header.servers, header.complete) == (ranks, 0, True)
     for activity in ("compute", "update", "evaluate", "sleep"):
         counted = [t.rows[t.rows["activity"] == activity].groupby(["rank", "samples"]).size() for t in (ours, trace)]
         assert counted[0].equals(counted[1])
         assert len(counted[0])
     assert len(set(header.details["parameters_crc32"])) == 1
-    losses = [[loss for _, loss, _ in t.header.details["evaluations"]] for t in (ours, trace)]
+    losses = [[loss for _, loss, _ in t.header.evaluations] for t in (ours, trace)]
     assert len(losses[0]) == ROUNDS
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 

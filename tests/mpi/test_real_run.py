@@ -52,13 +52,14 @@ def test_alone_it_launches_and_answers_as_the_simulator_does(protocol, tmp_path)
     done = run("--protocol", protocol, "--workers", 2, *SMALL, "--test-size", 50, "--trace", trace)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (answer["world"], answer["workers"], answer["steps"]) == ("mpi", 2, 20)
+    assert (answer["world"], answer["scenario"]["workers"], answer["done"]["steps"]) == ("mpi", 2, 20)
+    assert answer["scenario"]["training"]["optimiser"] == "rms"
     assert answer["samples_per_s"] > 0
     assert len(answer["idle_fraction"]) == 3
     header = traces.read(trace).header
-    assert header.details["complete"]
+    assert header.complete
     assert header.details["data"].startswith("digits")
-    assert [step for step, *_ in header.details["evaluations"]] == [9, 19]
+    assert [step for step, *_ in header.evaluations] == [9, 19]
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
@@ -67,21 +68,21 @@ def test_one_process_alone_trains_undistributed():
     for done in (run("--workers", 0, *SMALL), under_mpirun(1, *SMALL)):
         assert done.returncode == 0, done.stderr
         answers.append(json.loads(done.stdout))
-    assert [answer["workers"] for answer in answers] == [0, 0]
+    assert [answer["scenario"]["workers"] for answer in answers] == [0, 0]
     assert all(len(answer["idle_fraction"]) == 1 for answer in answers)
 
 
 def test_under_mpirun_it_joins_and_counts_its_workers():
     done = under_mpirun(3, *SMALL)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["workers"] == 2
+    assert json.loads(done.stdout)["scenario"]["workers"] == 2
 
 
 def test_servers_are_ranks_besides_the_workers():
     done = run("--protocol", "ps-backup", "--workers", 2, "--servers", 2, "--runtime", "mpi", *SMALL)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (answer["workers"], len(answer["idle_fraction"])) == (2, 4)
+    assert (answer["scenario"]["workers"], len(answer["idle_fraction"])) == (2, 4)
 
 
 def test_under_mpirun_another_number_of_workers_is_refused():

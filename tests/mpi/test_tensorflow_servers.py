@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from calibration import profiles
+from calibration import probes
 from real import launch
 from real.foreign.tasks import free_port
 from sim import bottleneck, traces
@@ -78,7 +78,7 @@ def test_a_trace_of_tensorflow_s_servers_is_a_trace_like_any_other(recorded, nam
     for worker in range(header.servers, header.ranks):
         mine = rows[rows["rank"] == worker].sort_values(["start_s", "end_s"])
         assert (mine["start_s"].to_numpy()[1:] >= mine["end_s"].to_numpy()[:-1] - 1e-9).all()
-    assert set(header.details["cpu_s"]) == {str(rank) for rank in range(header.ranks)}
+    assert set(header.cpu_s) == {str(rank) for rank in range(header.ranks)}
 
 
 def test_only_asynchronous_gradients_are_stale(recorded):
@@ -114,7 +114,7 @@ def test_the_induced_sleeps_are_the_simulator_s(recorded):
 
 @pytest.mark.parametrize("name", ["slow", "parted"])
 def test_it_learns(recorded, name):
-    evaluations = recorded[name].header.details["evaluations"]
+    evaluations = recorded[name].header.evaluations
     steps, losses, _ = zip(*evaluations, strict=True)
     late = [step - due for step, due in zip(steps, (9, 19, 29, 39), strict=True)]
     assert min(late) >= 0
@@ -129,7 +129,7 @@ def test_alone_it_starts_servers_and_workers_and_answers(tmp_path):
     done = run("--protocol", "ps-sync", "--workers", 2, "--steps", 30, "--json", "--trace", tmp_path / "t.parquet")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (answer["world"], answer["workers"], answer["steps"]) == ("tensorflow", 2, 30)
+    assert (answer["world"], answer["scenario"]["workers"], answer["done"]["steps"]) == ("tensorflow", 2, 30)
     assert os.listdir(tmp_path) == ["t.parquet"]
 
 
@@ -139,7 +139,7 @@ def test_under_mpirun_ranks_become_servers_and_workers():
     words = [*mpirun, *python, "--protocol", "ps-async", "--steps", "20", "--json", "--quiet"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["workers"] == 2
+    assert json.loads(done.stdout)["scenario"]["workers"] == 2
 
 
 def by_hand(ps: str, workers: str) -> list[subprocess.Popen]:
@@ -215,6 +215,6 @@ def test_what_a_further_server_costs_is_probed(campaign, tmp_path):
     """For each way of updating that the campaign has; its threads, whatever else, take processor time."""
     cell = [*SMALL, "--protocol", "ps-async", "--workers", 1, "--servers", 2, "--steps", 5]
     campaign([[*cell, "--trace", tmp_path / "a.parquet"]], tmp_path, tmp_path / "probe.json")
-    found = profiles.read_probe(str(tmp_path / "probe.json")).further_server
+    found = probes.read(str(tmp_path / "probe.json")).further_server
     assert list(found) == ["asynchronous"]
     assert found["asynchronous"].processor_s > 0

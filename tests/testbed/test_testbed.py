@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from calibration import profiles
+from calibration import probes
 from real import shaping, testbed
 from real.testbed import network_of
 from sim import traces, workload
@@ -114,7 +114,7 @@ def test_a_ring_of_three_hosts_takes_what_its_bytes_take(tmp_path):
     done = _run(*job, "--trace", str(file))
     assert done.returncode == 0, done.stderr
     trace = traces.read(file)
-    assert [name for name, _ in trace.header.details["hosts"]] == ["host0", "host1", "host2"]
+    assert [name for name, _ in trace.header.hosts] == ["host0", "host1", "host2"]
     closed_s = 2 * (2 / 3) * workload.read("toy_fc").message_bytes / (PAYLOAD * RATE)
     assert of_trace(trace).step_s.mean() == pytest.approx(closed_s, rel=0.15)
 
@@ -125,8 +125,8 @@ def test_tensorflow_s_servers_find_one_another_by_name(tmp_path):
     assert done.returncode == 0, done.stderr
     trace = traces.read(file)
     assert trace.header.world == "tensorflow"
-    assert [name for name, _ in trace.header.details["hosts"]] == ["host0", "host1", "host2"]
-    assert trace.header.details["complete"]
+    assert [name for name, _ in trace.header.hosts] == ["host0", "host1", "host2"]
+    assert trace.header.complete
     assert os.listdir(tmp_path) == [file.name]
 
 
@@ -142,7 +142,7 @@ def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
     """
     line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "1 Gbit/s"]
     subprocess.run(line, check=True, capture_output=True, timeout=120, cwd=ROOT)
-    probe = profiles.read_probe(str(tmp_path / "probe.json"))
+    probe = probes.read(str(tmp_path / "probe.json"))
     links, late = probe.links(naps=True), probe.links(naps=False)
     assert links["network"].latency_s < late["network"].latency_s
     assert links["library"] == late["library"]

@@ -105,3 +105,25 @@ def test_every_package_is_installed():
         for path in (ROOT / top).rglob("__init__.py")
     }
     assert set(settings["options"]["packages"].split()) == {".".join(folder.parts) for folder in folders}
+
+
+def test_every_data_file_is_installed():
+    """Those that are read: workloads and figures."""
+    import configparser
+    from fnmatch import fnmatch
+
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    patterns = [
+        f"{package.replace('.', '/')}/{pattern}"
+        for package, several in settings["options.package_data"].items()
+        for pattern in several.split()
+    ]
+    files = [
+        str(p.relative_to(ROOT))
+        for top in MAY_IMPORT
+        for end in ("toml", "csv")
+        for p in (ROOT / top).rglob(f"*.{end}")
+    ]
+    assert len(files) > 15
+    assert not [name for name in files if not any(fnmatch(name, pattern) for pattern in patterns)]

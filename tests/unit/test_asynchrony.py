@@ -112,7 +112,7 @@ def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_t
     assert (versions["max"] > versions["min"] + 1).mean() > 0.8
     sent = of_rank(trace, 1, "send").set_index("step")["version"]
     assert (sent == versions["first"].loc[sent.index]).all()
-    assert trace.header.details["ran_out"] > 0
+    assert trace.header.ran_out > 0
 
 
 def test_a_worker_takes_the_newest_and_skips_those_before():

@@ -49,7 +49,7 @@ def planted(name: str, ranks: int, fused: bool, batch: int = 256, world: str = "
             rows += [Activity(now_s, now_s + seconds, r, step, activity, samples, size) for r in range(ranks)]
             now_s += seconds
     used_s = (sum(OWN.values()) + compute_s + worked_s) * made.steps
-    details = {"cpu_s": {str(r): used_s for r in range(ranks)}, "hosts": [["here", 2]] * ranks}
+    details = {"cpu_s": {str(r): used_s for r in range(ranks)}, "hosts": (("here", 2),) * ranks}
     return Trace.of(made.header(world, **details), rows)
 
 
@@ -81,8 +81,8 @@ def test_work_that_nobody_waits_for_is_charged_behind():
     more_s = 1e-3  # of each message
     for trace, cell in zip(traces, CELLS, strict=True):
         rounds = trace.header.steps
-        for rank in trace.header.details["cpu_s"]:
-            trace.header.details["cpu_s"][rank] += more_s * amounts(*cell).messages * rounds
+        for rank in trace.header.cpu_s:
+            trace.header.cpu_s[rank] += more_s * amounts(*cell).messages * rounds
     link = collectives.fit(traces, [""] * len(traces), 2, 0.0).local
     assert link.latency_s == 0
     assert link.background_s == pytest.approx((more_s - LATENCY_S) / 2, rel=0.05)
@@ -176,7 +176,7 @@ def overlapping(name: str, ranks: int, tail_s: float) -> Trace:
             begin_s = step * period_s
             rows.append(Activity(begin_s, begin_s + 0.01, rank, step, "compute", 100))
             rows.append(Activity(begin_s + 0.01, begin_s + period_s, rank, step, "receive", 0, 100))
-    details = {"cpu_s": {str(r): 0.012 * job.steps for r in range(ranks)}, "hosts": [["here", 2]] * ranks}
+    details = {"cpu_s": {str(r): 0.012 * job.steps for r in range(ranks)}, "hosts": (("here", 2),) * ranks}
     return Trace.of(job.header("horovod", **details), rows)
 
 

@@ -18,8 +18,8 @@ from sim.run import LATE, waiting
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
 KEYS = {
-    *("protocol", "settings", "world", "workers", "steps", "replications", "seed", "samples_per_s", "step_s"),
-    *("samples_per_step", "idle_fraction", "interval", "wall_s"),
+    *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
+    *("idle_fraction", "interval", "notes", "wall_s"),
 }
 
 
@@ -57,7 +57,17 @@ def test_with_nothing_but_a_protocol_it_answers():
     done = run("sim.run", "--protocol", "amb")
     assert done.returncode == 0
     assert done.stderr == ""
-    for word in ("throughput", "90%", "p50", "p95", "p99", "samples a step", "idle", "stragglers cost", "slower"):
+    for word in (
+        "throughput",
+        "no interval",
+        "p50",
+        "p95",
+        "p99",
+        "samples a step",
+        "idle",
+        "stragglers cost",
+        "slower",
+    ):
         assert word in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "\x1b" not in done.stdout
@@ -70,10 +80,9 @@ def test_json_is_one_object_and_nothing_else(protocol):
     assert set(answer) == KEYS
     assert set(answer["step_s"]) == {"mean", "p50", "p95", "p99"}
     assert set(answer["samples_per_step"]) == {"mean", "sd"}
-    assert answer["interval"]["level"] == 0.9
-    low, high = answer["interval"]["samples_per_s"]
-    assert low < answer["samples_per_s"] < high
-    assert (answer["protocol"], answer["workers"], answer["steps"], answer["seed"]) == (protocol, 2, 30, 5)
+    assert answer["interval"] == {"level": 0.9, "samples_per_s": None, "why_none": "compute times are nominal"}
+    asked = answer["scenario"]
+    assert (asked["protocol"], asked["workers"], asked["steps"], asked["seed"]) == (protocol, 2, 30, 5)
     assert len(answer["idle_fraction"]) == 3
 
 
@@ -106,9 +115,12 @@ def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(world, here):
     said = " ".join(done.stdout.split())
     assert "1 of 100 steps of one run (warm-up: 1 of 10), for want of time; --within SECONDS" in said
     hurried, whole = (json.loads(here("sim.run", *job, "--json", *more).stdout) for more in (("--within", 1e-6), ()))
-    assert (hurried["replications"], whole["replications"]) == (1, {"vector": 20, "event": 10}[world])
+    runs = {"vector": 20, "event": 10}[world]
+    assert hurried["asked"] == whole["asked"] == whole["done"] == {"runs": runs, "steps": 100, "warmup": 10}
+    assert hurried["done"] == {"runs": 1, "steps": 1, "warmup": 1}
+    assert "1 of 100 steps" in hurried["notes"][-1]
     asked = json.loads(here("sim.run", *job, "--json", "--replications", 2).stdout)
-    assert asked["replications"] == 2
+    assert asked["done"]["runs"] == 2
 
 
 def test_what_takes_longer_than_it_may_says_that_it_goes_on(capsys):
@@ -367,6 +379,7 @@ def test_wrong_campaigns_are_one_line(tmp_path, here):
 def test_experiments_are_listed_by_their_questions(here):
     done = here("experiments.run")
     assert done.returncode == 0
+    assert done.stdout in (ROOT / "README.md").read_text()
     assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["validate"]
     assert all(line.endswith("?") for line in done.stdout.splitlines())
     assert "choose from" in refused(here("experiments.run", "nothing"))

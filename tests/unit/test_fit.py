@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration import factors, fit, hosts, lines, sleeps
+from calibration import factors, fit, lines, sleeps
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make, write
 from calibration.sharing import core_seconds
@@ -25,8 +25,8 @@ from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.hybrid import Hybrid
 from sim.scenario import Scenario
-from sim.traces import Activity, Header, Trace
-from sim.worlds import event
+from sim.traces import Activity, Header, Trace, read
+from sim.worlds import event, vector
 
 PLANTED = Costs(
     input=Line(base_s=1e-4, slope_s=1e-6),
@@ -205,13 +205,24 @@ def test_a_falling_line_is_made_flat():
     assert 1 <= base_s <= 2
 
 
+def lengthened(rows, late, more_s):
+    """With so many more seconds of some rows, and all that follows them on the same rank later."""
+    rows = rows.copy()
+    rank, start_s = rows["rank"].to_numpy(), rows["start_s"].to_numpy().copy()
+    for index, seconds in sorted(zip(rows.index[late], more_s, strict=True), key=lambda pair: -start_s[pair[0]]):
+        after = (rank == rank[index]) & (start_s > start_s[index])
+        rows.loc[after, ["start_s", "end_s"]] += seconds
+        rows.loc[index, "end_s"] += seconds
+    return rows
+
+
 def test_rare_stalls_are_left_out():
     costs = PLANTED.model_copy(update={"noise": LogNormal(cv=0.02)})
     sources = list(campaign(machines(costs)))
     for source in sources:
         rows = source.trace.rows
-        late = rows.index[(rows["activity"] == "compute") & (rows["step"] == 7) & (rows["rank"] == 1)]
-        rows.loc[late, "end_s"] += 20.0
+        late = (rows["activity"] == "compute") & (rows["step"] == 7) & (rows["rank"] == 1)
+        source.trace.rows = lengthened(rows, late, np.full(late.sum(), 20.0))
     made = make(sources, "stalls")
     assert made.costs["mlp"].compute(256) == pytest.approx(PLANTED.compute(256), rel=0.02)
     assert made.costs["mlp"].noise.cv == pytest.approx(0.02, rel=0.2)
@@ -223,8 +234,8 @@ def test_frequent_stalls_are_kept():
     sources = list(campaign(machines(PLANTED.model_copy(update={"noise": LogNormal(cv=0.02)}))))
     for source in sources:
         rows = source.trace.rows
-        late = rows.index[(rows["activity"] == "compute") & (rows["step"] % 30 == 7)]
-        rows.loc[late, "end_s"] += 9 * (rows["end_s"] - rows["start_s"])
+        late = (rows["activity"] == "compute") & (rows["step"] % 30 == 7)
+        source.trace.rows = lengthened(rows, late, 9 * (rows["end_s"] - rows["start_s"])[late].to_numpy())
     made = make(sources, "stalls")
     costs = made.costs["mlp"]
     assert isinstance(costs.noise, Empirical)
@@ -281,29 +292,6 @@ def test_intervals_cover_as_often_as_they_say():
     covered = [abs(np.log(r).mean()) <= np.log1p(factors.uncertainty(r)) for r in runs]
     assert np.mean(covered) == pytest.approx(0.9, abs=0.03)
     assert factors.uncertainty(np.array([1.0])) == np.inf
-
-
-def test_a_host_is_slow_if_runs_repeat_it():
-    rng, host = np.random.default_rng(5), np.tile(np.arange(6), 3)
-    slow = np.where(host == 2, 1.25, 1.0) * np.exp(0.01 * rng.standard_normal(18))
-    found = hosts.tell_apart(slow, host, 6)
-    assert found.speeds[2] == pytest.approx(1 / 1.25, rel=0.03)
-    assert found.run.cv < 0.03
-
-
-def test_a_slow_run_is_no_slow_host():
-    factor = np.ones(20)
-    factor[7] = 1.17
-    factor *= np.exp(0.01 * np.random.default_rng(6).standard_normal(20))
-    found = hosts.tell_apart(factor, np.tile(np.arange(10), 2), 10)
-    assert (found.speeds == 1).all()
-    assert "do not repeat" in found.note
-
-
-def test_one_run_cannot_tell():
-    found = hosts.tell_apart(np.array([1.0, 1.2, 1.0]), np.arange(3), 3)
-    assert (found.speeds == 1).all()
-    assert found.run.cv > 0.05
 
 
 def test_slow_host_through_the_whole_fit():
@@ -365,6 +353,12 @@ def test_command_with_probe(trace_file, tmp_path):
         '{"local": {}}',
         '{"cores": 0, "local": {}}',
         '{"cores": 1, "local": {"latency_s": -1}}',
+        '{"cores": 1000000000, "local": {}}',
+        '{"cores": true, "local": {}}',
+        '{"cores": 1, "local": {"latency_s": 1e9}}',
+        '{"cores": 1, "local": {"bandwidth_bytes_per_s": Infinity}}',
+        '{"cores": 1, "local": {}, "network": {"fair": true, "burst_bytes": Infinity}}',
+        "[" * 9999,
     ],
 )
 def test_wrong_probe(trace_file, tmp_path, text):
@@ -386,22 +380,30 @@ def test_missing_trace(tmp_path):
 
 
 def test_another_schema(trace_file, tmp_path):
-    trace_file.write_text(trace_file.read_text().replace("trace/1", "trace/0", 1))
-    refused(call(trace_file, "-o", tmp_path / "p.toml"), "trace/0", "trace/1")
+    trace_file.write_text(trace_file.read_text().replace("trace/2", "trace/1", 1))
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "trace/1", "trace/2", "record it again")
+
+
+def kept(trace_file, keep):
+    """The trace, with those of its rows that are to be kept."""
+    found = read(trace_file)
+    Trace(found.header, found.rows[keep(found.rows)]).write(trace_file)
 
 
 def test_empty_trace(trace_file, tmp_path):
-    head = trace_file.read_text().splitlines()[0]
-    trace_file.write_text(head + "\n")
-    refused(call(trace_file, "-o", tmp_path / "p.toml"), "computation")
+    kept(trace_file, lambda rows: rows["step"] < 0)
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "no row of rank 0")
+    trace_file.unlink()
+    next(iter(campaign(machines(PLANTED)))).trace.write(trace_file)
+    kept(trace_file, lambda rows: rows["activity"] != "compute")
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "a trace with computation after its warm-up steps")
     trace_file.write_text("")
     refused(call(trace_file, "-o", tmp_path / "p.toml"), "trace")
 
 
 def test_no_usable_rows(trace_file, tmp_path):
-    head, *rows = trace_file.read_text().splitlines()
-    trace_file.write_text("\n".join([head, *(r for r in rows if json.loads(r)[3] < 2)]) + "\n")  # warm-up alone
-    refused(call(trace_file, "-o", tmp_path / "p.toml"), "after its warm-up")
+    kept(trace_file, lambda rows: rows["step"] < 2)  # warm-up alone
+    refused(call(trace_file, "-o", tmp_path / "p.toml"), "at least one step after warm-up")
 
 
 def test_wrong_options(trace_file, tmp_path):
@@ -429,8 +431,6 @@ def test_hidden_sleeps_of_an_anytime_run_are_refused(tmp_path):
 
 def test_imported_logs_reproduce_their_own_rounds(tmp_path):
     """A fit of a log, run in the simulator, takes as long as the log's rounds did."""
-    from sim.worlds import vector
-
     rng, law, steps = np.random.default_rng(7), stragglers.read("niagara"), 400
     busy_s = 2 * np.exp(0.01 * rng.standard_normal((steps, 3))) + law.draw(rng, 3 * steps).reshape(steps, 3)
     ends_s = np.cumsum(busy_s.max(axis=1) + 0.4)
@@ -455,6 +455,25 @@ def test_imported_logs_reproduce_their_own_rounds(tmp_path):
     )
     expected_s = 2.4 + law.expected_maximum(3)
     assert vector.run(job, 4).step_s.mean() == pytest.approx(expected_s, rel=0.01)
+
+
+def test_costs_of_an_imported_workload_go_by_its_name_and_are_used(tmp_path, capsys):
+    """And not by its file's; a name that is neither a workload's nor a file's is refused."""
+    from sim import run
+
+    rows = [f"0,{s},{r},8,{0.9 + 0.01 * (s % 3)},0" for s in range(1, 9) for r in (1, 2)]
+    (tmp_path / "x_worker_stats.csv").write_text("time,step,rank,num_samples,compute_time,z\n" + "\n".join(rows) + "\n")
+    (tmp_path / "x_master_stats.csv").write_text("time,step\n" + "\n".join(f"{s},{s}" for s in range(1, 9)) + "\n")
+    model, profile = tmp_path / "file.toml", tmp_path / "p.toml"
+    model.write_text('name = "mine"\nflops_per_sample = 1e6\nvariables = [{ name = "w", shape = [40] }]\n')
+    imported = (tmp_path, "-o", profile, "--from", "amb-csv", "--workload")
+    assert call(*imported, model) == (0, "")
+    assert list(cluster.read(str(profile)).costs) == ["mine"]
+    job = ["--protocol", "fmb", "--workers", "2", "--batch", "8", "--stragglers", "none", "--json"]
+    capsys.readouterr()
+    assert run.main([*job, "--cluster", str(profile), "--workload", str(model)]) == 0
+    assert json.loads(capsys.readouterr().out)["step_s"]["mean"] == pytest.approx(1.0, rel=0.01)
+    refused(call(*imported, "../../etc/passwd"), "--workload", "../../etc/passwd")
 
 
 def test_help_is_quick():

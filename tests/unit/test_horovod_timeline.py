@@ -93,6 +93,18 @@ def test_a_run_that_was_cut_short_leaves_out_its_last(timeline):
     assert [r.tensors for r in read(timeline).reductions] == [2, 1]
 
 
+@pytest.mark.parametrize("moment", [None, True, "1", [], -1, 1e300, 10**400, float("nan"), float("inf"), 10])
+@pytest.mark.parametrize("phase", ["B", "E"])
+def test_a_moment_that_is_none_or_comes_too_early_is_refused(timeline, phase, moment):
+    """10 us is before the end of the tensor's last reduction."""
+    events = json.loads(timeline.read_text())
+    last = max(at for at, one in enumerate(events) if one["ph"] == phase)
+    events[last]["ts"] = moment
+    timeline.write_text(json.dumps(events))
+    with pytest.raises(WrongSetting, match=r"HOROVOD_TIMELINE.*ts"):
+        read(timeline)
+
+
 @pytest.mark.parametrize("text", [b"", b"[]", b"[{}]", b'{"a": 1}', b'[{"ph": "B", "ts": 1}]', b"nothing", b"\xff\x00"])
 def test_what_is_no_timeline_is_refused(tmp_path, text):
     file = tmp_path / "t.json"
@@ -241,5 +253,5 @@ def test_the_command_writes_it(tmp_path, capsys):
     file = tmp_path / "t.json"
     words = ["--protocol", "horovod", "--steps", "5", "--replications", "1", "--stragglers", "none", "--json"]
     assert simulate([*words, "--horovod-timeline", str(file)]) == 0
-    assert json.loads(capsys.readouterr().out)["protocol"] == "horovod"
+    assert json.loads(capsys.readouterr().out)["scenario"]["protocol"] == "horovod"
     assert read(file).ranks == 3

@@ -74,6 +74,14 @@ def test_workers_rows_past_the_masters_last_are_left_out(tmp_path):
         (FMB, [1.0, "y"], "run_master_stats.csv: line 3"),
         (FMB, [3.0, 2.0], "rising times"),
         (FMB, [3.0, 4.0], "round 2"),  # the slowest worker alone took 2 s
+        ([(1, 0, 8, 1.0), (1, 1, 8, 1.0)], [1.0], "ranks: given '0, 1'"),
+        ([(1, 1, 8, 1.0), (1, 999999999, 8, 1.0)], [1.0], "ranks: given '1, 999999999'"),
+        ([(1, 1, 8, 1.0), (1, 1, 8, 1.0)], [1.0], "lines: given '2, 1 of them different'"),
+        ([(1, 1, 8, 1.0), (1, 2, 8, 1.0), (2, 1, 8, 1.0)], [1.0, 3.0], "lines: given '3, 3 of them different'"),
+        ([(1, 1.5, 8, 1.0)], [1.0], "run_worker_stats.csv: line 2"),
+        ([(1, 1, 8.5, 1.0)], [1.0], "run_worker_stats.csv: line 2"),
+        ([(1, 1, 8, 1e300)], [1.0], "run_worker_stats.csv: line 2"),
+        ([(1, 1, 0, 1.0), (2, 1, 0, 1.0)], [1.0, 3.0], "run: batch: given 0"),
         ([], [1.0], "at least one complete round"),
         (FMB, [], "at least one complete round"),
     ],
@@ -117,7 +125,7 @@ def test_log_in_the_repositorys_form(tmp_path):
         "\n".join(["hello", PLAIN.format("5.0", -1, -1), PLAIN.format("5.63961", "0.267534", "0.244859"), ""])
     )
     (trace,) = log(path)
-    assert (trace.header.workers, trace.header.batch, trace.header.details["sleep_in_compute"]) == (1, 256, True)
+    assert (trace.header.workers, trace.header.batch, trace.header.sleep_in_compute) == (1, 256, True)
     assert trace.rows["end_s"].max() == pytest.approx(5.0 + 0.267534 + 0.244859)
 
 
@@ -134,7 +142,7 @@ def test_log_with_sleeps_and_ranks(tmp_path):
     path.write_text("\n".join(SLEPT.format(*line) for line in lines))
     (trace,) = log(path)
     rows = trace.rows[trace.rows["rank"] == 2]
-    assert not trace.header.details["sleep_in_compute"]
+    assert not trace.header.sleep_in_compute
     assert of_trace(trace).step_s[0] == pytest.approx([6.5])
     length_s = (rows["end_s"] - rows["start_s"]).groupby([rows["step"], rows["activity"]]).sum()
     assert length_s[0, "sleep"] == pytest.approx(2)
@@ -154,6 +162,24 @@ def test_malformed_log_line_is_named(tmp_path, line):
     path = tmp_path / "run.log"
     path.write_text(PLAIN.format(5, -1, -1) + "\n" + line + "\n")
     with pytest.raises(WrongSetting, match=r"run\.log: line 2"):
+        log(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (PLAIN.format(5, -1, 0.2), "both -1 at first"),
+        (PLAIN.format(5, -1, -1), "last_idle .-1. after the first round"),
+        (PLAIN.format("1e300", 0.3, 0.2), "from 0 to 1e"),
+        (PLAIN.format("-5", 0.3, 0.2), "from 0 to 1e"),
+        (SLEPT.format(1, 0, 5, 0.3, 0.2), "rank: given 'missing in 1 of 2 lines'"),
+        (SLEPT.format(1, 9, 5, 0.3, 0.2), "a sleep_time that is in the compute_time"),
+    ],
+)
+def test_log_lines_that_cannot_be(tmp_path, line, words):
+    path = tmp_path / "run.log"
+    path.write_text(PLAIN.format(5, -1, -1) + "\n" + line + "\n" + PLAIN.format(5, 0.3, 0.2) * (words[0] == "l") + "\n")
+    with pytest.raises(WrongSetting, match=words):
         log(path)
 
 

@@ -12,7 +12,8 @@ from calibration import messages
 from calibration.looks import look_s
 from calibration.looks import tells as looks_tell
 from calibration.placement import Placement
-from calibration.profiles import Measured, Probe, Source, make
+from calibration.probes import Measured, Probe
+from calibration.profiles import Source, make
 from calibration.sharing import core_seconds
 from real import links
 from real.waiting import poll
@@ -59,8 +60,8 @@ def run(
 
 def as_real(trace: Trace, used_s: float, hosts: int = 2) -> Trace:
     """The trace, of a real run whose ranks used so much processor time."""
-    names = [["host0", 2], [f"host{hosts - 1}", 2]]
-    return Trace(replace(trace.header, world="mpi", details={"cpu_s": {"0": used_s}, "hosts": names}), trace.rows)
+    names = (("host0", 2), (f"host{hosts - 1}", 2))
+    return Trace(replace(trace.header, world="mpi", cpu_s={"0": used_s}, hosts=names), trace.rows)
 
 
 class Used:
@@ -212,7 +213,7 @@ def test_a_profile_without_naps_has_their_time_in_its_links(used):
     """Where no run tells that ranks napped, messages are as late as the probe's were."""
     probed = Measured(latency_s=0.1e-3, late_s=0.2e-3)
     trace = as_real(run(hosts=1), used.seconds, hosts=1)
-    silent = Trace(replace(trace.header, details={"hosts": trace.header.details["hosts"]}), trace.rows)
+    silent = Trace(replace(trace.header, cpu_s={}), trace.rows)
     probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, local=probed)
     napping, prompt = (make([Source("fmb", one)], "x", probe) for one in (trace, silent))
     assert napping.look_s > 0 == prompt.look_s
@@ -250,7 +251,9 @@ def test_costs_are_without_others_looks(used):
     assert length_s(trace, "compute") > 5.5e-3
 
 
-@pytest.mark.parametrize("changed", [{"workers": 2}, {"world": "tensorflow"}, {"details": {}}, {"protocol": "amb-dg"}])
+@pytest.mark.parametrize(
+    "changed", [{"workers": 2}, {"world": "tensorflow"}, {"cpu_s": {}}, {"hosts": ()}, {"protocol": "amb-dg"}]
+)
 def test_other_runs_tell_nothing(changed):
     trace = as_real(run(), 1.0)
     assert not looks_tell(Trace(replace(trace.header, **changed), trace.rows))

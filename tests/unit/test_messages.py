@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from calibration import messages
-from calibration.profiles import Measured, Probe, Source, make
+from calibration.probes import Measured, Probe
+from calibration.profiles import Source, make
 from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
@@ -33,8 +34,8 @@ def run(network: Link, protocol: str = "fmb", workers: int = 1, model: str = "ml
     settings = ["algorithm=ring"] if protocol == "allreduce" else []
     job = {"workers": workers, "steps": 30, "warmup": 2, "batch": 32, "seed": seed, "cluster": where}
     trace = event.run(Scenario(protocols.make(protocol, settings), workload.read(model), **job))
-    details = {"hosts": [[f"host{rank}", 1] for rank in range(trace.header.ranks)]}
-    return Source(f"{protocol}-{model}-{seed}", Trace(replace(trace.header, details=details), trace.rows))
+    hosts = tuple((f"host{rank}", 1) for rank in range(trace.header.ranks))
+    return Source(f"{protocol}-{model}-{seed}", Trace(replace(trace.header, hosts=hosts), trace.rows))
 
 
 def probe(network: Link) -> Probe:

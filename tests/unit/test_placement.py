@@ -6,13 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import placement
+from sim import placement, protocols, workload
 from sim.errors import WrongSetting
-from sim.workload import HEADER_BYTES, NAMED, Variable
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.workload import HEADER_BYTES, NAMED, Variable, Workload
+from sim.worlds import event
+
+# Two layers with batch normalisation, and one without.
+NORMALISED = [
+    Variable(name=f"{layer}/{name}", shape=(size,), trained=trained)
+    for layer in ("a", "b")
+    for name, size, trained in (("kernel", 900, True), ("beta", 30, True), ("mean", 30, False), ("variance", 30, False))
+] + [Variable(name="c/kernel", shape=(600,)), Variable(name="c/bias", shape=(20,))]
 
 
 def variables(*sizes):
     return [Variable(name=f"v{i}", shape=(size,)) for i, size in enumerate(sizes)]
+
+
+def normalised(protocol: str, untrained: bool = True, **settings) -> Scenario:
+    model = Workload(name="normalised", variables=NORMALISED, flops_per_sample=1e6)
+    model = model if untrained else model.without_untrained()
+    return Scenario(protocols.make(protocol), model, workers=2, steps=5, warmup=1, batch=8, **settings)
 
 
 def test_round_robin_goes_in_creation_order():
@@ -67,3 +83,73 @@ def test_what_cannot_be_placed_is_said():
         placement.server_bytes(variables(1), 1, "random")
     with pytest.raises(WrongSetting, match="at most 2"):
         placement.server_bytes(variables(1, 1), 3)
+
+
+def test_untrained_variables_take_a_turn_and_no_bytes():
+    """Four servers: kernels fall to the first, statistics to the last two, which hold nothing that travels."""
+    assert placement.round_robin(NORMALISED, 4) == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+    assert placement.server_bytes(NORMALISED, 4) == [
+        HEADER_BYTES + 4 * numbers for numbers in (900 + 900 + 600, 30 + 30 + 20, 0, 0)
+    ]
+
+
+def test_greedy_counts_the_bytes_of_untrained_variables():
+    statistic = Variable(name="mean", shape=(100,), trained=False)
+    first, second, third = variables(10, 10, 10)
+    placed = placement.placed([first, statistic, second, third], 2, "greedy")
+    assert placed == [(first, 0), (second, 0), (third, 0)]
+
+
+def test_untrained_variables_are_not_cut():
+    """As in tf.compat.v1.layers.batch_normalization, which sets no partitioner for them."""
+    cut = placement.partitioned(NORMALISED, 3)
+    assert [v.name for v in cut if not v.trained] == ["a/mean", "a/variance", "b/mean", "b/variance"]
+    assert [v.shape for v in cut if v.name.startswith("a/beta")] == [(10,), (10,), (10,)]
+
+
+def test_what_untrained_variables_are_counted_in():
+    """Nowhere but in the turns: what is trained, travels and is computed is the same without them."""
+    job, plain = normalised("fmb"), normalised("fmb", untrained=False)
+    assert len(job.workload.created) == len(plain.workload.created) + 4
+    assert job.workload.variables == plain.workload.created
+    assert (job.workload.parameters, job.workload.costs) == (plain.workload.parameters, plain.workload.costs)
+    assert (job.server_bytes, job.updated_bytes(0)) == (plain.server_bytes, plain.updated_bytes(0))
+
+
+@pytest.mark.parametrize("protocol", ["fmb", "allreduce", "horovod", "ps-async", "ps-layers"])
+def test_a_run_on_one_server_or_none_is_the_same_without_untrained_variables(protocol):
+    runs = [event.run(normalised(protocol, untrained)).rows for untrained in (True, False)]
+    assert runs[0].equals(runs[1])
+
+
+@pytest.mark.parametrize("protocol", ["ps-async", "ps-sync", "ps-backup", "ps-ssp"])
+def test_servers_that_hold_statistics_alone_hold_nobody_up(protocol):
+    """Two of four, which get headers; as fast as two servers that hold the same."""
+    four, two = (
+        float(of_trace(event.run(job)).throughput()[0])
+        for job in (normalised(protocol, servers=4), normalised(protocol, untrained=False, servers=2))
+    )
+    assert four == pytest.approx(two, rel=0.1)
+
+
+def test_variables_that_travel_one_by_one_need_one_at_the_first_server():
+    """It counts the steps."""
+    statistic, weight = Variable(name="mean", shape=(3,), trained=False), Variable(name="w", shape=(3,))
+    model = Workload(name="odd", variables=[statistic, weight], flops_per_sample=1e6)
+    assert Scenario(protocols.make("ps-layers"), model, servers=1)
+    with pytest.raises(WrongSetting, match="--servers: given 2; allowed: fewer"):
+        Scenario(protocols.make("ps-layers"), model, servers=2)
+
+
+def test_a_model_of_which_nothing_is_trained_is_refused(tmp_path):
+    for line, complaint in (
+        ('{ name = "w", shape = [3], trained = false }', "none of them is trained"),
+        (
+            '{ name = "w", shape = [3] }, { name = "m", shape = [3], trained = false, rows = { fraction = 1 } }',
+            "not trained",
+        ),
+    ):
+        file = tmp_path / "odd.toml"
+        file.write_text(f'name = "odd"\nflops_per_sample = 1e6\nvariables = [{line}]\n')
+        with pytest.raises(WrongSetting, match=complaint):
+            workload.read(str(file))

@@ -1,14 +1,9 @@
-"""Every protocol goes through the same laws, and a user's own runs as those of the registry do."""
+"""Every protocol goes through the same laws."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +15,6 @@ from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES
 from sim.worlds import event
 
-ROOT = Path(__file__).parents[2]
 NAMES = list(protocols.PROTOCOLS)
 
 
@@ -104,44 +98,3 @@ def test_a_seed_is_a_run(name):
     first, again, other = (run(name, stragglers=law, seed=seed)[0].rows for seed in (1, 1, 2))
     assert first.equals(again)
     assert not np.array_equal(first["end_s"].to_numpy()[:50], other["end_s"].to_numpy()[:50])
-
-
-OWN = '''
-from dataclasses import dataclass
-from sim.protocols.base import Protocol
-
-
-@dataclass(frozen=True)
-class Twice(Protocol):
-    """Two gradients a step."""
-
-    rounds: int = 2
-    name = "twice"
-
-    def worker(self, me):
-        for _ in me.steps():
-            yield from me.receive(me.master)
-            for _ in range(self.rounds):
-                yield from me.compute()
-            yield from me.send(me.master)
-
-    def master(self, me):
-        for _ in me.steps():
-            yield from me.send(me.workers)
-            yield from me.gather(me.workers)
-            yield from me.update()
-'''
-
-
-def test_a_protocol_of_ones_own_runs_in_both_worlds(tmp_path):
-    (tmp_path / "mine.py").write_text(OWN)
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    answers = []
-    for world in ("event", "vector"):
-        line = [sys.executable, "-m", "sim.run", "--protocol", "mine:Twice", "--set", "rounds=3", "--world", world]
-        done = subprocess.run(
-            [*line, "--json", "--replications", "2"], capture_output=True, text=True, env=environment, check=True
-        )
-        answers.append(json.loads(done.stdout))
-    assert answers[0]["protocol"] == "twice"
-    assert answers[0]["step_s"] == pytest.approx(answers[1]["step_s"])

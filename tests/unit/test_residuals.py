@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration import contentions
+from calibration import contentions, residuals
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make
 from calibration.residuals import Residuals
@@ -82,8 +82,7 @@ def test_ranks_are_played_where_they_sat():
     cluster = Cluster(hosts=[Host(name=n, cores=2, slots=1) for n in "ab"], network=link, costs={"mlp": still})
     sources = list(runs_of(cluster, 0))
     for source in sources:
-        details = source.trace.header.details | {"hosts": [["a", 2], ["b", 2]]}
-        source.trace.header = replace(source.trace.header, details=details)
+        source.trace.header = replace(source.trace.header, hosts=(("a", 2), ("b", 2)))
     profile = make(sources, "apart", Probe(cores=2, network=link.model_dump()))
     assert [host.slots for host in profile.hosts] == [2, 2]
     assert profile.costs["mlp"].error < 1e-3
@@ -130,15 +129,33 @@ def test_replications_differ_in_what_is_not_known_of_contention():
     assert spread[2] == pytest.approx(0.01 * 1.3 * 0.1, rel=0.3)
 
 
+class NeverEnding(FixedMinibatch):
+    """Its master waits for a message more than its workers send."""
+
+    name = "never-ending"
+
+    def master(self, me):
+        yield from super().master(me)
+        yield from me.gather(me.workers)
+
+
 def test_what_cannot_be_simulated_is_said():
     source = next(iter(runs_of(DRIFTING, 0)))
-    source.trace.header = replace(source.trace.header, stragglers="gone.toml")
+    source.trace.header = replace(source.trace.header, protocol=f"{__name__}:NeverEnding")
     profile = make([source], "gone")
     assert any("cannot be simulated" in note for note in profile.provenance.notes)
 
 
+def test_a_run_that_was_cut_short_is_played_as_long_as_it_was():
+    """And not for as many steps as it was asked for, which may be a thousand million."""
+    source = next(iter(runs_of(DRIFTING, 0)))
+    whole = source.trace.header
+    source.trace.header = replace(whole, steps=10**9)
+    assert residuals.played(source.trace) == whole
+
+
 def test_a_job_unlike_those_fitted_is_noted():
-    profile = known(Cluster(hosts=[Host(cores=2)], costs={"mlp": PLANTED}))
+    profile = known(Cluster(hosts=[Host(cores=3)], costs={"mlp": PLANTED}), workers=2)
     asked = {"cluster": profile.model_copy(update={"hosts": (Host(cores=2, slots=9),)}), "workload": JOB["workload"]}
     law = {"stragglers": stragglers.read("niagara*0.01"), "stragglers_name": "niagara*0.01"}
 

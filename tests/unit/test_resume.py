@@ -2,26 +2,64 @@
 
 import json
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from real import campaign
-from real.campaign import left
+from real.campaign import header_of, left
 from real.options import scenario
 from real.run import parse
+from sim.header import RECORDED, Header
 from sim.traces import Trace, read
 
 CELL = (
     "--protocol amb --set time_limit_s=0.1 --workers 2 --steps 3 --warmup 1 --batch 32 --workload mlp --seed 4 --trace"
 )
+# What a campaign may ask for instead: any of these is another job.
+OTHERS = [
+    *(
+        "--protocol amb-dg",
+        "--set time_limit_s=0.2",
+        "--workers 3",
+        "--steps 4",
+        "--warmup 2",
+        "--batch 64",
+        "--seed 5",
+    ),
+    *("--workload toy_fc", "--stragglers none", "--test-size 9", "--test-size 9 --evaluate-every 2"),
+    *(
+        "--data synthetic",
+        "--optimiser sgd",
+        "--learning-rate 0.5",
+        "--decay-steps 3",
+        "--decay-rate 0.5",
+        "--threads 2",
+    ),
+    *("--device gpu", "--device gpu --cpu-master"),
+]
+SERVED = "--protocol ps-async --runtime mpi --servers 2 --workers 2 --steps 3 --workload mlp --trace"
+OTHERS_SERVED = [
+    "--servers 1",
+    "--placement greedy",
+    "--variable-partitions 2",
+    "--runtime tensorflow",
+    "--protocol ps-sync",
+]
 
 
 @pytest.fixture
 def cell(tmp_path):
     """One whose trace is there."""
-    parsed = parse([*CELL.split(), str(tmp_path / "a.jsonl")])
-    Trace.of(scenario(parsed).header("mpi", hosts=["here"]), []).write(parsed.trace)
+    return recorded(CELL, tmp_path / "a.jsonl")
+
+
+def recorded(words, trace):
+    """A cell, and its trace, from another host."""
+    parsed = parse([*words.split(), str(trace)])
+    job = scenario(parsed)
+    run = {"hosts": (("here", 2),) * job.ranks, "evaluations": ((0, 2.0, 0.5),), "details": {"on": 1}}
+    Trace.of(replace(header_of(parsed), **run), []).write(parsed.trace)
     return parsed
 
 
@@ -34,14 +72,26 @@ def test_what_has_its_trace_is_left_out(cell, tmp_path):
     assert left([cell], str(probe)) == ([], None)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"world": "event"}, {"steps": 4}, {"seed": 5}, {"settings": {"time_limit_s": 0.2}}, {"stragglers": "none"}],
-)
-def test_the_trace_of_another_job_counts_for_nothing(cell, change):
+@pytest.mark.parametrize(("words", "more"), [*((CELL, m) for m in OTHERS), *((SERVED, m) for m in OTHERS_SERVED)])
+def test_the_trace_of_another_job_counts_for_nothing(tmp_path, words, more):
     """What is asked for is run."""
+    same = recorded(words, tmp_path / "a.jsonl")
+    asked = parse([*words.split(), same.trace, *more.split()])
+    assert left([same, asked], None) == ([asked], None)
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Header) if one.name not in RECORDED])
+def test_a_field_of_the_header_is_compared(cell, field):
+    """A new one too, unless it says where a run was or how it went."""
+    found = read(cell.trace).header
+    assert not found.same_job(replace(found, **{field: "another"}))
+    assert found.same_job(replace(found, cluster="another", hosts=(), cpu_s={"0": 1.0}, details={}))
+
+
+def test_a_trace_that_was_cut_short_counts_for_nothing(cell):
+    """Though it is of the same job."""
     found = read(cell.trace)
-    Trace(replace(found.header, **change), found.rows).write(cell.trace)
+    Trace(replace(found.header, complete=False), found.rows).write(cell.trace)
     assert left([cell], None) == ([cell], None)
 
 

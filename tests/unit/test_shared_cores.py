@@ -30,8 +30,8 @@ def run(protocol: str, workers: int, hosts: list[str], seed: int = 0) -> Source:
     settings = ["algorithm=ring"] if protocol == "allreduce" else []
     job = {"workers": workers, "steps": 60, "warmup": 2, "batch": 32, "seed": seed, "cluster": where}
     trace = event.run(Scenario(protocols.make(protocol, settings), workload.read("mlp"), **job))
-    sat = [[hosts[rank if len(hosts) > 1 else 0], CORES] for rank in range(trace.header.ranks)]
-    return Source(f"{protocol}-{workers}-{seed}", Trace(replace(trace.header, details={"hosts": sat}), trace.rows))
+    sat = tuple((hosts[rank if len(hosts) > 1 else 0], CORES) for rank in range(trace.header.ranks))
+    return Source(f"{protocol}-{workers}-{seed}", Trace(replace(trace.header, hosts=sat), trace.rows))
 
 
 @pytest.fixture(scope="module")

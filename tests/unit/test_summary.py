@@ -1,25 +1,34 @@
 """What programs and people are told."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
+from sim import __version__
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.header import RECORDED, Training
 from sim.outcome import Outcome
 from sim.protocols import make
 from sim.scenario import Scenario
+from sim.stragglers import read as law
 from sim.summary import as_json, show
 from sim.workload import read
 
 KEYS = [
-    *("protocol", "settings", "world", "workers", "steps", "replications", "seed", "samples_per_s", "step_s"),
-    *("samples_per_step", "idle_fraction", "interval", "wall_s"),
+    *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
+    *("idle_fraction", "interval", "notes", "wall_s"),
 ]
 
 
-def scenario(workers=2):
+def scenario(workers=2, **more):
+    """On a cluster whose costs its user knows."""
     amb = make("amb", ["time_limit_s=0.08", "partitions=16"])
-    return Scenario(amb, read("toy_fc"), workers=workers, batch=256, seed=7, stragglers_name="niagara*0.02")
+    known = Cluster(name="mine", hosts=[Host(count=workers + 1)], costs={"toy_fc": Costs(compute=Line(slope_s=1e-5))})
+    about = {"stragglers": law("niagara*0.02"), "stragglers_name": "niagara*0.02", "cluster": known} | more
+    return Scenario(amb, read("toy_fc"), workers=workers, batch=256, seed=7, **about)
 
 
 def outcome(replications=2, steps=50, ranks=3):
@@ -29,7 +38,7 @@ def outcome(replications=2, steps=50, ranks=3):
 
 def printed(capsys, workers=2, free=None, notes=(), **shape):
     job = scenario(workers)
-    show(as_json(job, "event", outcome(ranks=workers + 1, **shape), 1.5), job, free, list(notes))
+    show(as_json(job, "event", outcome(ranks=workers + 1, **shape), 1.5, notes=notes), job, free)
     return capsys.readouterr().out
 
 
@@ -38,13 +47,15 @@ def test_keys_are_exactly_these():
     assert list(answer) == KEYS
     assert list(answer["step_s"]) == ["mean", "p50", "p95", "p99"]
     assert list(answer["samples_per_step"]) == ["mean", "sd"]
-    assert list(answer["interval"]) == ["level", "samples_per_s"]
+    assert list(answer["interval"]) == ["level", "samples_per_s", "why_none"]
 
 
 def test_values_are_those_of_the_run():
-    answer = as_json(scenario(), "event", outcome(), 1.5)
-    assert answer["settings"] == {"time_limit_s": 0.08, "partitions": 16}
-    assert (answer["workers"], answer["steps"], answer["seed"], answer["wall_s"]) == (2, 50, 7, 1.5)
+    answer = as_json(scenario(), "event", outcome(), 1.5, runs=9, notes=["a note"])
+    assert (answer["schema"], answer["version"]) == ("answer/1", __version__)
+    assert answer["asked"] == {"runs": 9, "steps": 100, "warmup": 10}
+    assert answer["done"] == {"runs": 2, "steps": 50, "warmup": 0}
+    assert (answer["notes"], answer["wall_s"]) == (["a note"], 1.5)
     assert answer["samples_per_s"] == pytest.approx(200)
     assert answer["step_s"]["p95"] == pytest.approx(0.1 + 0.2 * 47 / 49)  # each of 50 values twice
     assert answer["samples_per_step"] == {"mean": 40, "sd": 0}
@@ -52,14 +63,40 @@ def test_values_are_those_of_the_run():
     assert answer["interval"]["samples_per_s"] == pytest.approx([200, 200])
 
 
+def test_the_scenario_is_all_that_was_asked():
+    """Field by field what a trace's header says of the job, and the cluster; of a real run how it trained."""
+    asked = as_json(scenario(), "event", outcome(), 1.5)["scenario"]
+    header = asdict(scenario().header("event"))
+    told = {name for name in header if name not in (*RECORDED, "world", "replication", "updates_per_step")} | {
+        "cluster"
+    }
+    assert set(asked) == told
+    for name in told - {"cluster"}:
+        assert asked[name] == json.loads(json.dumps(header[name])), name
+    assert asked["settings"] == {"time_limit_s": 0.08, "partitions": 16}
+    assert asked["law"]["kind"] == "folded-mixture"
+    assert asked["cluster"] == {"name": "mine", "hosts": [{"count": 3}]}
+    run = {
+        "training": Training("digits", "rms", 0.001, 0, 1.0, "cpu", False, 1),
+        "hosts": (("a", 2), ("b", 2), ("b", 2)),
+    }
+    real = as_json(scenario(), "mpi", outcome(), 1.5, ran=scenario().header("mpi", **run))["scenario"]
+    assert real["training"]["data"] == "digits"
+    assert real["cluster"] == {"name": "mine", "host_of_rank": ["a", "b", "b"]}
+
+
 @pytest.mark.parametrize(("replications", "steps"), [(1, 1), (1, 50), (3, 1)])
 def test_json_has_no_nan(replications, steps):
-    text = json.dumps(as_json(scenario(), "vector", outcome(replications, steps), 0), allow_nan=False)
-    assert json.loads(text)["steps"] == steps
+    free = Cluster(hosts=[Host(count=3)], network=Link(bandwidth_bytes_per_s=float("inf")))
+    made = as_json(scenario(cluster=free), "vector", outcome(replications, steps), 0)
+    answer = json.loads(json.dumps(made, allow_nan=False))
+    assert answer["done"]["steps"] == steps
+    assert answer["scenario"]["cluster"]["network"]["bandwidth_bytes_per_s"] == "inf"
 
 
-def test_an_unknown_interval_is_null():
-    assert as_json(scenario(), "mpi", outcome(1, 5), 0)["interval"] == {"level": 0.9, "samples_per_s": None}
+def test_an_unknown_interval_is_null_and_says_why():
+    found = as_json(scenario(), "mpi", outcome(1, 5), 0)["interval"]
+    assert found == {"level": 0.9, "samples_per_s": None, "why_none": "too few steps"}
 
 
 def test_page_says_what_was_run_and_what_came_of_it(capsys):
@@ -98,4 +135,4 @@ def test_notes_are_printed_as_they_are(capsys):
 
 
 def test_few_steps_have_no_interval(capsys):
-    assert "too few steps for an interval" in printed(capsys, replications=1, steps=5)
+    assert "no interval: too few steps" in printed(capsys, replications=1, steps=5)

@@ -1,0 +1,98 @@
+"""What a run must be to be fitted: whole, of a job that can be, and long enough to have a speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim import outcome, replay
+from sim.errors import RunFailed, WrongSetting, from_validation
+from sim.header import RECORDED
+from sim.protocols import PROTOCOLS
+
+if TYPE_CHECKING:
+    from sim.header import Header
+    from sim.traces import Trace
+
+ONE_BY_ONE = ("input", "compute", "pack")
+CLOCKS_S = 1e-3  # by which a clock may be set back
+MOST_MESSAGES = 16  # all parameters of the model, times this and the ranks, are more bytes than any row has
+OF_WORLDS = (*RECORDED, "training", "world", "replication")  # what a scenario does not say
+
+
+def check(trace: Trace, name: str) -> None:
+    """Refuse what is no run that can be fitted.
+
+    Args:
+        name: of the trace, as a complaint has it.
+
+    Raises:
+        WrongSetting: ranks without rows, work that cannot be, a job that cannot be, steps that are not there or take no time.
+    """
+    head, rows = trace.header, trace.rows
+    present = rows["rank"].unique()
+    if len(present) < head.ranks:
+        missing = next(rank for rank in range(len(present) + 1) if rank not in set(present))
+        raise WrongSetting(
+            name, f"no row of rank {missing}", f"rows of each of the {head.ranks} ranks that its header says"
+        )
+    with replay.said_of(name):
+        again = replay.scenario_of(head).header(head.world)
+        differing = _differing(head, again)
+        if differing:
+            raise WrongSetting(
+                differing, getattr(head, differing), f"{getattr(again, differing)!r} with {head.protocol}"
+            )
+        with np.errstate(all="ignore"):
+            speed = outcome.of_trace(trace).throughput()[0]
+    _check_work(trace, name)
+    if not (np.isfinite(speed) and speed > 0):
+        raise WrongSetting(name, f"{speed:g} samples/s", "a run whose updates have samples, and whose steps take time")
+
+
+def _check_work(trace: Trace, name: str) -> None:
+    """A rank does one computation at a time, and as many samples of it as its protocol and its batch say."""
+    head, rows = trace.header, trace.rows
+    for activity, work in rows[rows["activity"].isin(ONE_BY_ONE)].groupby("activity"):
+        ordered = work.sort_values(["rank", "start_s", "end_s"])
+        same = ordered["rank"].to_numpy()[1:] == ordered["rank"].to_numpy()[:-1]
+        early = same & (ordered["start_s"].to_numpy()[1:] < ordered["end_s"].to_numpy()[:-1] - CLOCKS_S)
+        if early.any():
+            at = ordered.iloc[int(np.argmax(early)) + 1]
+            given = f"{activity} of step {at['step']} at {at['start_s']:g} s"
+            raise WrongSetting(f"{name}: rank {at['rank']}", given, "after the end of the one before")
+    computed = rows.loc[rows["activity"] == "compute", "samples"]
+    least = head.batch // max(1, int(head.settings.get("partitions", 1)))
+    if head.protocol in PROTOCOLS and computed.any() and computed.max() < least:
+        allowed = f"{least} or more in some, with batches of {head.batch}"
+        raise WrongSetting(name, f"computations of {computed.max()} samples", allowed)
+    if rows["bytes"].max() > MOST_MESSAGES * head.ranks * replay.workload_of(head).message_bytes:
+        raise WrongSetting(name, f"{rows['bytes'].max()} bytes in a row", f"what a {head.workload} has to send")
+
+
+def _differing(head: Header, again: Header) -> str | None:
+    """The first field that is another one in the header of the scenario that a header describes."""
+    mine, theirs = asdict(head), asdict(again)
+    return next((name for name in mine if name not in OF_WORLDS and mine[name] != theirs[name]), None)
+
+
+@contextmanager
+def fitting(names: str) -> Iterator[None]:
+    """Within it, numbers that no cost can be are a failure of the fit, and not a profile full of them.
+
+    Raises:
+        RunFailed: a division by 0, an overflow, a cost that is negative or no number.
+    """
+    from pydantic import ValidationError
+
+    try:
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            yield
+    except ArithmeticError as error:
+        raise RunFailed(f"no costs fit {names}: {error}") from error
+    except ValidationError as error:
+        raise RunFailed(f"no costs fit {names}: {from_validation('found', error)}") from error

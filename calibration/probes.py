@@ -1,0 +1,89 @@
+"""What real.probe measured of a machine, as calibration reads it: links, cores, sleeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from calibration.servers import FurtherServer
+from sim.cluster import Link
+from sim.errors import WrongSetting, from_validation
+from sim.files import reading
+from sim.units import Seconds
+
+SCHEMA = "probe/2"  # of its file; in one before, links held naps of the probe's ranks
+MOST_CORES, LONGEST_S, MOST_UNFAIRNESS, MOST_MEASURED = 2**16, 3600.0, 100.0, 1e15
+
+
+class Measured(Link):
+    """A link as it was probed; the times that it was worked out from are passed over.
+
+    Args:
+        late_s: half a nap, after which on average a rank of the probe saw a message that had come; it is not in the latency.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    late_s: Seconds = 0.0
+
+    def link(self, naps: bool) -> Link:
+        """The link, for a simulation in which ranks that wait nap; in one in which they do not its latency has to make up for that."""
+        late_s = 0.0 if naps else self.late_s
+        return Link(**{**self.model_dump(exclude={"late_s"}), "latency_s": self.latency_s + late_s})
+
+
+class Probe(BaseModel):
+    """What real.probe measured of one machine; keys that are not needed here are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    cores: int = Field(ge=1, le=MOST_CORES)
+    oversleep_s: Seconds = 0.0
+    further_server: dict[str, FurtherServer] = {}  # by way of updating
+    local: Measured | None = None
+    network: Measured | None = None
+    library: Measured | None = None
+
+    @model_validator(mode="after")
+    def _has_a_link(self):
+        if not (self.local or self.network):
+            raise ValueError("local or network, the link that was probed")
+        _check_measured(self)
+        for part in (*self.further_server.values(), self.local, self.network, self.library):
+            if part is not None:
+                _check_measured(part)
+        return self
+
+    def links(self, naps: bool) -> dict[str, Link]:
+        """Those that were probed, by what a cluster calls them; see Measured.link."""
+        return {name: link.link(naps) for name in ("local", "network", "library") if (link := getattr(self, name))}
+
+
+def _check_measured(model: BaseModel) -> None:
+    """Refuse what no probe can have measured."""
+    for name, value in model:
+        of_time = name.endswith("_s") and not name.endswith("_per_s")
+        most = MOST_UNFAIRNESS if name == "unfairness" else LONGEST_S if of_time else MOST_MEASURED
+        if isinstance(value, float) and not value <= most:
+            raise ValueError(f"{name}: a measured number, at most {most:g}")
+
+
+def read(path: str) -> Probe:
+    """The probe in a JSON file.
+
+    Raises:
+        WrongSetting: no such file, not JSON, of another schema, a key missing or wrong.
+    """
+    with reading("--probe", path):
+        text = Path(path).read_bytes()
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongSetting("--probe", path, f"JSON written by real.probe ({error})") from error
+    schema = table.get("schema", SCHEMA) if isinstance(table, dict) else SCHEMA
+    if schema != SCHEMA:
+        raise WrongSetting(f"{path}: schema", schema, f"{SCHEMA} (probe again with real.probe)")
+    try:
+        return Probe.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise from_validation(path, error) from error

@@ -1,0 +1,125 @@
+"""A scenario's answer, from the world that can give it: the vector world where it is exact, else the event world."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.errors import RunFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.horovod_timeline import Timeline
+    from sim.outcome import Outcome
+    from sim.scenario import Scenario
+    from sim.traces import Trace
+
+WORLDS = ("auto", "event", "vector")
+REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
+TRY_STEPS, TRY_S = 10, 2.0
+
+
+class Simulated(NamedTuple):
+    """What came of a scenario.
+
+    Args:
+        world: the one that ran it.
+        asked: how many replications were asked for, or are usual in that world.
+        outcome: of those that there was time for.
+        trace: of the first, if it was needed.
+    """
+
+    world: str
+    asked: int
+    outcome: Outcome
+    trace: Trace | None
+
+
+def simulate(
+    scenario: Scenario,
+    world: str = "auto",
+    replications: int | None = None,
+    want_trace: bool = False,
+    timeline: Timeline | None = None,
+    within_s: float = math.inf,
+    done: Callable[[int], object] = lambda runs: None,
+) -> Simulated:
+    """All replications of a scenario.
+
+    Args:
+        world: one of WORLDS; auto takes the event world wherever the vector world refuses or fails, so that no answer is of two.
+        replications: as many as are usual in the world if None.
+        timeline: told of the first replication, in the event world.
+        within_s: seconds after which there are no more replications, and the first ends early.
+        done: called with the number of replications that have just ended.
+
+    Raises:
+        WrongSetting: the world asked for cannot run it.
+        RunFailed: no world can.
+    """
+    from sim.worlds import vector
+
+    start_s = time.monotonic()
+    if world != "event":
+        try:
+            return _by_vector(scenario, replications, want_trace, within_s, done)
+        except (vector.Refused, RunFailed):
+            if world == "vector":
+                raise
+    left_s = max(0.0, within_s - (time.monotonic() - start_s))
+    return _by_event(scenario, replications, timeline, left_s, done)
+
+
+def outcome(scenario: Scenario, replications: int) -> Outcome:
+    """What so many replications of a scenario come to, however long it takes."""
+    return simulate(scenario, replications=replications).outcome
+
+
+def try_out(scenario: Scenario) -> None:
+    """Run the first steps of a user's own protocol in the event world, each rank on a host of its own, before it is run for real.
+
+    Raises:
+        RunFailed: its texts wait for one another for ever, or do what no world can run.
+    """
+    from sim.protocols import is_ours
+    from sim.worlds import event
+
+    if not is_ours(scenario.protocol):
+        few = {"steps": min(scenario.steps, TRY_STEPS), "warmup": min(scenario.warmup, 1), "cluster": None}
+        event.run(replace(scenario, **few), within_s=TRY_S)
+
+
+def _by_vector(scenario: Scenario, replications: int | None, want_trace: bool, within_s: float, done) -> Simulated:
+    from sim.outcome import join
+    from sim.worlds import event, vector
+
+    asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
+    outcomes = [vector.run(scenario, within_s=within_s)]
+    took_s = time.monotonic() - start_s
+    done(1)
+    more = int(min(asked - 1, within_s / took_s - 1))
+    if more > 0:
+        outcomes.append(vector.run(scenario, more, first=1))
+        done(more)
+    return Simulated("vector", asked, join(outcomes), event.run(scenario) if want_trace else None)
+
+
+def _by_event(
+    scenario: Scenario, replications: int | None, timeline: Timeline | None, within_s: float, done
+) -> Simulated:
+    from sim.outcome import join, of_trace
+    from sim.worlds import event
+
+    asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
+    trace = event.run(scenario, timeline=timeline, within_s=within_s)
+    outcomes = [of_trace(trace)]
+    done(1)
+    took_s = time.monotonic() - start_s
+    whole = len(outcomes[0].step_s[0]) == scenario.steps and outcomes[0].warmup == scenario.warmup
+    while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
+        outcomes.append(of_trace(event.run(scenario, len(outcomes))))
+        done(1)
+    return Simulated("event", asked, join(outcomes), trace)

@@ -1,0 +1,66 @@
+"""The gradient or the sum that a rank has at hand: no verb replaces it before it was sent, summed or applied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.errors import WrongText
+
+GRADIENT, SUM = "a gradient", "a sum of gradients"
+LOST = "me.compute would replace {}: send it, sum it or update with it first"
+TWICE = "me.allreduce would sum twice: update first"
+EMPTY = "me.update of no samples: gradients come by me.gather, me.add, me.allreduce or me.compute"
+OUT_OF_STEP = (
+    "update {} of rank 0 is made in step {}: make one in each round of me.steps(), "
+    "or set arrival_order_matters = True if rounds do not count updates"
+)
+
+
+class AtHand:
+    """What `me` of every world keeps of its gradient; mixed into it."""
+
+    _at_hand = ""
+
+    def begin_gradient(self) -> None:
+        """A gradient is about to be computed.
+
+        Raises:
+            WrongText: the one at hand would be lost.
+        """
+        if self._at_hand:
+            raise WrongText(LOST.format(self._at_hand))
+        self._at_hand = GRADIENT
+
+    def begin_sum(self) -> None:
+        """A gradient is about to be summed with those of all workers.
+
+        Raises:
+            WrongText: it has been.
+        """
+        if self._at_hand == SUM:
+            raise WrongText(TWICE)
+        self._at_hand = SUM
+
+    def added(self) -> None:
+        """A gradient that came has been added to what is at hand."""
+        self._at_hand = SUM
+
+    def handed_on(self) -> None:
+        """What was at hand has been sent or applied."""
+        self._at_hand = ""
+
+    def begin_update(self, samples, step: int, updates: int | None) -> None:
+        """New parameters are about to be made of the sum.
+
+        Args:
+            samples: in it; of each replication, where there are several.
+            updates: that this rank has made, if one is due in each step; None if not.
+
+        Raises:
+            WrongText: there is nothing to make them of, or this step has had its update.
+        """
+        if not np.all(samples):
+            raise WrongText(EMPTY)
+        if updates is not None and step != updates:
+            raise WrongText(OUT_OF_STEP.format(updates + 1, step))
+        self.handed_on()

@@ -1,0 +1,14 @@
+"""Files that calibration.fit reads, damaged in every way that is known: names, and functions that write them into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from damage import logs, probes, rows, timelines, traces
+from damage.base import Case
+
+
+def cases() -> Iterator[Case]:
+    """All of them, always in the same order."""
+    for module in (rows, traces, probes, logs, timelines):
+        yield from module.cases()

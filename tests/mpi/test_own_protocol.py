@@ -1,0 +1,130 @@
+"""A user's own protocol over MPI: the simulated record, sums that are sums, and mistakes that are told before ranks start."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_conformance import order, record
+
+from sim import protocols, stragglers, workload
+from sim.scenario import Scenario
+from sim.traces import read
+from sim.worlds import event
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+ROOT = Path(__file__).parents[2]
+JOB = ["--workers", "2", "--workload", "mlp", "--batch", "32", "--steps", "5", "--warmup", "2", "--optimiser", "sgd"]
+OWN = """
+from dataclasses import dataclass
+
+from sim.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class Rounds(Protocol):
+    rounds: int = 2
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            yield from me.sleep()
+            for _ in range(self.rounds):
+                yield from me.compute()
+                yield from me.send(me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            for _ in range(self.rounds):
+                yield from me.gather(me.workers)
+            yield from me.update()
+            yield from me.evaluate()
+
+
+@dataclass(frozen=True)
+class Apart(Rounds):
+    def master(self, me):
+        for _ in me.steps():
+            for worker in list(me.workers)[::-1]:
+                yield from me.send(worker)
+            for _ in range(self.rounds):
+                for worker in me.workers:
+                    yield from me.gather([worker])
+            yield from me.update()
+            yield from me.evaluate()
+
+
+@dataclass(frozen=True)
+class Ring(Protocol):
+    masterless = True
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.allreduce("ring")
+            yield from me.update()
+            yield from me.evaluate()
+
+
+@dataclass(frozen=True)
+class Deadlock(Rounds):
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.gather(me.workers)
+            yield from me.update()
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A user's module, where every process finds it; its name."""
+    (tmp_path / "protocols_of_mine.py").write_text(OWN)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "protocols_of_mine", raising=False)
+    importlib.invalidate_caches()
+    return "protocols_of_mine"
+
+
+def test_real_and_simulated_records_of_ones_own_are_equal(module, campaign, tmp_path):
+    luck = ["--stragglers", "niagara*0.002", "--test-size", "10", "--evaluate-every", "3"]
+    names = ("Rounds", "Apart", "Ring")
+    files = [["--parameters", tmp_path / f"{name}.npz", "--trace", tmp_path / f"{name}.parquet"] for name in names]
+    cells = [[*JOB, *luck, "--protocol", f"{module}:{name}", *of] for name, of in zip(names, files, strict=True)]
+    campaign(cells, tmp_path)
+    for name in names:
+        real = read(tmp_path / f"{name}.parquet")
+        protocol = protocols.make(real.header.protocol, [f"{k}={v}" for k, v in real.header.settings.items()])
+        assert (protocols.name_of(protocol), real.header.world) == (f"{module}:{name}", "mpi")
+        job = {"workers": 2, "batch": 32, "steps": 5, "warmup": 2, "test_size": 10, "evaluate_every": 3}
+        scenario = Scenario(protocol, workload.read("mlp"), stragglers=stragglers.read("niagara*0.002"), **job)
+        alike = event.run(scenario)
+        assert record(real) == record(alike)
+        assert order(real) == order(alike)
+    rounds, apart = (np.load(tmp_path / f"{name}.npz") for name in ("Rounds", "Apart"))
+    for key in rounds.files:  # the same gradients, in another order
+        np.testing.assert_allclose(rounds[key], apart[key], rtol=1e-5, atol=1e-6)
+
+
+def test_a_deadlock_is_told_before_ranks_are_started(module):
+    line = [sys.executable, "-m", "real.run", *JOB, "--protocol", f"{module}:Deadlock"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"real.run: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"
+
+
+def test_a_campaign_is_told_of_one_before_it_begins(module, tmp_path):
+    cell = [*JOB, "--protocol", f"{module}:Deadlock", "--trace", str(tmp_path / "t.parquet")]
+    (tmp_path / "cells.json").write_text(json.dumps([cell]))
+    line = [sys.executable, "-m", "real.campaign", str(tmp_path / "cells.json")]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"real.campaign: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"

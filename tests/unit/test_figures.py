@@ -1,0 +1,59 @@
+"""Published figures come with the package: every experiment that needs some has them, from any folder, with their source named."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import figures
+from experiments.run import QUESTIONS
+
+TABLES = sorted(path.stem for path in figures.FOLDER.glob("*.csv"))
+# How each experiment that compares with figures of others gets them; the rest measure here.
+PUBLISHED = {
+    "published": lambda module: [module.measured("fmb")[0].step_s, module.measured("amb")[0].step_s, module.turn_s()],
+    "parallax": lambda module: [value for model in module.MEASURED.values() for value in model.values()],
+    "scaling": lambda module: [row.images_per_s for row in module.BUGLIARELLO],
+    "allreduce": lambda module: [one.seconds for one in module.measured_sums()],
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_an_experiment_has_its_published_figures(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert name in QUESTIONS
+    found = PUBLISHED[name](import_module(f"experiments.{name}"))
+    assert len(found) > 2
+    assert all((np.asarray(value) > 0).all() for value in found)
+
+
+def test_no_experiment_asks_for_a_folder_of_its_own():
+    """The negative control is a README that names one."""
+    root = Path(__file__).parents[2]
+    for path in [*(root / "experiments").rglob("*.py"), root / "README.md"]:
+        assert "TRAINSIM_REFERENCE" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_names_its_source_and_holds_finite_numbers(name):
+    head = [line for line in (figures.FOLDER / f"{name}.csv").read_text().splitlines() if line.startswith("#")]
+    assert any(line.startswith("# Source: ") for line in head)
+    table = figures.table(name)
+    assert len(table) > 20
+    assert np.isfinite(table.to_numpy(float)).all()
+    assert (table.to_numpy(float) >= 0).all()
+
+
+def test_tables_are_small():
+    assert sum((figures.FOLDER / f"{name}.csv").stat().st_size for name in TABLES) < 400_000
+
+
+def test_rounds_are_those_of_the_logs():
+    """As the AMB repository counts them: 1331 rounds of 2420 samples, and 1861 of anytime minibatches."""
+    for name, rounds, samples in (("ec2_fmb", 1331, 2420 * 1331), ("ec2_amb", 1861, 4_518_000)):
+        table = figures.table(name)
+        held = table.filter(like="samples").to_numpy().sum() * (10 if "samples" in table else 1)
+        assert (len(table), held) == (rounds, pytest.approx(samples, rel=1e-3))

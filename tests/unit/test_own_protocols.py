@@ -1,0 +1,363 @@
+"""A user's own protocol runs as those of the registry do, and an ordinary mistake in one is one line."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import re
+from unittest import mock
+
+import pytest
+
+from sim import command, protocols, simulation, traces, workload
+from sim import run as sim_run
+from sim.errors import RunFailed, WrongSetting
+from sim.protocols.base import VERBS, Protocol
+from sim.protocols.fmb import FixedMinibatch
+from sim.scenario import Scenario
+from sim.worlds import event
+
+HEAD = """
+from __future__ import annotations
+import random
+from dataclasses import dataclass, field
+from typing import ClassVar
+from sim.errors import WrongSetting
+from sim.protocols.base import Protocol
+from sim.protocols.fmb import FixedMinibatch
+
+"""
+MASTER = """
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            yield from me.gather(me.workers)
+            yield from me.update()
+"""
+WORKER = """
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.send(me.master)
+"""
+OWN = f"@dataclass(frozen=True)\nclass Own(Protocol):\n    rounds: int = 2\n{WORKER}{MASTER}"
+ROUNDS = """
+@dataclass(frozen=True)
+class Own(Protocol):
+    rounds: int = 2
+    name = "rounds"
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            for _ in range(self.rounds):
+                yield from me.compute()
+                yield from me.send(me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            for _ in range(self.rounds):
+                yield from me.gather(me.workers)
+            yield from me.update()
+"""
+JOB = ["--stragglers", "none", "--steps", "5", "--warmup", "1"]
+numbers = itertools.count()
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module of a user's; its name, which no other has had."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text: str, head: str = HEAD) -> str:
+        name = f"mine{next(numbers)}"
+        (tmp_path / f"{name}.py").write_text(head + text)
+        importlib.invalidate_caches()
+        return name
+
+    return write
+
+
+@pytest.fixture
+def told(capsys):
+    """Run sim.run; its exit code and what it said on stderr, which is to be one line if it failed."""
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            command.run("sim.run", lambda: sim_run.main([*JOB, *words]))
+        said = capsys.readouterr().err
+        assert said.count("\n") == (end.value.code != 0), said
+        return end.value.code, said
+
+    return run
+
+
+@pytest.mark.parametrize("world", ["event", "vector"])
+def test_one_of_ones_own_runs_in_both_worlds(module, capsys, world):
+    own = f"{module(ROUNDS)}:Own"
+    words = ["--protocol", own, "--set", "rounds=3", "--world", world, "--json", "--replications", "1"]
+    sim_run.main([*JOB, *words])
+    answer = json.loads(capsys.readouterr().out)
+    asked = answer["scenario"]
+    assert (asked["protocol"], answer["world"], asked["settings"]) == (own, world, {"rounds": 3})
+    assert answer["samples_per_step"]["mean"] == 3 * 3 * workload.read("toy_fc").batch
+
+
+def test_a_trace_names_the_class_so_that_it_can_be_made_again(module, tmp_path, capsys):
+    own, file = f"{module(ROUNDS)}:Own", str(tmp_path / "trace.parquet")
+    sim_run.main([*JOB, "--protocol", own, "--set", "rounds=3", "--trace", file])
+    header = traces.read(file).header
+    assert header.protocol == own
+    again = protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
+    assert again == protocols.make(own, ["rounds=3"])
+
+
+def test_a_class_without_a_name_is_called_as_it_is(module):
+    own = protocols.make(f"{module(OWN)}:Own")
+    assert (own.name, protocols.name_of(own)) == ("Own", f"{type(own).__module__}:Own")
+
+
+def test_a_class_of_ours_goes_by_its_name():
+    assert protocols.name_of(FixedMinibatch()) == "fmb"
+    assert protocols.name_of(protocols.make("sim.protocols.fmb:FixedMinibatch")) == "fmb"
+
+
+COMPUTE, SEND, UPDATE = "yield from me.compute()", "yield from me.send(me.master)", "yield from me.update()"
+RECEIVE, GATHER, SEND_ALL = (
+    "yield from me.receive(me.master)",
+    "yield from me.gather(me.workers)",
+    "yield from me.send(me.workers)",
+)
+SUM = "yield from me.allreduce('ring')"
+CLASS = "@dataclass(frozen=True)\nclass Own(Protocol):\n"
+LINES = {  # a line of the texts above, what stands in its place, and what is said of it
+    "a misspelt verb": (RECEIVE, "yield from me.recieve(me.master)", ":LINE: me has no recieve; .* me.receive$"),
+    "an unknown verb": (RECEIVE, "yield from me.xyzzy()", "me has no xyzzy; .* lists its verbs$"),
+    "no update": (UPDATE, "pass", "6 updates are due .* made none: .*me.update"),
+    "an update now and then": (UPDATE, f"{UPDATE} if _ % 2 else ()", "update 1 of rank 0 is made in step 1"),
+    "two updates": (UPDATE, f"{UPDATE}; {UPDATE}", "me.update of no samples"),
+    "an update in a worker": (SEND, f"{SEND}; {UPDATE}", "me.update is for ranks that hold"),
+    "a verb without yield": (COMPUTE, "me.compute()", r":LINE: me.compute\(\) does nothing without `yield from`$"),
+    "the last verb without yield": (UPDATE, "me.update()", r":LINE: me.update\(\) does nothing"),
+    "until without yield": (COMPUTE, "me.compute_until(9, 4)", r":LINE: me.compute_until\(\) does nothing"),
+    "a push whose answer is lost": (SEND, "while me.push([0]): pass", r"me.push\(\) does nothing"),
+    "yield without from": (COMPUTE, "yield me.compute()", ":LINE: .* all that a text may yield"),
+    "yield by itself": (COMPUTE, f"yield; {COMPUTE}", ":LINE: .* all that a text may yield"),
+    "yield from a list": (COMPUTE, f"yield from [1]; {COMPUTE}", ":LINE: .* all that a text may yield"),
+    "steps that are no loop": (COMPUTE, "yield from me.steps()", "all that a text may yield"),
+    "a gradient that is lost": (COMPUTE, f"{COMPUTE}; {COMPUTE}", ":LINE: me.compute would replace a gradient"),
+    "a part, then all": (COMPUTE, f"yield from me.compute_until(9, 4); {COMPUTE}", "me.compute would replace"),
+    "a sum that is lost": (GATHER, f"{GATHER}; {COMPUTE}", "me.compute would replace a sum"),
+    "a gradient of nothing": (COMPUTE, "pass", "me.update of no samples"),
+    "gradients as parameters": (GATHER, "yield from me.receive(me.workers)", "me.receive takes up parameters"),
+    "a rank that is not there": (SEND, "yield from me.send(7)", "me.send: 7 is no rank; there are 0 to 3$"),
+    "a rank from the end": (SEND, "yield from me.send([-1])", "me.send: -1 is no rank"),
+    "a world's attribute": (COMPUTE, f"me.now_s = 0; {COMPUTE}", "me.now_s is not a text's to set"),
+    "an exception": (
+        SEND,
+        f"{SEND}; 1 / (_ - 3)",
+        "Own, the worker's text, .*:LINE: ZeroDivisionError: division by zero$",
+    ),
+    "an exception of several lines": (SEND, "raise ValueError('a\\nb')", "ValueError: a b$"),
+    "a generator that ends": (SEND, "next(iter([]))", "RuntimeError: generator raised StopIteration$"),
+    "a deadlock": (SEND_ALL, "pass", "deadlock in mine.*:Own: ranks 0, 1, 2, 3 wait for ever$"),
+}
+RING = f"""    masterless = True
+
+    def worker(self, me):
+        for _ in me.steps():
+            {COMPUTE}
+            {SUM}
+            {UPDATE}
+"""
+TEXTS = {  # whole, and what is said of them
+    "no yield": (
+        "    def worker(self, me):\n        for _ in me.steps():\n            me.sleep()\n" + MASTER,
+        r"me.sleep\(\) does",
+    ),
+    "a last verb without yield": (WORKER + MASTER + "        me.evaluate()\n", r"me.evaluate\(\) does nothing"),
+    "no verb": ("    def worker(self, me):\n        return 1\n" + MASTER, "no generator"),
+    "no master": (WORKER, "the master's text: it has no text: write `def master"),
+    "too few updates": (
+        (WORKER + MASTER).replace("_ in me.steps()", "_, _ in zip(range(4), me.steps())"),
+        "6 updates are due .* made 4$",
+    ),
+    "rounds that nobody counts": (
+        (WORKER + MASTER).replace("me.steps()", "range(6)"),
+        "update 2 of rank 0 is made in step 0",
+    ),
+    "a check that fails": (
+        f"{WORKER}{MASTER}\n    def check(self, scenario):\n        scenario.x()\n",
+        "mine.*.py:[0-9]+: .* attribute 'x'",
+    ),
+    "a ring that sums twice": (
+        RING.replace(SUM, f"{SUM}; {SUM}"),
+        "me.allreduce would sum twice",
+    ),
+    "a ring that sends": (RING.replace(UPDATE, "yield from me.send([0])"), "me.send and me.post need a master"),
+}
+
+
+@pytest.mark.parametrize("mistake", LINES)
+def test_a_mistake_in_a_line_is_told_in_one(module, told, mistake):
+    line, other, expected = LINES[mistake]
+    text = f"{CLASS}{WORKER}{MASTER}"
+    assert line in text
+    number = 1 + (HEAD + text[: text.index(line)]).count("\n")
+    code, said = told("--protocol", f"{module(text.replace(line, other))}:Own")
+    assert code == 1
+    assert re.search(expected.replace("LINE", str(number)), said.strip()), said
+
+
+@pytest.mark.parametrize("mistake", TEXTS)
+def test_a_mistake_in_a_text_is_told_in_one_line(module, told, mistake):
+    text, expected = TEXTS[mistake]
+    code, said = told("--protocol", f"{module(CLASS + text)}:Own")
+    assert code == 1
+    assert re.search(expected, said.strip()), said
+
+
+def declared(settings: str, decorator: str = "@dataclass(frozen=True)") -> str:
+    return f"{decorator}\nclass Own(Protocol):\n    {settings}\n{WORKER}{MASTER}"
+
+
+CLASSES = {  # declared so, set so, and what is said
+    "no dataclass": (declared("pass", ""), [], "below @dataclass"),
+    "a new setting and no dataclass": (
+        "class Own(FixedMinibatch):\n    limit_s: float = 1.0\n",
+        [],
+        "below @dataclass",
+    ),
+    "a list": (declared("of: list[float] = field(default_factory=list)"), [], "int, float, str, bool; of is list"),
+    "any object": (declared("of: object = None"), [], "of is object"),
+    "a setting that is computed": (declared("of: int = field(init=False, default=1)"), [], "of is int with init=False"),
+    "no default": (declared("of: int"), [], "of=VALUE: .* has no default"),
+    "no integer": (declared("of: int | None = None"), ["of=x"], "an integer"),
+    "a setting that is not there": (declared("of: int = field(default_factory=lambda: 3)"), ["x=1"], "allowed: of=3"),
+    "no default to show": (declared("of: int"), ["x=1"], "allowed: of=..."),
+    "a name with a type": (declared("name: str = 'own'"), [], "without a type"),
+    "a name of ours": (declared("name = 'ps-async'"), [], "a name of its own"),
+    "no name": (declared("name = ''"), [], "a name of its own"),
+    "settings that it does not take": (
+        declared("def __post_init__(self): 1 / 0"),
+        [],
+        "mine.*.py:[0-9]+: ZeroDivisionError",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", CLASSES)
+def test_a_class_that_cannot_be_run_is_refused_in_one_line(module, told, mistake):
+    text, settings, expected = CLASSES[mistake]
+    code, said = told("--protocol", f"{module(text)}:Own", *(f"--set={setting}" for setting in settings))
+    assert code == 2
+    assert re.search(expected, said.strip()), said
+
+
+MODULES = {  # and what is said
+    "raise SystemExit(7)": "SystemExit: 7",
+    "raise KeyboardInterrupt": "KeyboardInterrupt",
+    "1 / 0": r"mine.*:1: ZeroDivisionError: division by zero",
+    "raise ValueError('a\\nb')": "ValueError: a b",
+    "def f(:": "invalid syntax",
+    "import nothing_like_it": "No module named 'nothing_like_it'",
+    "Own = 3": "module:Class of your own",
+    "Own = int": "module:Class of your own",
+    "other = 3": "no attribute 'Own'",
+}
+
+
+@pytest.mark.parametrize("text", MODULES)
+def test_a_module_that_cannot_be_imported_is_refused_in_one_line(module, told, text):
+    code, said = told("--protocol", f"{module(text, head='')}:Own")
+    assert code == 2
+    assert re.search(MODULES[text], said.strip()), said
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["os:path", "os:", ":X", ":", "a.b.c:", "..a:X", "a b:c", "os:path:join", "fmbb", "sim.protocols.base:Protocol"],
+)
+def test_what_is_no_class_is_refused_in_one_line(told, name):
+    code, said = told("--protocol", name)
+    assert code == 2
+    assert "allowed: amb, fmb, " in said or "allowed: a class " in said
+    assert ("module:Class" in said) == (name in ("os:path", "os:", ":X", ":", "a.b.c:", "fmbb"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "value"), [("int", "3", 3), ("float | None", "None", None), ("float | None", "80 ms", 0.08)]
+)
+def test_a_setting_of_ones_own_is_read_as_its_type_says(module, kind, given, value):
+    made = protocols.make(f"{module(declared(f'of_s: {kind} = None'))}:Own", [f"of_s={given}"])
+    assert made.of_s == value
+
+
+STATE = f"""
+    def worker(self, me):
+        for _ in me.steps():
+            {RECEIVE}
+            object.__setattr__(self, "limit_s", 0.02 * me.rank)
+            yield from me.sleep()
+            yield from me.compute_until(me.now_s + self.limit_s, 8)
+            {SEND}
+"""
+
+
+def test_each_rank_has_a_class_to_itself_as_each_process_has(module, told, capsys):
+    """What a worker notes in `self` is not overwritten by the next, nor are two replications alike for it."""
+    local = STATE.replace('object.__setattr__(self, "limit_s", 0.02 * me.rank)', "limit_s = 0.02 * me.rank").replace(
+        "self.l", "l"
+    )
+    answers = []
+    for text in (STATE, local):
+        words = ["--protocol", f"{module(f'{CLASS}{text}{MASTER}')}:Own", "--json", "--world", "event"]
+        sim_run.main([*words, "--stragglers", "niagara*0.05", "--steps", "20", "--replications", "2"])
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0]["samples_per_step"] == answers[1]["samples_per_step"]
+    assert answers[0]["step_s"] == answers[1]["step_s"]
+
+
+def test_gathers_add_up_until_the_update(module, capsys):
+    text = f"{CLASS}{WORKER}{MASTER.replace(GATHER, 'yield from me.gather([2, 1]); yield from me.gather(3)')}"
+    sim_run.main([*JOB, "--protocol", f"{module(text)}:Own", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["samples_per_step"]["mean"] == 3 * workload.read("toy_fc").batch
+    assert answer["world"] == "event"
+
+
+def test_a_text_that_gathers_from_some_gets_their_samples_only(module, capsys):
+    text = f"{CLASS}{WORKER}{MASTER.replace('gather(me.workers)', 'gather([1, 2])')}"
+    name = f"{module(text)}:Own"
+    sim_run.main([*JOB, "--protocol", name, "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["samples_per_step"]["mean"], answer["world"]) == (2 * workload.read("toy_fc").batch, "event")
+    with pytest.raises(WrongSetting, match=r"me.gather of \[1, 2\]"):
+        sim_run.main([*JOB, "--protocol", name, "--world", "vector"])
+
+
+def test_a_text_is_tried_before_it_is_run_for_real(module):
+    mistaken = protocols.make(f"{module(CLASS + WORKER + MASTER.replace(SEND_ALL, 'pass'))}:Own")
+    with pytest.raises(RunFailed, match="deadlock"):
+        simulation.try_out(Scenario(mistaken, workload.read("mlp"), steps=10**6))
+    late = protocols.make(f"{module(CLASS + WORKER + MASTER.replace(UPDATE, f'{UPDATE}; 1 / (50 - _)'))}:Own")
+    simulation.try_out(Scenario(late, workload.read("mlp"), steps=10**6))
+
+
+def test_a_protocol_of_ours_is_not_tried():
+    with mock.patch.object(event, "run") as run:
+        simulation.try_out(Scenario(protocols.make("fmb"), workload.read("mlp")))
+    run.assert_not_called()
+
+
+def test_the_verbs_are_those_that_worlds_have():
+    assert {"steps", "compute", "now_s", "workers"} <= set(VERBS)
+    scenario = Scenario(FixedMinibatch(), workload.read("mlp"))
+    rank = event.EventWorld(scenario, 0).ranks[0]
+    of_layers = {"variables", "held"}
+    assert [verb for verb in VERBS if not hasattr(rank, verb)] == sorted(of_layers)
+    assert issubclass(FixedMinibatch, Protocol)

@@ -1,0 +1,166 @@
+"""Progress: silent when quick, a line every few seconds with the time left, a bar on a terminal, and never on stdout."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import sys
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+
+import sim.run
+from calibration.residuals import of_runs
+from experiments import allreduce, parallax, scaling
+from experiments.scaling_tables import BUGLIARELLO
+from sim import progress, protocols
+from sim.cluster import one_rank_a_host
+from sim.partitions import searched
+from sim.progress import Progress
+from sim.scenario import Scenario
+from sim.workload import NAMED
+from sim.worlds import event
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by itself when told to: clock.now += 3."""
+    found = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: found.now))
+    return found
+
+
+def lines(capsys) -> list[str]:
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err.splitlines()
+
+
+def test_what_is_quick_says_nothing(clock, capsys):
+    for _ in progress.each(range(100), "counting"):
+        clock.now += 0.04
+    assert lines(capsys) == []
+
+
+def test_a_line_every_few_seconds_says_what_is_done_and_what_is_left(clock, capsys):
+    for _ in progress.each(range(60), "counting"):
+        clock.now += 2
+    said = lines(capsys)
+    assert said[0] == "counting: 5%, about 2 min left (2)"
+    assert said[-1] == "counting: 95%, about 6 s left (56)"
+    assert len(said) == 19
+
+
+def test_lines_get_rarer_the_longer_it_takes(clock, capsys):
+    for _ in progress.each(range(3600), "counting"):
+        clock.now += 1
+    assert 60 < len(lines(capsys)) < 100
+
+
+def test_work_of_which_the_total_is_unknown_says_what_has_gone_by(clock, capsys):
+    with Progress("searching") as found:
+        clock.now += 7
+        found.advance(label="8 parts")
+    assert lines(capsys) == ["searching: 7 s so far (8 parts)"]
+
+
+def test_work_counts_by_its_size(clock, capsys):
+    with Progress("simulating", total=100):
+        clock.now += 10
+        progress.advance(work=80)
+    assert lines(capsys) == ["simulating: 80%, about 2 s left"]
+
+
+def test_work_within_other_work_is_silent(clock, capsys):
+    with Progress("outer", total=2) as outer:
+        for _ in progress.each(range(3), "inner"):
+            clock.now += 10
+        outer.advance()
+    assert lines(capsys) == ["outer: 50%, about 30 s left"]
+
+
+def test_work_that_nobody_waits_for_is_not_counted():
+    progress.advance(label="of none")
+
+
+def test_an_end_by_an_error_ends_it(clock, capsys):
+    with pytest.raises(ZeroDivisionError), Progress("dividing", total=1):
+        raise ZeroDivisionError
+    test_work_counts_by_its_size(clock, capsys)
+
+
+def test_on_a_terminal_a_bar_that_leaves_what_is_printed_where_it_goes(monkeypatch, capsys):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setenv("TERM", "xterm")
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", terminal)
+        with Progress("simulating", total=4) as found:
+            found.advance(label="the first")
+            print("an answer")
+    assert "simulating" in terminal.getvalue()
+    assert "an answer" not in terminal.getvalue()
+    assert capsys.readouterr().out == "an answer\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (89, "89 s"), (100, "2 min"), (3600, "60 min"), (7380, "2 h 3 min")]
+)
+def test_durations(seconds, said):
+    assert progress.duration(seconds) == said
+
+
+@pytest.fixture
+def talkative(monkeypatch):
+    """A line at every step."""
+    monkeypatch.setattr(progress, "EVERY_S", 0)
+    monkeypatch.setattr(progress, "EVERY_SHARE", 0)
+
+
+def test_a_simulation_of_many_runs_says_how_far_it_is(talkative, capsys):
+    assert sim.run.main(["--protocol", "ps-async", "--steps", "5", "--replications", "4", "--json"]) == 0
+    assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+        f"simulating: {share}%" for share in (25, 50, 75)
+    ]
+
+
+def test_an_answer_of_seconds_says_nothing(talkative, capsys):
+    assert sim.run.main(["--protocol", "ps-async", "--steps", "5", "--json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_search_for_partitions_says_what_it_tries(talkative, capsys):
+    job = Scenario(protocols.make("ps-sync"), NAMED["mlp"], workers=2, servers=2, steps=3, warmup=1)
+    found, said = searched(job), lines(capsys)
+    assert len(said) == len(found.tried)
+    assert all("searching for variable partitions: " in line and "parts: " in line for line in said)
+
+
+def test_a_fit_says_how_far_it_has_played_its_runs(talkative, capsys):
+    job = Scenario(protocols.make("fmb"), NAMED["mlp"], workers=2, steps=5, warmup=1, cluster=one_rank_a_host(3))
+    of_runs(job.cluster, [event.run(job, replication) for replication in range(3)])
+    assert [line.split(",")[0] for line in lines(capsys)] == [
+        f"simulating the runs fitted: {share}%" for share in (33, 67)
+    ]
+
+
+@pytest.mark.parametrize("name", ["validate", "servers", "collectives", "platforms", "testbed", "benchmark"])
+def test_experiments_that_measure_say_how_far_they_have_simulated(name):
+    """Each goes through its cells by `each`; what is measured before says so itself (real.campaign)."""
+    assert "each(" in inspect.getsource(import_module(f"experiments.{name}"))
+
+
+@pytest.mark.parametrize(
+    "simulate",
+    [
+        lambda: scaling.predicted(BUGLIARELLO[0], scaling.START, steps=1),
+        lambda: allreduce.allreduce_s(allreduce.NETWORKS["1 ms, 5 Gbit/s"], 1, 0.9),
+        lambda: parallax.throughput("resnet50", "Horovod", 1, parallax.Constants()),
+    ],
+    ids=["scaling", "allreduce", "parallax"],
+)
+def test_experiments_on_figures_of_others_count_their_simulations(simulate):
+    with Progress("simulating") as found:
+        simulate()
+    assert found.done > 0

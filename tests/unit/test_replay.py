@@ -1,0 +1,210 @@
+"""A trace says all that is needed to run its job again: from scenario to header, through a file, and back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from sim import replay, stragglers, workload
+from sim.cluster import Cluster, Host
+from sim.errors import WrongSetting
+from sim.header import SCHEMA, Header, checked
+from sim.laws import Constant, Empirical, FoldedMixture, LogNormal
+from sim.placement import STRATEGIES
+from sim.protocols import PROTOCOLS
+from sim.protocols.fmb import FixedMinibatch
+from sim.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class OwnProtocol(FixedMinibatch):
+    """A user's, with settings of every kind."""
+
+    name = "own"
+    seconds_s: float = 0.1
+    count: int = 1
+    called: str = "x=y"
+    really: bool = False
+
+
+CLUSTER = Cluster(hosts=(Host(count=9, cores=4),))
+FINITE = st.floats(0, 1e3)
+LAWS = st.one_of(
+    st.builds(Constant, value=FINITE),
+    st.builds(LogNormal, location=st.floats(1e-3, 1e3), cv=FINITE),
+    st.builds(Empirical, values=st.lists(FINITE, min_size=2, max_size=4).map(tuple)),
+    st.sampled_from([stragglers.read(name) for name in ("none", "niagara", "cedar", "niagara*0.02")]),
+)
+OWN_MODEL = workload.Workload(
+    name="mine", variables=[{"name": "w", "shape": (40, 3)}], costs={"compute": {"base_s": 0.1, "slope_s": 1e-3}}
+)
+NOT_THE_ZOOS = workload.NAMED["mlp"].model_copy(update={"batch": 7})
+MODELS = st.sampled_from([workload.NAMED[name] for name in ("mlp", "toy_fc", "lstm_lm")] + [OWN_MODEL, NOT_THE_ZOOS])
+OWN = st.builds(
+    OwnProtocol, seconds_s=FINITE, count=st.integers(-9, 9), called=st.text(max_size=5), really=st.booleans()
+)
+
+# How each field of a scenario is drawn. A field without an entry here fails the test: it says what it may be.
+DRAWN = {
+    "protocol": st.one_of(st.sampled_from([kind() for kind in PROTOCOLS.values()]), OWN),
+    "workload": MODELS,
+    "workers": st.integers(1, 4),
+    "steps": st.integers(1, 10**9),
+    "warmup": st.integers(0, 10**9),
+    "batch": st.integers(64, 4096),
+    "cluster": st.just(CLUSTER),
+    "stragglers": LAWS,
+    "stragglers_name": st.text(max_size=9),
+    "seed": st.integers(0, 2**63),
+    "test_size": st.integers(0, 999),
+    "evaluate_every": st.integers(1, 999),
+    "sleeps_of": st.none() | st.integers(0, 99),
+    "servers": st.integers(1, 3),
+    "placement": st.sampled_from(sorted(STRATEGIES)),
+    "variable_partitions": st.integers(1, 4),
+    "servers_on": st.sampled_from(["own", "workers"]),
+}
+
+
+def scenarios():
+    """Those that are allowed."""
+
+    def allowed(drawn):
+        try:
+            return Scenario(**drawn)
+        except WrongSetting:
+            return None
+
+    return st.fixed_dictionaries({one.name: DRAWN[one.name] for one in fields(Scenario)}).map(allowed).filter(bool)
+
+
+@settings(max_examples=150, deadline=None)
+@given(scenarios())
+def test_what_a_header_says_is_the_scenario(scenario):
+    """Field by field, through a file's JSON; the cluster is given, because a profile takes its place."""
+    again = replay.scenario_of(checked(scenario.header("event").text(), "x"), scenario.cluster)
+    for one in fields(Scenario):
+        assert getattr(again, one.name) == getattr(scenario, one.name), one.name
+    assert again == scenario
+
+
+UNSHRUNK = settings(phases=[Phase.generate], max_examples=200, deadline=None)
+BASE = Scenario(FixedMinibatch(), workload.NAMED["mlp"])
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Scenario)])
+def test_every_field_is_drawn_other_than_it_is_by_default(field):
+    """Or the property above would hold of a header without it."""
+    assert find(scenarios(), lambda drawn: getattr(drawn, field) != getattr(BASE, field), settings=UNSHRUNK)
+
+
+def test_a_user_s_own_protocol_is_said_by_module_and_class():
+    job = Scenario(OwnProtocol(), workload.NAMED["mlp"])
+    assert job.header("event").protocol == f"{__name__}:OwnProtocol"
+    assert Scenario(FixedMinibatch(), workload.NAMED["mlp"]).header("event").protocol == "fmb"
+
+
+def test_a_workload_of_one_s_own_needs_no_file():
+    assert Scenario(FixedMinibatch(), OWN_MODEL).header("event").model["name"] == "mine"
+    assert Scenario(FixedMinibatch(), workload.NAMED["resnet50"]).header("event").model is None
+
+
+def test_another_model_of_the_same_name_is_refused():
+    """A zoo that has been made anew."""
+    old = replace(Scenario(FixedMinibatch(), workload.NAMED["mlp"]).header("event"), digest="0" * 16)
+    with pytest.raises(WrongSetting, match="another model now"):
+        replay.scenario_of(old)
+
+
+def test_a_digest_is_of_what_is_trained_and_of_no_defaults():
+    """Nor of nominal costs, which are a guess."""
+    model = workload.NAMED["mlp"]
+    plain = json.loads(json.dumps(model.model_dump(by_alias=True, exclude_unset=True)))
+    assert replay.digest(workload.Workload(**plain)) == replay.digest(workload.Workload(**plain, inputs="pictures"))
+    assert len({replay.digest(m) for m in (model, NOT_THE_ZOOS, OWN_MODEL, workload.NAMED["toy_fc"])}) == 4
+
+
+HEAD = Scenario(FixedMinibatch(), OWN_MODEL, stragglers=stragglers.read("niagara")).header("mpi")
+ODD = [
+    None,
+    [],
+    {},
+    "",
+    "../../etc/passwd",
+    -5,
+    -1,
+    1.5,
+    True,
+    10**18,
+    10**400,
+    float("nan"),
+    float("inf"),
+    [1],
+    {"a": 1},
+]
+
+
+def damaged(field, value):
+    return json.dumps(json.loads(HEAD.text()) | {field: value})
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Header) if one.name not in ("details", "cluster")])
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_a_header_that_is_no_header_is_refused_in_one_line(field, value):
+    """Or it is read, and is the same when it is written."""
+    text = damaged(field, value)
+    with suppress(WrongSetting):
+        assert json.loads(checked(text, "x.parquet").text())[field] == value
+        return
+    with pytest.raises(WrongSetting, match=r"^[^\n]*x\.parquet[^\n]*$"):
+        checked(text, "x.parquet")
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "3", "{}", '"x"', "[" * 9999, '{"schema": "trace/2"}', "\0"])
+def test_what_is_no_header(text):
+    with pytest.raises(WrongSetting):
+        checked(text, "x.parquet")
+
+
+def test_an_older_header_is_refused():
+    with pytest.raises(WrongSetting, match=f"given 'trace/1'; allowed: {SCHEMA} .record it again"):
+        checked(damaged("schema", "trace/1"), "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("hosts", [["a", 1]]),
+        ("hosts", [["a", 0]] * 4),
+        ("cpu_s", {"4": 1.0}),
+        ("cpu_s", {"x": 1.0}),
+        ("cpu_s", {"0": -1.0}),
+        ("updates_per_step", 4),
+        ("law", {"kind": "constant"}),
+        ("law", {"kind": "folded-mixture", "components": [{"mean_s": 1, "std_s": 1, "weight": 0.5}]}),
+        ("model", {"name": "mine"}),
+        ("training", {"data": "digits"}),
+        ("workload", "mlp"),
+        ("digest", "0"),
+    ],
+)
+def test_what_no_run_can_have(field, value):
+    with pytest.raises(WrongSetting):
+        checked(damaged(field, value), "x.parquet")
+
+
+def test_a_law_from_a_file_is_kept(tmp_path):
+    """Under the name of a file that may have gone."""
+    path = Path(tmp_path / "law.toml")
+    path.write_text("[[components]]\nmean_s = 1\nstd_s = 0\nweight = 1\n")
+    job = Scenario(FixedMinibatch(), OWN_MODEL, stragglers=stragglers.read(str(path)), stragglers_name=str(path))
+    path.unlink()
+    again = replay.scenario_of(checked(job.header("event").text(), "x"))
+    assert again.stragglers == FoldedMixture(components=[{"mean_s": 1, "std_s": 0, "weight": 1}])
+    assert again.stragglers_name == str(path)

@@ -1,0 +1,115 @@
+"""What a prediction rests on: costs of this very model, and intervals only where runs like it were fitted."""
+
+from __future__ import annotations
+
+import pytest
+
+from calibration.profiles import FREE, Source, make
+from sim import trust, workload
+from sim.cluster import Cluster, Host, Link, Model, Provenance
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.protocols.fmb import FixedMinibatch
+from sim.scenario import Scenario
+from sim.workload import Workload
+from sim.worlds import event
+
+MLP = workload.NAMED["mlp"]
+LARGE = Workload(
+    name="mlp", variables=[{"name": "w", "shape": (12_000, 10_000)}], costs=Costs(compute=Line(base_s=9.0))
+)
+COSTS = {"mlp": Costs(compute=Line(base_s=0.1))}
+SEEN = {"models": {"mlp": Model.of(MLP)}, "workers": 2, "hosts": 3, "repeated": ("mlp",)}
+
+
+def scenario(workers=2, model=MLP, network=None, hosts=None, **seen):
+    """On a profile that was fitted to runs of `SEEN`, but for what is given."""
+    known = Provenance(**SEEN | seen)
+    where = Cluster(hosts=[hosts or Host(count=99)], network=network or Link(), costs=COSTS, provenance=known)
+    return Scenario(FixedMinibatch(), model, workers=workers, cluster=where)
+
+
+def test_a_job_like_those_fitted_has_an_interval():
+    assert trust.no_interval(scenario(), "event") is None
+    assert trust.notes(scenario()) == []
+
+
+def test_a_workload_of_the_same_name_takes_no_costs_of_another_model():
+    """Of 120 M parameters, and called as one of 79 thousand is."""
+    job = scenario(model=LARGE)
+    assert job.costs == LARGE.costs
+    assert scenario().costs == COSTS["mlp"]
+    assert trust.no_interval(job, "event") == "compute times are nominal"
+    (note,) = trust.notes(job)
+    assert "another model of 79,510 parameters (this one has 120,000,000)" in note
+
+
+def test_names_of_variables_and_costs_change_no_model():
+    renamed = [variable.model_copy(update={"name": f"my {variable.name}"}) for variable in MLP.variables]
+    other = MLP.model_copy(update={"variables": tuple(renamed), "costs": Costs(), "batch": 3, "flops_per_sample": 9.0})
+    assert Model.of(other) == Model.of(MLP)
+    assert Model.of(MLP.model_copy(update={"sample_shape": (3,)})) != Model.of(MLP)
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"workers": 4}, None),
+        ({"workers": 5}, "fitted on 2 workers, asked for 5"),
+        ({"workers": 3, "network": FREE}, "fitted on 2 workers, asked for 3"),
+        ({"workers": 2, "network": FREE}, None),
+        ({"workers": 4, "hosts": Host(cores=9), "hosts_seen": 1}, None),
+        ({"workers": 2, "hosts_seen": 1}, "fitted on 1 host, asked for 3"),
+        ({"workers": 40, "workers_seen": 40}, "fitted on 3 hosts, asked for 41"),
+        ({"repeated": ()}, "no fitted run was repeated"),
+        ({"repeated": (), "workers": 64, "network": FREE}, "fitted on 2 workers, asked for 64"),
+        ({"workers_seen": None}, "an older profile: fit again"),
+        ({"models": {}}, None),
+    ],
+)
+def test_beyond_what_was_fitted_there_is_no_interval(job, why):
+    """Twice the workers and hosts have been compared with real runs; of free links none."""
+    seen = {name.removesuffix("_seen"): job.pop(name) for name in list(job) if name.endswith("_seen")}
+    hosts = {"hosts": job.pop("hosts")} if "hosts" in job else {}
+    made = scenario(**job)
+    known = made.cluster.provenance.model_copy(update=seen)
+    where = made.cluster.model_copy(update={"provenance": known} | {name: (one,) for name, one in hosts.items()})
+    again = Scenario(FixedMinibatch(), MLP, workers=made.workers, cluster=where)
+    assert trust.no_interval(again, "event") == why
+    assert trust.no_interval(again, "mpi") is None
+
+
+def test_free_links_are_said():
+    """Between hosts; on one host there is nothing to say."""
+    assert trust.notes(scenario(network=FREE)) == ["links are free: what was fitted does not tell messages from work"]
+    assert trust.notes(scenario(network=FREE, hosts=Host(cores=9), crowded=True)) == []
+
+
+def test_an_older_profile_is_said_to_be_one():
+    assert "older version" in trust.notes(scenario(models={}))[0]
+
+
+def test_nominal_costs_have_no_interval():
+    assert trust.no_interval(Scenario(FixedMinibatch(), MLP), "vector") == "compute times are nominal"
+    assert "nominal" in trust.notes(Scenario(FixedMinibatch(), MLP))[0]
+
+
+def fitted(*jobs):
+    return make([Source(f"run{i}", event.run(job)) for i, job in enumerate(jobs)], "x")
+
+
+def job(model=MLP, workers=2, seed=0):
+    where = Cluster(hosts=[Host(count=9)], costs={"mlp": Costs(compute=Line(base_s=0.01))})
+    return Scenario(FixedMinibatch(), model, workers=workers, steps=8, warmup=1, batch=8, seed=seed, cluster=where)
+
+
+def test_a_fit_says_what_it_saw():
+    known = fitted(job(), job(seed=1), job(workers=3, seed=2), job(workers=3, seed=3)).provenance
+    assert (known.workers, known.hosts, known.repeated, known.slept) == (3, 4, ("mlp",), False)
+    assert known.models == {"mlp": Model.of(MLP)}
+    assert fitted(job()).provenance.repeated == ()
+
+
+def test_two_models_of_one_name_are_not_fitted_together():
+    with pytest.raises(WrongSetting, match=r"run1: given 'two models called mlp, of 79,510 and 120,000,000"):
+        fitted(job(), job(LARGE))
