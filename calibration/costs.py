@@ -94,9 +94,14 @@ def _line(rows) -> Line:
 
 def _gradient(table) -> tuple[Line, float, Line, list[str]]:
     """compute, loop_s, partition, and how the one that was not measured was made from the other."""
+    import pandas as pd
+
     whole, parts = table[table["activity"] == "compute"], table[table["activity"] == "partition"]
-    compute = _line(whole)
+    small = _single_turns(parts)[lambda rows: rows["amount"] < whole["amount"].min()]
+    compute = _line(pd.concat([whole, small]) if len(small) else whole)
     notes = [f"compute fitted from {len(whole)} rows, batches {_levels(whole)}"] if len(whole) else []
+    if len(small):
+        notes.append(f"and, for smaller batches, from {len(small)} loops of a single turn, of {_levels(small)} samples")
     if parts.empty:
         note = "partition assumed: the slope of compute; entering the loop and each turn cost nothing more"
         return compute, compute.base_s, Line(slope_s=compute.slope_s), [*notes, note]
@@ -106,6 +111,11 @@ def _gradient(table) -> tuple[Line, float, Line, list[str]]:
         notes.append("compute assumed: one turn of the loop with the whole minibatch")
         compute = Line(base_s=loop_s + partition.base_s, slope_s=partition.slope_s)
     return compute, loop_s, partition, notes
+
+
+def _single_turns(parts: DataFrame) -> DataFrame:
+    """The rows of runs whose loops all made one turn, by their settings; such a loop computes one small minibatch."""
+    return parts[parts.groupby("group")["turns"].transform("max") == 1]
 
 
 def _times(factor: float, line: Line) -> Line:

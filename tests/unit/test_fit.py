@@ -78,6 +78,16 @@ def test_planted_costs_are_recovered(recovered):
         assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-6), name
 
 
+def test_a_single_turn_of_the_loop_tells_what_a_small_minibatch_costs():
+    """One batch alone says nothing of that: 8 of its 64 samples would take an eighth of its time."""
+    protocols = [FixedMinibatch(), AnytimeMinibatch(time_limit_s=0, partitions=8)]
+    runs = [event.run(Scenario(p, batch=64, cluster=machines(PLANTED), **JOB)) for p in protocols]
+    profile = make([Source(f"run{i}", trace) for i, trace in enumerate(runs)], "small")
+    for samples in (8, 64):
+        assert profile.costs["mlp"].compute(samples) == pytest.approx(PLANTED.compute(samples), rel=0.02)
+    assert any("single turn, of 8 samples" in note for note in profile.provenance.notes)
+
+
 def test_planted_noise_is_recovered(recovered):
     noise = recovered.costs["mlp"].noise
     assert noise.kind == "lognormal"
