@@ -225,11 +225,21 @@ class Scenario:
 
     def updated_bytes(self, rank: int) -> list[int]:
         """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
-        minibatches = 1 if self.protocol.applies_each_gradient else max(1, self.workers)
         if rank < self.servers:
-            return [load.answer_bytes for load in self.loads(rank, minibatches)]
-        gathered = [v.load(self.batch, minibatches).answer_bytes for v in self.protocol.gathered(self.workload)]
-        return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + gathered
+            return [load.answer_bytes for load in self.loads(rank, self._applied_at_once)]
+        return self._updated_by_worker
+
+    @cached_property
+    def _updated_by_worker(self) -> list[int]:
+        loads = [variable.load(self.batch, self._applied_at_once) for variable in self.protocol.gathered(self.workload)]
+        return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + [
+            load.answer_bytes for load in loads
+        ]
+
+    @property
+    def _applied_at_once(self) -> int:
+        """Minibatches whose gradients an update applies together."""
+        return 1 if self.protocol.applies_each_gradient else max(1, self.workers)
 
     def updated_by(self, rank: int) -> int:
         """How many parameters a rank applies the optimiser to."""

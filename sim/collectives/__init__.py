@@ -18,7 +18,7 @@ from sim.collectives.tree import tree
 from sim.collectives.tuned import tuned
 from sim.workload import ITEM_BYTES, Variable
 
-__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "pieces"]
+__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "named", "pieces"]
 
 FLAT: dict[str, Algorithm] = {
     "ring": ring,
@@ -40,11 +40,17 @@ def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> 
         hosts: the host of each rank, shape (ranks,).
         whole: the items of the vector.
     """
+    algorithm = named(algorithm, hosts, whole)
     if algorithm == "hierarchical":
         return hierarchical(rank, hosts, whole)
-    if algorithm == "auto":
-        algorithm = tuned(len(hosts), ITEM_BYTES * (whole.stop - whole.start))
     return FLAT[algorithm](rank, range(len(hosts)), whole)
+
+
+def named(algorithm: str, hosts: Sequence[int], whole: slice) -> str:
+    """The algorithm that is run: what Open MPI takes if it may choose; the ring for hierarchies of one rank a host."""
+    if algorithm == "hierarchical" and len(set(hosts)) == len(hosts):
+        return "ring"
+    return tuned(len(hosts), ITEM_BYTES * (whole.stop - whole.start)) if algorithm == "auto" else algorithm
 
 
 def pieces(variables: Sequence[Variable], fused: bool) -> list[slice]:

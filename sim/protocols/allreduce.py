@@ -45,7 +45,7 @@ class Allreduce(Protocol):
         return tuple(variable for variable in workload.variables if self.sparse_as_dense or not variable.rows)
 
     def gathered(self, workload):
-        return tuple(variable for variable in workload.variables if variable not in self.summed(workload))
+        return tuple(variable for variable in workload.variables if variable.rows and not self.sparse_as_dense)
 
     def worker(self, me):
         for _ in me.steps():

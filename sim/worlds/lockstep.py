@@ -1,4 +1,4 @@
-"""The verb `allreduce` of the vector world: all ranks go round the ring at once, in every replication."""
+"""The verb `allreduce` of the vector world: all ranks exchange at once, in every replication."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import numpy as np
 
 from sim import collectives
 from sim.collectives.base import cut
+from sim.collectives.schedule import Schedule, schedule
 from sim.workload import ITEM_BYTES
+from sim.worlds.exchanges import Ports, Unsettled, play
+
+MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
 
 
 class Lockstep:
-    """Verbs of a group of workers without a master; clocks have the shape (replications, ranks).
-
-    Only of the ring: there each port serves one sender, so that the order of rounds is the order of arrival.
-    """
+    """Verbs of a group of workers without a master; clocks have the shape (replications, ranks)."""
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
         """The sum of all workers' gradients and samples, at each of them.
 
         Raises:
-            Refused: another algorithm than the ring, or a master sums.
+            Refused: a master sums, or which message passes a port first cannot be told.
         """
-        if self.world.scenario.served or algorithm != "ring":
-            raise self.world.refuse(f"of collectives this world has the workers' ring alone, not {algorithm}")
+        if self.world.scenario.served:
+            raise self.world.refuse("a master or servers sum, and workers too")
         self.begin_sum()
         costs = self.world.scenario.costs
         for whole in collectives.pieces(self.world.scenario.summed, fused):
@@ -33,14 +34,46 @@ class Lockstep:
             self.now_s = self.now_s + costs.agree_s
             self._spend((self.world.scenario.workers > 1) * costs.negotiate_s)
             self._spend(costs.call(ITEM_BYTES * (whole.stop - whole.start)))
-            for turn in self._turns(whole.start, whole.stop):
-                self._turn(*turn)
+            self._call(collectives.named(algorithm, self.world.scenario.hosts, whole), whole)
         self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
         yield from self._did()
 
     def allgather(self):
         """Of nothing: this world refuses scenarios whose rows travel alone."""
         yield from self._did()
+
+    def _call(self, algorithm: str, whole: slice) -> None:
+        """One call. The ring has a way of its own: each port serves one sender, so that no order of arrival is to be found."""
+        if algorithm == "ring" and self._calls in ("", "ring"):
+            for turn in self._turns(whole.start, whole.stop):
+                self._turn(*turn)
+        else:
+            self._exchange(algorithm, whole)
+        self._calls = algorithm
+
+    def _exchange(self, algorithm: str, whole: slice) -> None:
+        link, reduce = self.world.scenario.network, self.world.scenario.costs.reduce
+        plan = self._plan(algorithm, whole.start, whole.stop)
+        ports = Ports(self.now_s, self._out_free_s, self._in_free_s, self._reached_s())
+        try:
+            played = play(plan, ports, link, self.speeds, reduce.base_s + reduce.slope_s * plan.size_bytes)
+        except Unsettled:
+            raise self.world.refuse("which message passes a port first cannot be told") from None
+        self.now_s, self._out_free_s, self._in_free_s, self._last_reach_s = played.ports
+        for ranks, from_s, to_s in played.waits:
+            self._wait(from_s, to_s, ranks)
+
+    def _reached_s(self) -> np.ndarray:
+        """When the last message of the calls before reached each port; of a ring, that was when it was free at the latest."""
+        return self._in_free_s if self._calls == "ring" else np.broadcast_to(self._last_reach_s, self.now_s.shape)
+
+    @cache  # noqa: B019 a group lives as long as its world
+    def _plan(self, algorithm: str, start: int, stop: int) -> Schedule:
+        hosts, whole = self.world.scenario.hosts, slice(start, stop)
+        most = len(list(collectives.allreduce(algorithm, 0, hosts, whole)))
+        if most * len(hosts) > MOST_EXCHANGES:
+            raise self.world.refuse(f"{algorithm} of {len(hosts)} ranks has too many messages to lay out")
+        return schedule(collectives.allreduce(algorithm, rank, hosts, whole) for rank in range(len(hosts)))
 
     def _turn(self, leaves_s: np.ndarray, comes_s: np.ndarray, adds_s: np.ndarray | None) -> None:
         """Hand a piece to the right while taking one from the left; then add it up. The event world's `exchange`.

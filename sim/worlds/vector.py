@@ -15,7 +15,6 @@ import numpy as np
 from sim.errors import RunFailed
 from sim.outcome import Outcome
 from sim.protocols import name_of
-from sim.protocols.base import Protocol
 from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.worlds.at_hand import AtHand
@@ -26,6 +25,7 @@ from sim.worlds.serving import CLOCK_S
 from sim.worlds.texts import role_of, text_of
 from sim.worlds.together import Refused, Together
 
+ALL = slice(None)  # ranks of a group
 MANY = 256  # waits, after which those are counted that can be
 
 
@@ -37,8 +37,7 @@ def refusal(scenario: Scenario) -> str | None:
         f"{protocol.name} has servers": protocol.uses_servers and scenario.served,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_loads
         or (scenario.served and scenario.summed),
-        "of collectives this world has the ring alone, and nothing beside it while ranks compute": not scenario.served
-        and not _goes_round_a_ring(protocol),
+        f"{protocol.name} sends while it computes": protocol.overlaps,
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
         "ranks nap while they wait, and see what has come at their next look": scenario.cluster.look_s,
         "its ports pass one message after another, each as it comes, whatever a port has sent before": network.fair
@@ -47,10 +46,6 @@ def refusal(scenario: Scenario) -> str | None:
         or network.store_and_forward,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
-
-
-def _goes_round_a_ring(protocol: Protocol) -> bool:
-    return getattr(protocol, "algorithm", None) == "ring" and not protocol.overlaps
 
 
 def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
@@ -148,9 +143,12 @@ class Group(AtHand, Hub, Lockstep):
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.samples, self._slept = np.zeros(shape, int), np.zeros(shape, bool)
-        self._last_reach_s = np.full((shape[0], 1), -math.inf)
+        self._last_reach_s, self._calls = (
+            np.full((shape[0], 1), -math.inf),
+            "",
+        )  # the algorithm of the last collective call
         self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
-        self._waits: list[tuple[np.ndarray, np.ndarray]] = []  # from, to
+        self._waits: list[tuple[np.ndarray | slice, np.ndarray, np.ndarray]] = []  # ranks, from, to
         # Of waits that are no longer there, by the number of steps that they come after.
         self._idle_s = {steps: np.zeros(shape) for steps in (world.patience.least_warmup, world.scenario.warmup)}
         self._room = MANY  # waits, until they are counted
@@ -253,15 +251,16 @@ class Group(AtHand, Hub, Lockstep):
     def _waited_s(self, before_s: np.ndarray, waits, steps: int, to_s: np.ndarray) -> np.ndarray:
         """So many seconds, and those of `waits` after so many steps and before `to_s`."""
         waited_s, low_s, high_s = before_s.copy(), self.world.end_s(steps)[:, None], to_s[:, None]
-        for start_s, end_s in waits:
+        for ranks, start_s, end_s in waits:
             more_s = np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0)
-            waited_s += more_s if more_s.shape == waited_s.shape else more_s.sum(axis=1, keepdims=True)
+            one_by_one = more_s.shape[1] != waited_s[:, ranks].shape[1]  # a master's, of every worker
+            waited_s[:, ranks] += more_s.sum(axis=1, keepdims=True) if one_by_one else more_s
         return waited_s
 
     def _fold(self) -> None:
         """Count waits, of which a ring has many, that ended before rank 0's clock: its next update, maybe the last, will not cut them."""
         clock_s, ended = self.world.clock_s, len(self.world.updates)
-        settled = list(takewhile(lambda wait: (wait[1] <= clock_s[:, None]).all(), self._waits))
+        settled = list(takewhile(lambda wait: (wait[-1] <= clock_s[:, None]).all(), self._waits))
         for steps in self._idle_s:
             if self.world.patience.warmup <= steps <= ended:
                 self._idle_s[steps] = self._waited_s(self._idle_s[steps], settled, steps, clock_s)
@@ -271,8 +270,8 @@ class Group(AtHand, Hub, Lockstep):
     def _spend(self, seconds) -> None:
         self.now_s = self.now_s + seconds / self.speeds
 
-    def _wait(self, start_s: np.ndarray, end_s: np.ndarray) -> None:
-        self._waits.append((start_s, np.maximum(start_s, end_s)))
+    def _wait(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice = ALL) -> None:
+        self._waits.append((ranks, start_s, np.maximum(start_s, end_s)))
         if len(self._waits) >= self._room:
             self._fold()
 

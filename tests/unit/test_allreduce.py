@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from sim import collectives, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
+from sim.collectives.base import hand, take
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
 from sim.collectives.reduce_broadcast import CHUNK_BYTES as CHAIN_CHUNK_BYTES
+from sim.collectives.schedule import schedule
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
@@ -258,11 +261,34 @@ def test_more_bandwidth_is_never_slower():
         assert took_s == sorted(took_s, reverse=True)
 
 
-def test_the_vector_world_has_the_ring_alone():
-    ring = job("ring", 5, stragglers=stragglers.read("niagara*0.01"), steps=20)
-    np.testing.assert_allclose(vector.run(ring).step_s, of_trace(event.run(ring)).step_s, rtol=0, atol=1e-9)
-    with pytest.raises(WrongSetting, match="ring"):
-        vector.run(job("tree"))
+@pytest.mark.parametrize("algorithm", collectives.NAMES)
+@pytest.mark.parametrize("workers", [2, 5, 12])
+def test_the_vector_world_sums_as_the_event_world_does(algorithm, workers):
+    """Slow ranks are overtaken: messages of later rounds reach a port before those of earlier ones, and pass it first."""
+    summing = job(algorithm, workers, stragglers=stragglers.read("niagara*0.01"), steps=20)
+    simulated, outcome = of_trace(event.run(summing)), vector.run(summing)
+    np.testing.assert_allclose(outcome.step_s, simulated.step_s, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(outcome.idle_fraction, simulated.idle_fraction, rtol=0, atol=1e-7)
+
+
+def test_messages_of_a_call_that_overtake_those_of_the_last_are_the_event_worlds():
+    """A call for each variable, of two algorithms: who has ended the first sends to ranks that are still at it."""
+    slow = LINK.model_copy(update={"latency_s": 1e-2, "bandwidth_bytes_per_s": 5e6})
+    with pytest.raises(vector.Refused, match="passes a port first"):
+        vector.run(job("auto", 7, fused=False, workload=workload.read("mlp"), link=slow))
+
+
+def test_two_messages_at_one_instant_are_the_event_worlds():
+    """Whose passes a port first decides who goes on first; ranks 1 and 2, alike, hand theirs to rank 0 at once."""
+    at_once = job("tree", 3, link=LINK.model_copy(update={"bandwidth_bytes_per_s": 1e6}))
+    exchanges = [[take(1, slice(0, 9)), take(2, slice(0, 9))], [hand(0, slice(0, 9))], [hand(0, slice(0, 9))]]
+    with mock.patch("sim.collectives.allreduce", lambda _, rank, *__: exchanges[rank]), pytest.raises(vector.Refused):
+        vector.run(at_once)
+
+
+def test_a_message_that_nobody_sends_is_said():
+    with pytest.raises(ValueError, match="nobody sends"):
+        schedule([[take(1, slice(0, 9))], []])
 
 
 @pytest.mark.parametrize(

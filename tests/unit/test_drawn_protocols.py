@@ -83,7 +83,6 @@ class Ring(Drawn):
     """Workers without a master."""
 
     masterless = True
-    algorithm = "ring"
 
 
 class Served(Drawn):

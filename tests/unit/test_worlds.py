@@ -7,15 +7,15 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from sim import protocols, stragglers, workload
+from sim import collectives, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import RunFailed, WrongSetting
 from sim.laws import LogNormal
-from sim.outcome import of_trace
+from sim.outcome import Outcome, of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
 from sim.worlds import event, vector
@@ -72,7 +72,7 @@ def scenarios(draw):
     if name == "amb":
         assignments = [f"time_limit_s={draw(seconds(0.1))}", f"partitions={draw(st.integers(1, 20))}"]
     if name == "allreduce":
-        assignments = ["algorithm=ring", f"fused={draw(st.booleans())}"]
+        assignments = [f"algorithm={draw(st.sampled_from(collectives.NAMES))}", f"fused={draw(st.booleans())}"]
     return Scenario(
         protocols.make(name, assignments),
         MLP,
@@ -88,12 +88,22 @@ def scenarios(draw):
     )
 
 
-@settings(max_examples=150, deadline=None)
+def by_vector(scenario: Scenario, *given, **named) -> Outcome:
+    """The vector world's outcome; a drawn collective that it refuses, for two messages reach a port at one instant, is not judged."""
+    try:
+        return vector.run(scenario, *given, **named)
+    except vector.Refused:
+        assert scenario.protocol.name == "allreduce"
+        assert scenario.protocol.algorithm not in ("ring", "hierarchical")
+        reject()
+
+
+@settings(max_examples=200, deadline=None)
 @given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.MANY]))
 def test_worlds_agree(scenario, replication, many):
-    simulated = of_trace(event.run(scenario, replication))
     with mock.patch.object(vector, "MANY", many):
-        outcome = vector.run(scenario, replication + 1)
+        outcome = by_vector(scenario, replication + 1)
+    simulated = of_trace(event.run(scenario, replication))
     np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
     np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
@@ -126,8 +136,8 @@ def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, e
     warmup = scenario.warmup if updates > scenario.warmup else min(scenario.warmup, 1)
     looks = [0.0] * max(0, updates - 1 - min(scenario.warmup, 1)) + [2.0]
     with mock.patch.object(vector, "MANY", many), mock.patch("time.monotonic", side_effect=[0.0, *looks]):
-        cut = vector.run(scenario, 2, within_s=1.0)
-    whole = vector.run(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
+        cut = by_vector(scenario, 2, within_s=1.0)
+    whole = by_vector(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
     assert cut.warmup == warmup
     np.testing.assert_array_equal(cut.step_s, whole.step_s)
     np.testing.assert_array_equal(cut.samples, whole.samples)

@@ -1,0 +1,107 @@
+"""The exchanges of all ranks as levels of arrays: what a collective does, for a world that has no ranks one by one."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.collectives.base import Exchange
+
+NONE = -1
+
+
+class Level(NamedTuple):
+    """What ranks can do at once: each of `senders` posts a message, then each of `takers` takes one.
+
+    Args:
+        senders, posted: ranks, and the number of each one's message, shape (posts,).
+        leaving, left: of those senders that take nothing, the ranks that go on once their message has left, and its number.
+        takers, taken: ranks, and the number of the message that each takes, shape (takes,).
+        own: the message that each taker's exchange has posted and that must have left before it goes on; NONE if there is none.
+        adds: which of the takers add up what they take.
+    """
+
+    senders: np.ndarray
+    posted: np.ndarray
+    leaving: np.ndarray
+    left: np.ndarray
+    takers: np.ndarray
+    taken: np.ndarray
+    own: np.ndarray
+    adds: np.ndarray
+
+
+class Schedule(NamedTuple):
+    """One collective call of all ranks.
+
+    Args:
+        levels: in an order in which every message is posted before it is taken.
+        size_bytes: of each message, shape (messages,).
+        order: the messages that each rank takes, in the order in which it does, shape (ranks, most); NONE where a rank takes fewer.
+        ahead: ranks that go on before a message has left, and wait for it at the end of the call.
+    """
+
+    levels: list[Level]
+    size_bytes: np.ndarray
+    order: np.ndarray
+    ahead: np.ndarray
+
+
+def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
+    """Levels of the exchanges of rank 0, 1, ...
+
+    A rank's next exchange is at a level after that of its last. A message is taken at the level at which it was posted, or later.
+
+    Raises:
+        ValueError: some rank takes a message that nobody sends.
+    """
+    lists = [list(own) for own in exchanges]
+    ranks, size_bytes, takes = len(lists), [], [[] for _ in lists]
+    drafts = defaultdict(lambda: ([], [], [], []))  # by level: senders, posted; those who leave; takers
+    sent = defaultdict(deque)  # messages on their way from one rank to another: number and level
+    at, free = [0] * ranks, [0] * ranks  # the next exchange of each rank, and the level from which it may begin
+    open_post = [None] * ranks  # of an exchange that has posted and has not taken yet
+    waiting: dict[tuple[int, int], int] = {}  # who waits for a message from one rank to another
+    runnable = deque(range(ranks))
+    while runnable:
+        rank = runnable.popleft()
+        while at[rank] < len(lists[rank]):
+            exchange = lists[rank][at[rank]]
+            if exchange.to is not None and open_post[rank] is None:
+                number = open_post[rank] = len(size_bytes)
+                size_bytes.append(exchange.sent_bytes)
+                draft = drafts[free[rank]]
+                draft[0].append(rank)
+                draft[1].append(number)
+                sent[rank, exchange.to].append((number, free[rank]))
+                if waiting.pop((rank, exchange.to), None) is not None:
+                    runnable.append(exchange.to)
+                if exchange.source is None and not exchange.ahead:
+                    draft[2].append((rank, number))
+            level = free[rank]
+            if exchange.source is not None:
+                if not sent[exchange.source, rank]:
+                    waiting[exchange.source, rank] = rank
+                    break
+                number, posted_at = sent[exchange.source, rank].popleft()
+                level = max(level, posted_at)
+                own = NONE if open_post[rank] is None or exchange.ahead else open_post[rank]
+                drafts[level][3].append((rank, number, own, exchange.adds))
+                takes[rank].append(number)
+            at[rank], free[rank], open_post[rank] = at[rank] + 1, level + 1, None
+    if any(done < len(own) for done, own in zip(at, lists, strict=True)):
+        raise ValueError("a rank takes a message that nobody sends")
+    order = np.full((ranks, max(map(len, takes), default=0)), NONE)
+    for rank, numbers in enumerate(takes):
+        order[rank, : len(numbers)] = numbers
+    ahead = [rank for rank, own in enumerate(lists) if any(exchange.ahead for exchange in own)]
+    levels = [_level(*drafts[number]) for number in sorted(drafts)]
+    return Schedule(levels, np.array(size_bytes, float), order, np.array(ahead, int))
+
+
+def _level(senders, posted, leaving, taking) -> Level:
+    leaves, takes = np.array(leaving, int).reshape(-1, 2).T, np.array(taking, int).reshape(-1, 4).T
+    return Level(np.array(senders, int), np.array(posted, int), *leaves, *takes[:3], takes[3].astype(bool))
