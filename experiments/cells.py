@@ -59,7 +59,9 @@ class Cell:
         """In a table."""
         limit = "" if self.time_limit_s is None else f" {self.time_limit_s * 1e3:g} ms"
         servers = f" {self.servers}s" if self.servers > 1 else ""
-        return f"{self.called or self.protocol}{limit}, {self.workers}w{servers} x {self.batch}, {self.stragglers}"
+        law = Path(self.stragglers).stem if Path(self.stragglers).suffix == ".toml" else self.stragglers
+        model = "" if self.workload == "toy_fc" else f" {self.workload}"
+        return f"{self.called or self.protocol}{limit},{model} {self.workers}w{servers} x {self.batch}, {law}"
 
     def words(self) -> list[str]:
         """As options of sim.run, and of real.run."""
@@ -82,13 +84,16 @@ class Cell:
         return replace(described, cluster=cluster, sleeps_of=sleeps_of)
 
 
-def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024)) -> list[Cell]:
+def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024), **job) -> list[Cell]:
     """What a profile is learned from: 1 and 2 workers, no stragglers, two batches.
 
     Of amb, one partition a step and all of them, or the cost of entering the loop and that of a turn cannot be told apart.
+
+    Args:
+        job: further fields of the cells, as the workload.
     """
     return [
-        Cell(protocol, workers, batch, limit_s, steps=steps, seed=seed)
+        Cell(protocol, workers, batch, limit_s, steps=steps, seed=seed, **job)
         for workers in (1, 2)
         for batch in batches
         for protocol, limit_s in (("fmb", None), ("amb", 0.0), ("amb", 3600.0))

@@ -11,6 +11,8 @@ from experiments import pages
 from sim.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from experiments.comparison import Comparison
 
 CORES_FOUGHT_FOR = "cores fought for"
@@ -39,13 +41,16 @@ def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
     return float(np.mean([abs(row.error(quantity)) for row in rows]))
 
 
-def show(rows: list[Comparison], out: Path, fitted: str) -> None:
-    """Every cell, then every regime, and what was `fitted`."""
+def show(rows: list[Comparison], out: Path, fitted: str, further: Sequence[Comparison] = ()) -> None:
+    """Every cell, then every regime, and what was `fitted`; `further` cells by protocol."""
     from rich.console import Console
 
     console = Console(highlight=False, width=130)
-    console.print(_cells(rows))
-    console.print(_regimes(rows))
+    console.print(_cells([*rows, *further]))
+    console.print(_groups(by_regime(rows), "regime"))
+    if further:
+        by_protocol = {name: [row for row in further if row.cell.protocol == name] for name in _protocols(further)}
+        console.print(_groups(by_protocol | {"all": list(further)}, "other models and laws"))
     console.print(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
 
 
@@ -84,13 +89,17 @@ def _line(row: Comparison) -> list[str]:
     ]
 
 
-def _regimes(rows: list[Comparison]):
+def _protocols(rows: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(row.cell.protocol for row in rows))
+
+
+def _groups(groups: dict[str, list[Comparison]], called: str):
     from rich.table import Table
 
     table = Table(title="Mean absolute error, and the noise floor: how far a repeat falls from its twin", box=None)
-    for name in ("regime", "cells", "step", "floor", "floor median", "samples/s", "samples a step", "covered by 90 %"):
-        table.add_column(name, justify="left" if name == "regime" else "right")
-    for name, of in by_regime(rows).items():
+    for name in (called, "cells", "step", "floor", "floor median", "samples/s", "samples a step", "covered by 90 %"):
+        table.add_column(name, justify="left" if name == called else "right")
+    for name, of in groups.items():
         covered = [c for row in of for c in row.covered]
         table.add_row(
             name,
