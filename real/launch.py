@@ -20,6 +20,8 @@ from sim.errors import RunFailed, WrongSetting
 
 JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
+STAGE = "TRAINSIM_STAGE "  # how the chief of TensorFlow's workers marks where the run is: MEETING or TRAINING
+MEETING, TRAINING = "meeting", "training"
 MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
@@ -227,7 +229,7 @@ def _pass_on(stream, words: list[str]) -> None:
             boxed = not boxed
             continue
         words.append(text)
-        if boxed or text.startswith(REASON) or MPIRUN_S.search(text) or not text.strip():
+        if boxed or text.startswith((REASON, STAGE)) or MPIRUN_S.search(text) or not text.strip():
             continue
         print(text, file=sys.stderr, flush=True)
     stream.close()
