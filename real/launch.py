@@ -154,23 +154,24 @@ def launch(line: list[str]) -> None:
     environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
     if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
         environment |= {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "80"}
-    process = subprocess.Popen(
-        line,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
-    )
     words: list[str] = []
-    reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
-    reader.start()
     previous = signal.signal(signal.SIGTERM, interrupt)
     try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        _end(process)
-        raise
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
+        )
+        reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
+        reader.start()
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            _end(process)
+            raise
     finally:
         signal.signal(signal.SIGTERM, previous)
     reader.join(GRACE_S)

@@ -193,11 +193,13 @@ def test_a_fault_ends_the_run_or_is_borne(started):
             assert started.process.poll() in (None, 0), "a stopped process is waited for"
     code, words = started.end()
     until(lambda: not started.mark.processes(), GONE_S)
-    assert "Traceback" not in words
     assert code in _codes(case), words
+    _check_trace(started, code)
+    if case.fate == "interrupted" and case.moment == "at the start" and case.victim != "parent":
+        return  # before our first line it is Python itself that complains
+    assert "Traceback" not in words
     if code == 1 and case.victim in ("worker", "first"):
         assert re.search(f"real.run: .*{case.name}", words), words
-    _check_trace(started, code)
 
 
 def _codes(case: Case) -> set[int]:
