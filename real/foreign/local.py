@@ -36,7 +36,8 @@ def run(scenario: Scenario, argv: list[str]) -> None:
     previous = signal.signal(signal.SIGTERM, interrupt)
     processes: list[Process] = []
     try:
-        processes += [Process(job, task, [*argv, *lists]) for job, task in roles]
+        for job, task in roles:  # one by one, so that an interrupt finds those that have started
+            processes.append(Process(job, task, [*argv, *lists]))
         _watch(scenario, processes)
     finally:
         for process in processes:
