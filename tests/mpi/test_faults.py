@@ -29,8 +29,9 @@ from sim.traces import HEADER_FILE, Activity
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
-ENDS_S = 60  # of a run after the signal; a guard, far above the seconds that it takes
-GONE_S = 10  # of its processes after the run
+ENDS_S = 60  # after the signal, of a run that it ends; a guard, far above the seconds that it takes
+GOES_ON_S = 300  # of a run that may go on to its end
+GONE_S = 60  # of its processes after the run; a guard likewise
 STOPPED_S = 1.0
 ROWS = 100  # of a run that is amid
 MANY, FEW = 1_000_000, 80  # steps of a run that a signal ends, and of one that may end before it
@@ -163,7 +164,7 @@ class Started:
 
     def end(self) -> tuple[int, str]:
         """The code with which it ends, and what it said to its user."""
-        _, words = self.process.communicate(timeout=ENDS_S)
+        _, words = self.process.communicate(timeout=GOES_ON_S if 0 in _codes(self.case) else ENDS_S)
         return self.process.returncode, words
 
 
