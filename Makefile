@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-SERIAL := mpi or tensorflow or testbed
+MARKED := mpi or tensorflow
 
 .DEFAULT_GOAL := help
 .PHONY: help setup horovod test lint demo mnist clean
@@ -29,10 +29,12 @@ $(STAMP): setup.cfg pyproject.toml
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
 	@real/foreign/horovod.sh $(BIN)/python
 
-# Tests that start MPI or TensorFlow are timed against the clock and want the cores to themselves.
-test: setup  ## run all tests: plain ones in parallel, then those with MPI and TensorFlow one by one
-	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(SERIAL))"
-	$(BIN)/python -m pytest --durations=8 -m "$(SERIAL)"
+# No test asks how fast the machine is. The tests of a file share real runs, so that a file goes to one process; a cluster in
+# a box looks for what others leave, so that those tests go one by one.
+test: setup  ## run all tests, two at a time: plain ones, those with MPI and TensorFlow, and those in a cluster in a box
+	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(MARKED) or testbed)"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=8 -m "($(MARKED)) and not testbed"
+	$(BIN)/python -m pytest --durations=8 -m testbed
 
 lint: setup  ## check style and format
 	$(BIN)/ruff check

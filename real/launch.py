@@ -20,6 +20,8 @@ from sim.errors import RunFailed, WrongSetting
 
 JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
+STAGE = "TRAINSIM_STAGE "  # how the chief of TensorFlow's workers marks where the run is: MEETING or TRAINING
+MEETING, TRAINING = "meeting", "training"
 MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
@@ -152,23 +154,24 @@ def launch(line: list[str]) -> None:
     environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
     if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
         environment |= {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "80"}
-    process = subprocess.Popen(
-        line,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
-    )
     words: list[str] = []
-    reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
-    reader.start()
     previous = signal.signal(signal.SIGTERM, interrupt)
     try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        _end(process)
-        raise
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
+        )
+        reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
+        reader.start()
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            _end(process)
+            raise
     finally:
         signal.signal(signal.SIGTERM, previous)
     reader.join(GRACE_S)
@@ -227,7 +230,7 @@ def _pass_on(stream, words: list[str]) -> None:
             boxed = not boxed
             continue
         words.append(text)
-        if boxed or text.startswith(REASON) or MPIRUN_S.search(text) or not text.strip():
+        if boxed or text.startswith((REASON, STAGE)) or MPIRUN_S.search(text) or not text.strip():
             continue
         print(text, file=sys.stderr, flush=True)
     stream.close()

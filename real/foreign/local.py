@@ -11,7 +11,7 @@ import threading
 import time
 
 from real.foreign.tasks import LOOPBACK, free_port
-from real.launch import REASON, Refused, end_with_parent, interrupt
+from real.launch import MEETING, REASON, STAGE, TRAINING, Refused, end_with_parent, interrupt
 from sim.errors import RunFailed
 from sim.scenario import Scenario
 
@@ -36,7 +36,8 @@ def run(scenario: Scenario, argv: list[str]) -> None:
     previous = signal.signal(signal.SIGTERM, interrupt)
     processes: list[Process] = []
     try:
-        processes += [Process(job, task, [*argv, *lists]) for job, task in roles]
+        for job, task in roles:  # one by one, so that an interrupt finds those that have started
+            processes.append(Process(job, task, [*argv, *lists]))
         _watch(scenario, processes)
     finally:
         for process in processes:
@@ -49,6 +50,7 @@ class Process:
 
     def __init__(self, job: str, task: int, arguments: list[str]):
         self.job, self.task, self.words, self.told = job, task, "", False
+        self.stage = MEETING  # if it is the chief, of the run
         line = [sys.executable, "-m", "real.run", *arguments, "--job", job, "--task", str(task)]
         environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(
@@ -103,23 +105,29 @@ class Process:
         for line in self._process.stderr:
             if line.startswith(REASON):
                 self.words = self.words or line.removeprefix(REASON).strip()
+            elif line.startswith(STAGE):
+                self.stage = line.removeprefix(STAGE).strip()
             elif not NOISE.match(line):
                 print(line, end="", file=sys.stderr, flush=True)
         self._process.stderr.close()
 
 
 def _watch(scenario: Scenario, processes: list[Process]) -> None:
-    """Until the chief has answered; a worker's death is told, and borne if the protocol can do without it."""
+    """Until the chief has answered; a worker's death while all train is told, and borne if the protocol can do without it."""
+    chief = next(process for process in processes if process.is_chief)
     while True:
         for process in processes:
             code = process.ended()
             if process.is_chief and code == 0:
                 return _wait(processes)
-            if code in (None, 0) or process.told:
+            if code in (None, 0):
                 continue
             alive = sum(p.job == "worker" and p.ended() in (None, 0) for p in processes)
-            if process.job == "ps" or process.is_chief or process.words or not _can_do_with(scenario, alive):
+            borne = chief.stage == TRAINING and process.job == "worker" and not (process.is_chief or process.words)
+            if not (borne and _can_do_with(scenario, alive)):
                 raise _cause(processes, process)
+            if process.told:
+                continue
             process.told = True
             print(f"real.run: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True)
         time.sleep(POLL_S)

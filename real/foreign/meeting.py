@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 
 from real.foreign.server import config
 from real.foreign.tasks import Tasks, reachable, wait_for
+from real.launch import MEETING, STAGE, TRAINING
 from sim.errors import RunFailed, WrongSetting
 
 PATIENCE_S = 90.0  # for the processes of a run to come; importing TensorFlow takes a while
@@ -59,6 +62,7 @@ class Meeting:
             RunFailed: somebody did not come.
             WrongSetting: somebody was given other lists.
         """
+        self._tell(MEETING)
         me = f"{self.tasks.job}-{self.tasks.task}"
         self._send("hello", {"name": me, "digest": self.tasks.digest})
         verdict = self._call_the_roll() if self.tasks.is_chief else self._receive(me, 2 * PATIENCE_S)
@@ -111,6 +115,7 @@ class Meeting:
         for job, task in self._members():
             if (job, task) != ("worker", 0):
                 self._send(f"{job}-{task}", {"start_s": start_s})
+        self._tell(TRAINING)
         return start_s
 
     def warm(self) -> None:
@@ -182,6 +187,11 @@ class Meeting:
             answered_s = time.time()
             rounds.append((answered_s - asked_s, there_s - (asked_s + answered_s) / 2))
         return min(rounds)[1]
+
+    def _tell(self, stage: str) -> None:
+        """The chief tells the launcher, if there is one: until all train, nobody can be done without."""
+        if self.tasks.is_chief and "TRAINSIM_LAUNCHED" in os.environ:
+            print(f"{STAGE}{stage}", file=sys.stderr, flush=True)
 
     def _members(self) -> list[tuple[str, int]]:
         return [

@@ -38,7 +38,7 @@ def _by_itself(tasks: Tasks, work) -> int:
         return work()
     except (WrongSetting, RunFailed, KeyboardInterrupt) as error:
         kind, code = {WrongSetting: ("refused", 2), RunFailed: ("failed", 1)}.get(type(error), ("failed", 130))
-        ranks.say(kind, str(error) or "interrupted")
+        ranks.say(kind, str(error) or f"{tasks.name} was interrupted")
     except Exception as error:
         traceback.print_exc()
         kind, code = "failed", 1

@@ -116,7 +116,7 @@ def test_real_and_simulated_records_of_ones_own_are_equal(module, campaign, tmp_
 
 def test_a_deadlock_is_told_before_ranks_are_started(module):
     line = [sys.executable, "-m", "real.run", *JOB, "--protocol", f"{module}:Deadlock"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"real.run: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"
 
@@ -125,6 +125,6 @@ def test_a_campaign_is_told_of_one_before_it_begins(module, tmp_path):
     cell = [*JOB, "--protocol", f"{module}:Deadlock", "--trace", str(tmp_path / "t.parquet")]
     (tmp_path / "cells.json").write_text(json.dumps([cell]))
     line = [sys.executable, "-m", "real.campaign", str(tmp_path / "cells.json")]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"real.campaign: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"

@@ -25,7 +25,7 @@ def commands() -> list[str]:
 def run(line: str, folder: Path) -> subprocess.CompletedProcess:
     words = [sys.executable, *shlex.split(line)[1:]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, timeout=120, check=False)
+    return subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, timeout=300, check=False)
 
 
 def test_the_commands_of_the_readme_work(tmp_path):

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
 WORKERS = (2, 3, 4)
 CELLS = [(name, True) for name in collectives.NAMES] + [("ring", False), ("auto", False)]
+RUNS = [(name, fused, workers) for name, fused in CELLS for workers in WORKERS if fused or workers == 3]
 LUCK = "niagara*0.002"
 JOB = ["--workload", "mlp", "--batch", "32", "--steps", "6", "--warmup", "2", "--optimiser", "sgd"]
 JOB += ["--stragglers", LUCK, "--test-size", "40", "--evaluate-every", "1"]
@@ -30,25 +31,22 @@ JOB += ["--stragglers", LUCK, "--test-size", "40", "--evaluate-every", "1"]
 def real_traces(tmp_path_factory, campaign):
     folder = tmp_path_factory.mktemp("allreduce")
     cells = [["--protocol", "fmb", "--workers", 3, *JOB, "--trace", folder / "fmb.parquet"]]
-    for workers in WORKERS:
-        for algorithm, fused in CELLS:
-            settings = ["--set", f"algorithm={algorithm}", "--set", f"fused={fused}"]
-            trace = folder / f"{algorithm}-{fused}-{workers}.parquet"
-            files = ["--trace", trace, "--timeline", trace.with_suffix(".json")]
-            cells.append(["--protocol", "allreduce", "--workers", workers, *JOB, *settings, *files])
+    for algorithm, fused, workers in sorted(RUNS, key=lambda run: run[-1]):
+        settings = ["--set", f"algorithm={algorithm}", "--set", f"fused={fused}"]
+        trace = folder / f"{algorithm}-{fused}-{workers}.parquet"
+        files = ["--trace", trace, "--timeline", trace.with_suffix(".json")]
+        cells.append(["--protocol", "allreduce", "--workers", workers, *JOB, *settings, *files])
     campaign(cells, folder)
     return folder
 
 
 def test_a_campaign_writes_every_file_asked_for(real_traces):
-    for algorithm, fused in CELLS:
-        for workers in WORKERS:
-            timeline = json.loads((real_traces / f"{algorithm}-{fused}-{workers}.json").read_text())
-            assert any(event["name"] == "compute" for event in timeline["traceEvents"])
+    for algorithm, fused, workers in RUNS:
+        timeline = json.loads((real_traces / f"{algorithm}-{fused}-{workers}.json").read_text())
+        assert any(event["name"] == "compute" for event in timeline["traceEvents"])
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize(("algorithm", "fused"), CELLS)
+@pytest.mark.parametrize(("algorithm", "fused", "workers"), RUNS)
 def test_parameters_stay_equal_on_all_ranks(real_traces, algorithm, fused, workers):
     trace = read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")
     assert len(trace.header.details["parameters_crc32"]) == trace.header.ranks == workers
@@ -67,8 +65,7 @@ def test_it_learns_what_a_master_learns(real_traces, algorithm, fused):
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize(("algorithm", "fused"), [cell for cell in CELLS if cell[0] != "auto"])
+@pytest.mark.parametrize(("algorithm", "fused", "workers"), [run for run in RUNS if run[0] != "auto"])
 def test_real_and_simulated_records_are_equal(real_traces, algorithm, fused, workers):
     scenario = Scenario(
         protocols.make("allreduce", [f"algorithm={algorithm}", f"fused={fused}"]),
@@ -104,7 +101,7 @@ def test_sums_are_right_however_many_chunks(ranks):
     }
     line = [launch.mpirun(), "-n", str(ranks), "--oversubscribe", "--bind-to", "none", sys.executable, "-m", "mpi4py"]
     line.append("tests/mpi/sum_for_real.py")
-    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=120, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -116,7 +113,7 @@ def test_alone_and_under_mpirun_every_rank_is_a_worker():
     mpirun = [launch.mpirun(), "-n", "2", "--oversubscribe", "--bind-to", "none", sys.executable, "-m", "mpi4py", "-m"]
     for line, workers in (([sys.executable, "-m", "real.run", "--workers", "1"], 1), ([*mpirun, "real.run"], 2)):
         done = subprocess.run(
-            [*line, *small], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=120, check=False
+            [*line, *small], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 from calibration.importers import horovod_timeline
@@ -36,7 +33,6 @@ BY_HOROVOD = {
 }
 LIBRARIES = [*BY_TENSORFLOW, *(pytest.param(name, marks=WITHOUT_HOROVOD) for name in BY_HOROVOD)]
 STEP = ["sleep", "input", "compute", "wait", "receive", "pack", "update"]
-LONGEST_S = 10  # of a run whose rank has died; the requirement, far above the second it takes
 # Eight updates at a rate of 0.1 of mean gradients below 1, each a sum of three in another order: at most
 # 8 * 0.1 * 3 * 2**-24 = 1.5e-7 apart if no step magnified what the one before left, which a few steps hardly do.
 TOLERANCE = 1e-6
@@ -51,19 +47,28 @@ KEPT = {
     "horovod": [*BY_HOROVOD["horovod"], "--steps", 8],
     "overlapped": [*BY_HOROVOD["overlapped"], "--steps", 8],
 }
+CELLS = {"mpi": ["--protocol", "allreduce"], **BY_TENSORFLOW, **(BY_HOROVOD if find_spec("horovod") else {})}
 COMPARED = [name for name in list(KEPT)[2:] if name not in BY_HOROVOD or find_spec("horovod")]
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory, campaign):
-    """Runs of the same job in one launch, by name; of fewer ranks last, to begin the libraries again."""
-    folder = tmp_path_factory.mktemp("libraries")
-    cells = {"mpi": ["--protocol", "allreduce"], **BY_TENSORFLOW}
-    cells |= BY_HOROVOD if find_spec("horovod") else {}
-    asked = {name: [*cell, "--workers", RANKS] for name, cell in cells.items()}
-    asked |= {f"{name}, fewer": [*cell, "--workers", RANKS - 1] for name, cell in cells.items()}
-    campaign([[*cell, *JOB, "--trace", folder / f"{name}.parquet"] for name, cell in asked.items()], folder)
-    return {name: read(folder / f"{name}.parquet") for name in asked}
+def folder(tmp_path_factory, campaign):
+    """With the traces of runs in one launch, and the parameters of some; runs of fewer ranks last, to begin the libraries again."""
+    made = tmp_path_factory.mktemp("libraries")
+    plain = ["--workload", "mlp", "--batch", BATCH, "--warmup", 0, "--optimiser", "sgd", "--stragglers", "none"]
+    asked = {f"{name}, kept": [*KEPT[name], *plain, "--workers", RANKS] for name in ("mpi", "a step more", *COMPARED)}
+    for name in asked:
+        asked[name] += ["--parameters", made / f"{name}.npz"]
+    for more, workers in (("", RANKS), (", fewer", RANKS - 1)):
+        asked |= {f"{name}{more}": [*cell, *JOB, "--workers", workers] for name, cell in CELLS.items()}
+    campaign([[*cell, "--trace", made / f"{name}.parquet"] for name, cell in asked.items()], made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def recorded(folder):
+    """Traces of the same job, by name."""
+    return {name: read(folder / f"{name}.parquet") for of in CELLS for name in (of, f"{of}, fewer")}
 
 
 @pytest.mark.parametrize("fewer", ["", ", fewer"])
@@ -99,14 +104,10 @@ def test_its_trace_is_a_trace_like_any_other(recorded, name):
 
 
 @pytest.fixture(scope="module")
-def parameters(tmp_path_factory, campaign):
+def parameters(folder):
     """What the same job ends with, float32 (parameters,), by runtime."""
-    folder = tmp_path_factory.mktemp("parameters")
-    job = ["--workload", "mlp", "--batch", BATCH, "--warmup", 0, "--optimiser", "sgd", "--stragglers", "none"]
-    cells = {name: [*KEPT[name], *job, "--workers", RANKS] for name in ("mpi", "a step more", *COMPARED)}
-    files = {name: ["--trace", folder / f"{name}.parquet", "--parameters", folder / f"{name}.npz"] for name in cells}
-    campaign([[*cell, *files[name]] for name, cell in cells.items()], folder)
-    return {name: np.concatenate([v.ravel() for v in read_parameters(files[name][-1]).values()]) for name in cells}
+    files = {name: folder / f"{name}, kept.npz" for name in ("mpi", "a step more", *COMPARED)}
+    return {name: np.concatenate([v.ravel() for v in read_parameters(file).values()]) for name, file in files.items()}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[WITHOUT_HOROVOD] * (n in BY_HOROVOD)) for n in list(KEPT)[2:]])
@@ -116,29 +117,6 @@ def test_its_parameters_are_ours(parameters, name):
 
 def test_the_tolerance_would_see_a_step_too_many(parameters):
     assert np.abs(parameters["a step more"] - parameters["mpi"]).max() > 100 * TOLERANCE
-
-
-@pytest.mark.parametrize("runtime", ["tensorflow", pytest.param("horovod", marks=WITHOUT_HOROVOD)])
-@pytest.mark.parametrize(
-    ("rank", "number", "code", "words"),
-    [(1, signal.SIGKILL, 1, "rank 1 died"), (None, signal.SIGINT, 130, "interrupted")],
-)
-def test_what_a_death_or_ctrl_c_does(tmp_path, runtime, rank, number, code, words):
-    trace = tmp_path / "t.parquet"
-    line = [sys.executable, "-m", "real.run", "--protocol", "allreduce", "--runtime", runtime, "--workload", "mlp"]
-    line += ["--workers", "2", "--batch", "32", "--steps", "100000", "--trace", str(trace)]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as started:
-        processes = _until(lambda: _in_full_swing(Path(f"{trace}.parts"), started.pid))
-        of = {p.environ().get("OMPI_COMM_WORLD_RANK"): p for p in processes}
-        started.send_signal(number) if rank is None else of[str(rank)].send_signal(number)
-        _, err = started.communicate(timeout=LONGEST_S)
-    _gone, left = psutil.wait_procs(processes, timeout=2)
-    assert not left
-    assert started.returncode == code, err
-    assert words in err
-    assert "Traceback" not in err
-    assert len(read(trace).rows) > 300
-    assert os.listdir(tmp_path) == [trace.name]
 
 
 @WITHOUT_HOROVOD
@@ -164,20 +142,6 @@ def test_horovods_own_timeline_calibrates_the_model(tmp_path):
 
 def _module(module: str, *options) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", module, *map(str, options)]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=200, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     return done
-
-
-def _in_full_swing(parts: Path, pid: int) -> list[psutil.Process]:
-    """Its processes, once they have written a little."""
-    rows = sum(part.read_text().count("\n") for part in parts.glob("rank-*.jsonl"))
-    return psutil.Process(pid).children(recursive=True) if rows > 300 else []
-
-
-def _until(happens, longest_s: float = 60):
-    give_up_s = time.monotonic() + longest_s
-    while not (happened := happens()):
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
-    return happened

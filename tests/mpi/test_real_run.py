@@ -38,7 +38,7 @@ def run(*line, **environment) -> subprocess.CompletedProcess:
         else [launch.mpirun(), *map(str, line[1:])]
     )
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **environment}
-    return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=120, check=False)
+    return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
 
 
 def under_mpirun(ranks: int, *options) -> subprocess.CompletedProcess:
@@ -46,15 +46,17 @@ def under_mpirun(ranks: int, *options) -> subprocess.CompletedProcess:
     return run("mpirun", "-n", ranks, "--oversubscribe", "--bind-to", "none", *python, *options)
 
 
-@pytest.mark.parametrize("protocol", ["amb", "fmb"])
-def test_alone_it_launches_and_answers_as_the_simulator_does(protocol, tmp_path):
+def test_alone_it_launches_and_answers_as_the_simulator_does(tmp_path):
+    """And replications have their own luck, and give an interval."""
     trace = tmp_path / "t.parquet"
-    done = run("--protocol", protocol, "--workers", 2, *SMALL, "--test-size", 50, "--trace", trace)
+    files = ["--test-size", 50, "--trace", trace]
+    done = run("--protocol", "amb", "--workers", 2, *SMALL, *files, "--replications", 2)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["world"], answer["scenario"]["workers"], answer["done"]["steps"]) == ("mpi", 2, 20)
     assert answer["scenario"]["training"]["optimiser"] == "rms"
-    assert answer["samples_per_s"] > 0
+    low, high = answer["interval"]["samples_per_s"]
+    assert 0 < low < answer["samples_per_s"] < high
     assert len(answer["idle_fraction"]) == 3
     header = traces.read(trace).header
     assert header.complete
@@ -79,10 +81,10 @@ def test_under_mpirun_it_joins_and_counts_its_workers():
 
 
 def test_servers_are_ranks_besides_the_workers():
-    done = run("--protocol", "ps-backup", "--workers", 2, "--servers", 2, "--runtime", "mpi", *SMALL)
+    done = run("--protocol", "ps-async", "--workers", 1, "--servers", 2, "--runtime", "mpi", *SMALL)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (answer["scenario"]["workers"], len(answer["idle_fraction"])) == (2, 4)
+    assert (answer["scenario"]["workers"], len(answer["idle_fraction"])) == (1, 3)
 
 
 def test_under_mpirun_another_number_of_workers_is_refused():
@@ -102,7 +104,7 @@ def test_what_mpirun_refuses_is_told(tmp_path):
 
 
 def test_a_setting_that_a_rank_refuses_is_one_line():
-    done = run("--workers", 2, *SMALL, "--learning-rate", "-1")
+    done = run("--workers", 1, *SMALL, "--learning-rate", "-1")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "-1" in done.stderr
@@ -129,10 +131,3 @@ def test_workers_log_as_the_amb_repository_does(tmp_path):
     (source,) = read(str(log), "amb-log", "mlp", "niagara*0.001")
     assert (source.trace.rows["activity"] == "compute").sum() == 2 * 21  # the end of the last round is not logged
     assert (source.trace.rows["samples"].max()) >= 32
-
-
-def test_replications_have_their_own_luck_and_give_an_interval():
-    done = run("--workers", 1, *SMALL, "--replications", 2)
-    answer = json.loads(done.stdout)
-    low, high = answer["interval"]["samples_per_s"]
-    assert low < answer["samples_per_s"] < high

@@ -1,0 +1,44 @@
+"""What tests that start processes share: to wait for something, and to find what a test has left."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+AT_WORK_S = 120  # for something to happen that takes seconds on a quiet machine
+
+
+def until(happens, longest_s: float = AT_WORK_S):
+    """What `happens()` gives, once it is true."""
+    give_up_s = time.monotonic() + longest_s
+    while not (happened := happens()):
+        assert time.monotonic() < give_up_s, f"waited {longest_s:g} s"
+        time.sleep(0.05)
+    return happened
+
+
+class Mark:
+    """An entry in the environment by which all processes of a test are known, whoever has become their parent."""
+
+    def __init__(self):
+        self.name, self.value = "TRAINSIM_TEST", str(uuid.uuid4())
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For what is started."""
+        return {**os.environ, self.name: self.value}
+
+    def processes(self) -> list[psutil.Process]:
+        """Those that live."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(OSError, psutil.Error):
+                environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+                if f"{self.name}={self.value}".encode() in environment.split(b"\0"):
+                    found.append(process)
+        return found
