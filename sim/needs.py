@@ -83,7 +83,8 @@ def _of_vector(found: Needs, scenario: Scenario, least: int) -> None:
 
 def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
-    activities = max(1, ACTIVITIES_OF_A_MESSAGE * messages(scenario) + _turns(scenario) * scenario.workers)
+    each = ACTIVITIES_OF_A_MESSAGE * messages(scenario) + _turns(scenario) * scenario.workers
+    activities = max(1, each * _ahead(scenario))
     step_s = ACTIVITY_S * activities
     rounds = min(scenario.rounds, least + within_s / step_s)
     found.add("--workers", EVENT_RANK_S * scenario.ranks + step_s * min(2, least), EVENT_RANK_BYTES * scenario.ranks)
@@ -137,6 +138,18 @@ def _turns(scenario: Scenario) -> float:
     partition_s = scenario.costs.partition(scenario.batch // max(1, partitions))
     limit_s = getattr(scenario.protocol, "time_limit_s", math.inf)
     return min(partitions, 1 + limit_s / partition_s) if partition_s else partitions
+
+
+def _ahead(scenario: Scenario) -> float:
+    """How many steps a worker takes while a master takes one that it does not wait for, at least one."""
+    protocol, costs = scenario.protocol, scenario.costs
+    if protocol.uses_servers or not (scenario.served and protocol.arrival_order_matters):
+        return 1
+    adding_s = scenario.workers * costs.reduce(scenario.workload.message_bytes)
+    evaluating_s = costs.evaluate(scenario.test_size) if scenario.test_size else 0.0
+    partition_s = costs.partition(scenario.batch // max(1, getattr(protocol, "partitions", 1)))
+    worker_s = _turns(scenario) * partition_s or costs.compute(scenario.batch)
+    return max(1, (getattr(protocol, "window_s", 0.0) + adding_s + evaluating_s) / worker_s) if worker_s else math.inf
 
 
 def _drawn_rows(scenario: Scenario) -> list:

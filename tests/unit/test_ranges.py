@@ -288,6 +288,13 @@ def test_jobs_that_take_far_too_long_are_refused_unless_that_is_asked_for(monkey
     needs.check(scenario, "event")
 
 
+def test_workers_that_nobody_stops_while_a_master_is_slow_are_counted():
+    """It evaluates for hours, and they compute on: events without end."""
+    hours = ["--test-size", 10**9], ["--set", "window_s=1000000"]
+    for words in hours:
+        assert "--within" in refused("--protocol", "amb-dg", "--within", 1, *words)
+
+
 NOT_TOO_LARGE = [("amb", 10_000), ("fmb", 10_000), ("allreduce", 10_000), ("amb", 100_000)]
 
 
