@@ -16,7 +16,7 @@ from sim.units import quantity
 LONGEST_S = 10**6  # eleven days, of anything that takes time
 MOST_BYTES = 10**15
 MOST_RANKS = 10**6  # and hosts
-MOST_CORES = 2**16  # of a host
+MOST_CORES = 2**12  # of a host, twice what the largest have
 MOST = 10**12  # of anything that is counted
 MOST_PARAMETERS = 10**14
 MOST_VARIABLES = 10**5  # and parts that they are cut into
