@@ -17,7 +17,7 @@ from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
-from sim.ranges import JOB, MOST_RANKS, check_integer
+from sim.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.workload import Variable, Workload
 
@@ -114,12 +114,19 @@ class Scenario:
         """Refuse a job of which nothing says how long computing takes, before it is simulated.
 
         Raises:
-            WrongSetting: it takes no time, or only a CPU's speed is known where GPUs compute.
+            WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute.
         """
         costs, name = self.costs, self.workload.name
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
             raise WrongSetting("--workload", f"{name}, of which nothing does", allowed)
+        for option, samples, seconds in (
+            ("--batch", self.batch, costs.compute(self.batch)),
+            ("--test-size", self.test_size, costs.evaluate(self.test_size)),
+        ):
+            if seconds > LONGEST_S:
+                allowed = f"samples that take at most {LONGEST_S:,} seconds; these take {seconds:,.0f}"
+                raise WrongSetting(option, samples, allowed)
         if self.workload.is_nominal and self.cluster.costs_of(self.workload) is None:
             for host in self.cluster.hosts:
                 if host.gpus and "speed" not in host.model_fields_set:

@@ -311,3 +311,17 @@ def test_many_steps_are_cut_short_where_time_is():
     done = json_of("--protocol", "fmb", "--steps", 10**9, "--within", 0.2)
     assert done["world"] == "event"
     assert 0 < done["done"]["steps"] < 10**6
+
+
+@pytest.mark.parametrize("option", ["--batch", "--test-size"])
+def test_samples_that_take_beyond_all_range_are_refused(option):
+    """Or a clock's next turn would be no later than this one."""
+    assert refused(*QUICK, option, 10**12).startswith(f"{option}: given 1000000000000; allowed: samples that take")
+
+
+def test_a_trace_says_the_steps_that_were_measured(tmp_path):
+    from sim import replay
+
+    model = workload.read(written(tmp_path, MODEL + STEP))
+    scenario = Scenario(protocols.make("fmb"), model)
+    assert replay.scenario_of(scenario.header("event")).workload == model
