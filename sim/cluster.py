@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -12,8 +14,24 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
+from sim.ranges import (
+    MOST_RANKS,
+    Bytes,
+    BytesPerSecond,
+    Cores,
+    Flag,
+    Hosts,
+    LogSpread,
+    Name,
+    Parameters,
+    Ranks,
+    RanksIfAny,
+    Seconds,
+    Slowdown,
+    Speed,
+    Spread,
+)
 from sim.tcp import Tcp
-from sim.units import BytesPerSecond, Seconds
 
 if TYPE_CHECKING:
     from sim.workload import Workload
@@ -36,14 +54,14 @@ class Host(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str = "host"
-    count: int = Field(default=1, ge=1)
-    cores: int = Field(default=1, ge=1)
-    gpus: int | None = Field(default=None, ge=1)
-    slots: int | None = Field(default=None, ge=1)
-    speed: float = Field(default=1.0, gt=0)
-    contention: float = Field(default=0.0, ge=0)
-    contention_error: float = Field(default=0.0, ge=0)
+    name: Name = "host"
+    count: Hosts = 1
+    cores: Cores = 1
+    gpus: Cores | None = None
+    slots: Ranks | None = None
+    speed: Speed = 1.0
+    contention: Slowdown = 0.0
+    contention_error: LogSpread = 0.0
 
     @property
     def ranks(self) -> int:
@@ -87,15 +105,15 @@ class Link(BaseModel):
     bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
     sustained_bytes_per_s: BytesPerSecond | None = None
     background_s: Seconds = 0.0
-    wakes: bool = False
-    fair: bool = False
-    unfairness: float = Field(default=0.0, ge=0)
-    ramp_bytes: float = Field(default=0.0, ge=0)
-    burst_bytes: float = Field(default=0.0, ge=0)
-    eager_bytes: float | None = Field(default=None, ge=0)
-    queue_bytes: float = Field(default=0.0, ge=0)
-    buffer_bytes: float = Field(default=0.0, ge=0)
-    store_and_forward: bool = False
+    wakes: Flag = False
+    fair: Flag = False
+    unfairness: Spread = 0.0
+    ramp_bytes: Bytes = 0.0
+    burst_bytes: Bytes = 0.0
+    eager_bytes: Bytes | None = None
+    queue_bytes: Bytes = 0.0
+    buffer_bytes: Bytes = 0.0
+    store_and_forward: Flag = False
     tcp: Tcp | None = None
 
     @model_validator(mode="after")
@@ -131,7 +149,7 @@ class Model(BaseModel):
     """Which model a profile's costs are of, whatever its name: its parameters, and a digest of what is computed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    parameters: int = Field(ge=1)
+    parameters: Parameters
     digest: str
 
     @classmethod
@@ -158,11 +176,11 @@ class Provenance(BaseModel):
     made: str = ""
     notes: tuple[str, ...] = ()
     models: dict[str, Model] = {}
-    workers: int | None = Field(default=None, ge=0)
-    hosts: int | None = Field(default=None, ge=1)
+    workers: RanksIfAny | None = None
+    hosts: Ranks | None = None
     repeated: tuple[str, ...] = ()
-    slept: bool = False
-    crowded: bool = False
+    slept: Flag = False
+    crowded: Flag = False
 
 
 class Cluster(BaseModel):
@@ -183,12 +201,12 @@ class Cluster(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["cluster/1"] = Field(default=SCHEMA, alias="schema")
-    name: str = "cluster"
-    hosts: tuple[Host, ...] = Field(min_length=1)
+    name: Name = "cluster"
+    hosts: tuple[Host, ...] = Field(min_length=1, max_length=MOST_RANKS)
     network: Link = Link()
     library: Link | None = None
     local: Link = LOCAL
-    shared_cores: int | None = Field(default=None, ge=1)
+    shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
     look_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
@@ -199,13 +217,11 @@ class Cluster(BaseModel):
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and known != Model.of(workload) else self.costs.get(workload.name)
 
-    def machines(self) -> list[Host]:
+    def machines(self) -> Iterator[Host]:
         """Every host singly, in order."""
-        return [
-            h.model_copy(update={"name": f"{h.name}{i}" if h.count > 1 else h.name, "count": 1})
-            for h in self.hosts
-            for i in range(h.count)
-        ]
+        for h in self.hosts:
+            for i in range(h.count):
+                yield h.model_copy(update={"name": f"{h.name}{i}" if h.count > 1 else h.name, "count": 1})
 
     def placement(self, ranks: int, servers: int = 1) -> list[int]:
         """The index in `machines()` of each rank's host; `servers` of the ranks are no workers.
@@ -213,21 +229,21 @@ class Cluster(BaseModel):
         Raises:
             WrongSetting: more ranks than slots.
         """
-        machines = self.machines()
-        slots = sum(host.ranks for host in machines)
+        slots = sum(host.count * host.ranks for host in self.hosts)
         if ranks > slots:
             others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
             allowed = f"at most {slots - servers} workers: the cluster {self.name!r} has {slots} slots{others}"
             raise WrongSetting("--workers", ranks - servers, allowed)
-        filled = (index for index, host in enumerate(machines) for _ in range(host.ranks))
-        return list(islice(filled, ranks))
+        room = (host.ranks for host in self.hosts for _ in range(host.count))
+        return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
 
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
         if self.shared_cores:
             return len(hosts) > self.shared_cores
-        machines = self.machines()
-        return any(machines[h].gpus is None and hosts.count(h) > machines[h].cores for h in set(hosts))
+        ranks = Counter(hosts)
+        machines = islice(self.machines(), max(ranks, default=-1) + 1)
+        return any(host.gpus is None and ranks[index] > host.cores for index, host in enumerate(machines))
 
 
 def one_rank_a_host(ranks: int) -> Cluster:

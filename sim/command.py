@@ -22,12 +22,20 @@ def number(kind: type, allowed: str) -> Callable[[str], int | float]:
     return read
 
 
+def _text(given: str) -> str:
+    """Of an option that is no number: an empty one is a variable that a shell did not know."""
+    if not given:
+        raise argparse.ArgumentTypeError("given ''; allowed: text that is not empty")
+    return given
+
+
 class Parser(argparse.ArgumentParser):
     """argparse whose complaint is one line, in the words of sim.errors.WrongSetting where a number is none."""
 
     def __init__(self, **settings):
         settings.setdefault("formatter_class", argparse.ArgumentDefaultsHelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
+        self.register("type", None, _text)
         self.register("type", int, number(int, "an integer"))
         self.register("type", float, number(float, "a number"))
 

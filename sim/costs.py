@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
 
-from sim.laws import AnyLaw, LogNormal
-from sim.units import Seconds
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from sim.laws import AnyLaw, Law, LogNormal
+from sim.ranges import LogSpread, Seconds
+
+OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 
 class Line(BaseModel):
@@ -24,6 +28,15 @@ class Line(BaseModel):
         return self.base_s + self.slope_s * amount
 
 
+def _of_mean_one(law: Law) -> Law:
+    if abs(law.mean - 1) > OFF_ONE:
+        raise ValueError(f"a law of mean 1, to within {OFF_ONE:.0%}: it is a factor (this one's is {law.mean:.4g})")
+    return law
+
+
+Factor = Annotated[AnyLaw, AfterValidator(_of_mean_one)]
+
+
 class Costs(BaseModel):
     """What one workload costs the ranks of one cluster.
 
@@ -32,7 +45,7 @@ class Costs(BaseModel):
         resume_s: what the first work after an induced sleep takes more: caches have gone cold, threads must wake.
         compute: one gradient of a fixed minibatch; amount in samples.
         loop_s: entering the in-graph loop of partitions, once a step.
-        partition: one turn of that loop; amount in samples of the micro-batch.
+        partition: one turn of that loop; amount in samples of the micro-batch. A workload that gives neither has them from `compute`.
         pack: the gradients of all variables are joined into one message; amount in bytes.
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
@@ -68,8 +81,14 @@ class Costs(BaseModel):
     call: Line = Line()
     agree_s: Seconds = 0.0
     negotiate_s: Seconds = 0.0
-    noise: AnyLaw = LogNormal(cv=0.0)
-    input_noise: AnyLaw = LogNormal(cv=0.0)
-    update_noise: AnyLaw = LogNormal(cv=0.0)
-    run: AnyLaw = LogNormal(cv=0.0)
-    error: float = Field(default=0.0, ge=0)
+    noise: Factor = LogNormal(cv=0.0)
+    input_noise: Factor = LogNormal(cv=0.0)
+    update_noise: Factor = LogNormal(cv=0.0)
+    run: Factor = LogNormal(cv=0.0)
+    error: LogSpread = 0.0
+
+    def with_partitions(self) -> Costs:
+        """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""
+        if self.model_fields_set & {"loop_s", "partition"} or "compute" not in self.model_fields_set:
+            return self
+        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": Line(slope_s=self.compute.slope_s)})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sim.command import Parser
 from sim.errors import WrongSetting
 from sim.files import check_output
+from sim.ranges import MOST_RANKS, check_integer
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
+MOST_REPLICATIONS = 10**6
 SEARCH = "search"  # in place of a number of parts
 
 
@@ -88,6 +90,7 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None, **further
     from sim import cluster, protocols, stragglers
     from sim.scenario import Scenario
 
+    check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
     placed = cluster.read(options.cluster) if options.cluster else None
     searches = options.variable_partitions == SEARCH
     described = Scenario(
@@ -135,8 +138,8 @@ def replications(options: argparse.Namespace, default: int | None) -> int | None
         WrongSetting: fewer than one.
     """
     count = default if options.replications is None else options.replications
-    if count is not None and count < 1:
-        raise WrongSetting("--replications", count, "an integer from 1")
+    if count is not None:
+        check_integer("--replications", count, 1, MOST_REPLICATIONS)
     return count
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import islice
+from typing import NamedTuple
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
@@ -15,11 +17,24 @@ from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
+from sim.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
+
+
+class Groups(NamedTuple):
+    """Workers, those together that send together.
+
+    Args:
+        senders: the first of each group.
+        of: each worker's group.
+    """
+
+    senders: list[int]
+    of: dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -71,20 +86,8 @@ class Scenario:
             object.__setattr__(self, "servers", 0)
         elif not self.protocol.uses_servers:
             object.__setattr__(self, "servers", 1)
-        for name, least in (
-            ("workers", 0),
-            ("steps", 1),
-            ("warmup", 0),
-            ("batch", 1),
-            ("seed", 0),
-            ("test_size", 0),
-            ("evaluate_every", 1),
-            ("servers", 1 if self.served else 0),
-            ("variable_partitions", 1),
-        ):
-            value = getattr(self, name)
-            if value < least:
-                raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
+        for name, (least, most) in (JOB | {"servers": (1 if self.served else 0, MOST_RANKS)}).items():
+            check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
         if self.workers < 1 and type(self.protocol).alone is Protocol.alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         if self.servers_on not in ("own", "workers"):
@@ -106,6 +109,31 @@ class Scenario:
         if self.servers > 1 and self.test_size:
             allowed = "0 with several servers, of which none holds all parameters; TensorFlow's runtime can"
             raise WrongSetting("--test-size", self.test_size, allowed)
+
+    def check_computing(self) -> None:
+        """Refuse a job of which nothing says how long computing takes, before it is simulated.
+
+        Raises:
+            WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute.
+        """
+        costs, name = self.costs, self.workload.name
+        if not (costs.compute(self.batch) or costs.partition(self.batch)):
+            allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
+            raise WrongSetting("--workload", f"{name}, of which nothing does", allowed)
+        for option, samples, seconds in (
+            ("--batch", self.batch, costs.compute(self.batch)),
+            ("--test-size", self.test_size, costs.evaluate(self.test_size)),
+        ):
+            if seconds > LONGEST_S:
+                allowed = f"samples that take at most {LONGEST_S:,} seconds; these take {seconds:,.0f}"
+                raise WrongSetting(option, samples, allowed)
+        if self.workload.is_nominal and self.cluster.costs_of(self.workload) is None:
+            for host in self.cluster.hosts:
+                if host.gpus and "speed" not in host.model_fields_set:
+                    allowed = "its speed, relative to a nominal core of 100 Gflop/s; or a workload's step or costs, or a profile"
+                    raise WrongSetting(
+                        f"--cluster: hosts: speed of {host.name}", f"nothing, and {host.gpus} gpus", allowed
+                    )
 
     @property
     def ranks(self) -> int:
@@ -134,6 +162,11 @@ class Scenario:
         workers = self.cluster.placement(self.workers, 0)
         used = sorted(set(workers))
         return [used[server % len(used)] for server in range(self.servers)] + workers
+
+    @cached_property
+    def machines(self) -> list[Host]:
+        """The hosts, up to the last that has a rank."""
+        return list(islice(self.cluster.machines(), max(self.hosts) + 1))
 
     @property
     def cores_shared(self) -> bool:
@@ -165,7 +198,7 @@ class Scenario:
         """Numbers in them."""
         return sum(variable.size for variable in self.summed)
 
-    def groups(self, hosts: list[int]) -> list[list[int]]:
+    def groups(self, hosts: list[int]) -> Groups:
         """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it.
 
         Args:
@@ -175,7 +208,8 @@ class Scenario:
         for worker in range(self.servers, self.ranks):
             shared = self.protocol.local_aggregation and self.served
             together.setdefault(hosts[worker] if shared else worker, []).append(worker)
-        return list(together.values())
+        groups = list(together.values())
+        return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
 
     @cached_property
     def placed(self) -> list[tuple[Variable, int]]:
@@ -215,7 +249,12 @@ class Scenario:
     @cached_property
     def gathered_loads(self) -> list[Load]:
         """The rows that workers hand to one another, of each variable."""
-        return [variable.load(self.batch) for variable in self.protocol.gathered(self.workload)]
+        return [variable.load(self.batch) for variable in self.gathered_variables]
+
+    @cached_property
+    def gathered_variables(self) -> tuple[Variable, ...]:
+        """The variables of which workers hand rows to one another."""
+        return self.protocol.gathered(self.workload)
 
     @cached_property
     def packed_bytes(self) -> int:
@@ -231,7 +270,7 @@ class Scenario:
 
     @cached_property
     def _updated_by_worker(self) -> list[int]:
-        loads = [variable.load(self.batch, self._applied_at_once) for variable in self.protocol.gathered(self.workload)]
+        loads = [variable.load(self.batch, self._applied_at_once) for variable in self.gathered_variables]
         return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + [
             load.answer_bytes for load in loads
         ]
