@@ -5,8 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_stays():
+    """What killed ranks leave, files of TensorFlow's and shared memory of Open MPI's, goes when the tests have ended."""
+    here = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="trainsim-", dir=here) as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setenv("OMPI_MCA_btl_sm_backing_directory", folder)
+        yield
 
 
 @pytest.fixture(scope="session")
