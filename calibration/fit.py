@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from calibration.importers import IMPORTERS
 from sim import command
 from sim.errors import WrongSetting
-from sim.files import check_output
+from sim.files import check_outputs
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     from calibration import profiles
 
     given = _parser().parse_args(argv)
-    check_output("--output", given.output)
+    check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
     profiles.write(made, given.output)
     _report(given, made)

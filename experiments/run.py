@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sim import command
 from sim.errors import WrongSetting
+from sim.files import check_folder
 
 
 class Question(NamedTuple):
@@ -96,10 +97,13 @@ def main(argv: list[str] | None = None) -> int:
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
     out = Path(given.out) / given.name
+    if not given.out:
+        raise WrongSetting("--out", "", "the name of a folder")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WrongSetting("--out", given.out, f"a folder that can be written ({error.strerror})") from error
+    check_folder("--out", given.out, out)
     experiment(out, given.seed, **further)
     return 0
 

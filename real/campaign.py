@@ -23,7 +23,7 @@ from real.probe import ranks_for
 from real.run import check_training, parse
 from sim import command, options, traces
 from sim.errors import RunFailed, WrongSetting
-from sim.files import check_output, reading
+from sim.files import check_outputs, reading
 from sim.header import Header
 from sim.progress import Progress
 from sim.scenario import Scenario
@@ -67,7 +67,8 @@ def main(argv: list[str] | None = None) -> int:
         from real import ranks
 
         return ranks.join(lambda comm: work(cells, given.probe, comm, given.resume))
-    check_output("--probe", given.probe)
+    read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
+    check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
     for cell in cells:
         _check(cell)
     if given.resume:
@@ -117,7 +118,7 @@ def _check(cell: argparse.Namespace) -> None:
             raise WrongSetting(
                 named, getattr(cell, option), "nothing in a campaign, whose cells are single runs of one launch"
             )
-    options.check_outputs(cell)
+    options.check_files(cell)
     check_training(cell)
     scenario = scenario_of(cell)
     try_out(scenario)

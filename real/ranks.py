@@ -29,6 +29,9 @@ def join(work: Callable[[object], int | None]) -> int:
     except RunFailed as error:
         say("failed", f"rank {comm.rank}: {error}")
         _leave(comm, 1)
+    except OSError as error:  # a disk that is full, say
+        say("failed", f"rank {comm.rank}: {error}")
+        _leave(comm, 1)
     except Exception as error:
         traceback.print_exc()
         say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}")

@@ -98,7 +98,7 @@ def check(given: argparse.Namespace) -> Scenario:
     Raises:
         WrongSetting: naming the option.
     """
-    options.check_outputs(given)
+    options.check_files(given)
     if given.testbed and (given.cluster or given.job):
         raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
     scenario = scenario_of(given)

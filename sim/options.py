@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sim.command import Parser
 from sim.errors import WrongSetting
-from sim.files import check_output
+from sim.files import check_outputs
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
+OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
 
 
 def job_options() -> Parser:
@@ -140,20 +141,29 @@ def replications(options: argparse.Namespace, default: int | None) -> int | None
     return count
 
 
-def check_outputs(options: argparse.Namespace) -> None:
+def check_files(given: argparse.Namespace) -> None:
     """Refuse output files that could not be written, before anything is run.
 
     Raises:
-        WrongSetting: a folder that is not there or cannot be written, or an ending that says no format.
+        WrongSetting: see `outputs`; or an ending that says no format.
     """
     from sim import plots, traces
 
-    for option in ("trace", "timeline", "horovod_timeline", "plot"):
-        check_output(f"--{option.replace('_', '-')}", getattr(options, option))
-    if options.trace:
-        traces.check_path(options.trace)
-    if options.plot:
-        plots.check_path(options.plot)
+    check_outputs(outputs(given), inputs(given))
+    if given.trace:
+        traces.check_path(given.trace)
+    if given.plot:
+        plots.check_path(given.plot)
+
+
+def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
+    """The options that name files to write, and what was given with each."""
+    return [(f"--{name.replace('_', '-')}", getattr(given, name, None)) for name in OUTPUTS]
+
+
+def inputs(given: argparse.Namespace) -> list[str | None]:
+    """What may be files to read."""
+    return [given.cluster, given.workload, given.stragglers]
 
 
 def write_outputs(given: argparse.Namespace, trace) -> None:

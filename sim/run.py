@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parse(argv)
     clock_s = time.perf_counter()
-    options.check_outputs(given)
+    options.check_files(given)
     scenario = options.scenario(given, servers_on=given.servers_on)
     found = None
     if given.variable_partitions == options.SEARCH:
