@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     from calibration import profiles
 
-    given = _parser().parse_args(argv)
+    given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
     profiles.write(made, given.output)
@@ -71,7 +71,8 @@ def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers
     return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
 
 
-def _parser() -> command.Parser:
+def parser() -> command.Parser:
+    """The command line."""
     parser = command.Parser(prog="calibration.fit", description="Learn what a cluster's ranks cost from recorded runs.")
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces, or with --from other files or folders")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
@@ -79,7 +80,7 @@ def _parser() -> command.Parser:
     parser.add_argument(
         "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
     )
-    parser.add_argument("--name", help="of the cluster; the output's without its ending if not given")
+    parser.add_argument("--name", help="of the cluster (default: the output's without its ending)")
     parser.add_argument(
         "--shared-cores",
         type=int,

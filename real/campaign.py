@@ -29,7 +29,8 @@ from sim.progress import Progress
 from sim.scenario import Scenario
 from sim.simulation import try_out
 
-NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
+PROGRAM = "real.campaign"
+NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
 
 
 def read_cells(path: str) -> list[argparse.Namespace]:
@@ -41,17 +42,22 @@ def read_cells(path: str) -> list[argparse.Namespace]:
     with reading("campaign file", path):
         text = Path(path).read_bytes()
     try:
-        cells = [parse([str(word) for word in cell]) for cell in json.loads(text)]
-    except (ValueError, TypeError) as error:
+        cells = [_cell(words, f"{PROGRAM}: {path}: cell {n}") for n, words in enumerate(json.loads(text), 1)]
+    except (ValueError, TypeError, RecursionError) as error:
         raise WrongSetting("campaign file", path, "a JSON list of lists of real.run's options") from error
     if not cells or not all(cell.trace for cell in cells):
         raise WrongSetting("campaign file", path, "at least one cell, and a --trace in each")
     return cells
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
-    argv = sys.argv[1:] if argv is None else argv
+def _cell(words: list, prog: str) -> argparse.Namespace:
+    if not isinstance(words, list):
+        raise TypeError(words)
+    return parse([str(word) for word in words], prog)
+
+
+def parser() -> command.Parser:
+    """The command line."""
     parser = command.Parser(prog="real.campaign", description="Many real runs in one launch.")
     parser.add_argument("cells", metavar="FILE", help="JSON: a list of lists of real.run's options, a --trace in each")
     parser.add_argument(
@@ -61,12 +67,18 @@ def main(argv: list[str] | None = None) -> int:
         "--resume", action="store_true", help="leave out cells whose traces are there, and a probe that is"
     )
     testbed.add_option(parser)
-    given = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    argv = sys.argv[1:] if argv is None else argv
+    given = parser().parse_args(argv)
     cells = read_cells(given.cells)
     if launch.joined():
         from real import ranks
 
-        return ranks.join(lambda comm: work(cells, given.probe, comm, given.resume))
+        return ranks.join(PROGRAM, lambda comm: work(cells, given.probe, comm, given.resume))
     read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
     check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
     for cell in cells:

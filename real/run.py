@@ -20,11 +20,14 @@ from sim.simulation import try_out
 REPLICATIONS = 1
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
+def parse(argv: list[str] | None = None, prog: str = "real.run") -> argparse.Namespace:
+    """The options of a command line, or of a part of another's, which complains as `prog`."""
+    return parser(prog).parse_args(argv)
+
+
+def parser(prog: str = "real.run") -> command.Parser:
     """The command line."""
-    parser = command.Parser(
-        prog="real.run", description="Run a training job for real.", parents=[options.job_options()]
-    )
+    parser = command.Parser(prog=prog, description="Run a training job for real.", parents=[options.job_options()])
     parser.add_argument(
         "--runtime",
         choices=("mpi", "horovod", "tensorflow"),
@@ -35,12 +38,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     hand.add_argument(
         "--job", choices=("ps", "worker"), help="what this process is; alone and under mpirun it is known"
     )
-    hand.add_argument("--task", type=int, default=0, metavar="N", help="its number in its list, from 0")
+    hand.add_argument("--task", type=int, metavar="N", help="its number in its list, from 0 (default: 0)")
     hand.add_argument("--ps-hosts", metavar="HOST:PORT,...", help="all servers, the same on every process")
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
-    return parser.parse_args(argv)
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,7 +66,7 @@ def join(given: argparse.Namespace, by_servers: bool) -> int:
         from real.foreign import start
 
         return start.join(given, answer)
-    return ranks.join(lambda comm: work(given, comm))
+    return ranks.join("real.run", lambda comm: work(given, comm))
 
 
 def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, by_servers: bool) -> None:
@@ -101,6 +104,9 @@ def check(given: argparse.Namespace) -> Scenario:
     options.check_files(given)
     if given.testbed and (given.cluster or given.job):
         raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
+    for name in ("task", "ps_hosts", "worker_hosts"):
+        if getattr(given, name) is not None:
+            raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
     options.replications(given, REPLICATIONS)
     launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")

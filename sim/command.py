@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from sim.arguments import Help, Once, nearest
 from sim.errors import RunFailed, WrongSetting, of_system
 
 
@@ -24,16 +25,35 @@ def number(kind: type, allowed: str) -> Callable[[str], int | float]:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line, in the words of sim.errors.WrongSetting where a number is none."""
+    """argparse whose complaint is one line, in the words of sim.errors.WrongSetting."""
 
     def __init__(self, **settings):
-        settings.setdefault("formatter_class", argparse.ArgumentDefaultsHelpFormatter)
-        super().__init__(allow_abbrev=False, **settings)
+        super().__init__(allow_abbrev=False, formatter_class=Help, **settings)
+        self.given: set[str] = set()  # by the command line that is being parsed
+        self.register("action", None, Once)
+        self.register("action", "store", Once)
         self.register("type", int, number(int, "an integer"))
         self.register("type", float, number(float, "a number"))
 
+    def parse_known_args(self, args=None, namespace=None):
+        self.given = set()
+        return super().parse_known_args(args, namespace)
+
+    def parse_args(self, args=None, namespace=None):
+        found, further = self.parse_known_args(args, namespace)
+        if further:
+            hint = nearest(further[0].partition("=")[0], self._option_string_actions)
+            self.error(f"{further[0]!r} is no option{hint}")
+        return found
+
     def error(self, message):
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
+
+    def _check_value(self, action, value):
+        if action.choices is not None and value not in action.choices:
+            known = ", ".join(map(str, action.choices))
+            hint = nearest(value, action.choices)
+            raise argparse.ArgumentError(action, f"given {value!r}; allowed: {known}{hint}")
 
 
 def run(program: str, main: Callable[[], int | None]) -> None:

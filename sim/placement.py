@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sim.arguments import nearest
 from sim.errors import WrongSetting
 from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable
 
@@ -88,7 +89,7 @@ def server_slices(
 
 def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
     if strategy not in STRATEGIES:
-        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
+        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES) + nearest(strategy, STRATEGIES))
     cut = partitioned(variables, parts) if parts > 1 else list(variables)
     return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
 

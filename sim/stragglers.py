@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sim.arguments import nearest
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
 from sim.laws import Constant, FoldedMixture, Law
@@ -32,8 +33,8 @@ def read(text: str) -> Law:
         return _scaled(NAMED[name], factor, text)
     path, factor = (text, "") if Path(text).exists() else (name, factor)
     if not Path(path).exists():
-        known = ", ".join(NAMED)
-        raise WrongSetting("--stragglers", text, f"{known}, one of them times a factor (niagara*0.02), or a TOML file")
+        allowed = f"{', '.join(NAMED)}, one of them times a factor (niagara*0.02), or a TOML file"
+        raise WrongSetting("--stragglers", text, allowed + nearest(name, NAMED))
     law = validated(FoldedMixture, read_toml(path, "--stragglers"), path)
     return _scaled(law, factor, text)
 

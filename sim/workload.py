@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from sim.arguments import nearest
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
@@ -163,7 +164,7 @@ def read(text: str) -> Workload:
     if text in NAMED:
         return NAMED[text]
     if not Path(text).exists():
-        raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file")
+        raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     return _from_file(Path(text))
 
 
