@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import shutil
+import textwrap
 from collections.abc import Iterable
 
 LEAST_COLUMNS, PIPED_COLUMNS = 60, 120
@@ -17,6 +18,10 @@ class Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog):
         columns = shutil.get_terminal_size((PIPED_COLUMNS, 24)).columns
         super().__init__(prog, max_help_position=32, width=max(LEAST_COLUMNS, columns) - 2)
+
+    def _split_lines(self, text, width):
+        """Names with hyphens stay whole."""
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
     def _get_help_string(self, action):
         none = action.default is None or action.default is False or action.default in ([], argparse.SUPPRESS)

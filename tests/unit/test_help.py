@@ -65,7 +65,8 @@ def defaults(module: str) -> list:
 
 
 @pytest.mark.parametrize("module", ["sim.run", "real.run"])
-def test_names_are_those_of_the_registries(module, said):
+def test_names_are_those_of_the_registries(module, said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     text = " ".join(said(module, ["--help"], 0).split())
     for names in (PROTOCOLS, workload.NAMED, stragglers.NAMED):
         assert ", ".join(names) in text
