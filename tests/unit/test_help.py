@@ -19,6 +19,8 @@ REPEATED = {
     "real.campaign": ["cells.json", "--probe", "a.json", "--probe", "b.json"],
     "calibration.fit": ["t.jsonl", "-o", "a.toml", "-o", "b.toml"],
     "experiments.run": ["luck", "--out", "a", "--out", "b"],
+    "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
+    "sim.plots": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
 }
 MEANT = {
     "protocol": (["--protocol", "abm"], "amb"),

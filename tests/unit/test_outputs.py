@@ -27,6 +27,8 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("real.probe", "--output"): ([], ".json"),
     ("real.campaign", "--probe"): (["cells.json"], ".json"),
     ("calibration.fit", "--output"): (["t.jsonl"], ".toml"),
+    ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
+    ("sim.plots", "--output"): (["t.jsonl"], ".png"),
     ("experiments.run", "--out"): (["luck"], ""),
 }
 PLACES = {
@@ -88,6 +90,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(option, what, folder,
         ["real.campaign", "cells.json", "--probe", "cells.json"],
         ["real.campaign", "cells.json", "--probe", "real.parquet"],
         ["calibration.fit", "t.jsonl", "-o", "t.jsonl"],
+        ["sim.timeline", "t.jsonl", "-o", "link/t.jsonl"],
     ],
     ids=" ".join,
 )
