@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from calibration.servers import FurtherServer
 from sim.cluster import Link
 from sim.errors import WrongSetting, from_validation
 from sim.files import reading
-from sim.units import Seconds
+from sim.ranges import Cores, Seconds
 
 SCHEMA = "probe/2"  # of its file; in one before, links held naps of the probe's ranks
-MOST_CORES, LONGEST_S, MOST_UNFAIRNESS, MOST_MEASURED = 2**16, 3600.0, 100.0, 1e15
+LONGEST_S, MOST_MEASURED = 3600.0, 1e15
 
 
 class Measured(Link):
@@ -37,7 +37,7 @@ class Probe(BaseModel):
     """What real.probe measured of one machine; keys that are not needed here are passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-    cores: int = Field(ge=1, le=MOST_CORES)
+    cores: Cores
     oversleep_s: Seconds = 0.0
     further_server: dict[str, FurtherServer] = {}  # by way of updating
     local: Measured | None = None
@@ -63,7 +63,7 @@ def _check_measured(model: BaseModel) -> None:
     """Refuse what no probe can have measured."""
     for name, value in model:
         of_time = name.endswith("_s") and not name.endswith("_per_s")
-        most = MOST_UNFAIRNESS if name == "unfairness" else LONGEST_S if of_time else MOST_MEASURED
+        most = LONGEST_S if of_time else MOST_MEASURED
         if isinstance(value, float) and not value <= most:
             raise ValueError(f"{name}: a measured number, at most {most:g}")
 

@@ -18,9 +18,9 @@ from sim.cluster import Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.laws import Law
+from sim.ranges import Seconds
 from sim.replay import protocol_of
 from sim.traces import Trace
-from sim.units import Seconds
 
 CHAIN = ("input", "receive", "compute", "send", "wait")  # of a worker's step; the server's work is in its waits
 MESSAGES = 4  # of a step: request, parameters, gradient, acknowledgement; two of them carry the model

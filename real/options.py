@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from real.optimiser import LEARNING_RATES
 from sim.errors import WrongSetting
+from sim.ranges import MOST_RANKS
 
 if TYPE_CHECKING:
     from real.trainee import Training
     from sim.scenario import Scenario
-
-ANY_NUMBER = 10**9  # of ranks; the launcher knows better
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +47,9 @@ def scenario(options: argparse.Namespace) -> Scenario:
     from sim import options as shared
     from sim.cluster import Cluster, Host
 
-    here = Cluster(name="the launcher's hosts", hosts=(Host(name="localhost", slots=ANY_NUMBER),))
+    here = Cluster(
+        name="the launcher's hosts", hosts=(Host(name="localhost", slots=MOST_RANKS),)
+    )  # the launcher knows better how many
     described = shared.scenario(options, here)
     if described.protocol.overlaps and described.protocol.name != "horovod":
         allowed = "another: what communicates while it computes is simulated only (sim.run)"

@@ -12,8 +12,23 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
+from sim.ranges import (
+    MOST_RANKS,
+    Bytes,
+    BytesPerSecond,
+    Cores,
+    Flag,
+    LogSpread,
+    Name,
+    Parameters,
+    Ranks,
+    RanksIfAny,
+    Seconds,
+    Slowdown,
+    Speed,
+    Spread,
+)
 from sim.tcp import Tcp
-from sim.units import BytesPerSecond, Seconds
 
 if TYPE_CHECKING:
     from sim.workload import Workload
@@ -36,14 +51,14 @@ class Host(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str = "host"
-    count: int = Field(default=1, ge=1)
-    cores: int = Field(default=1, ge=1)
-    gpus: int | None = Field(default=None, ge=1)
-    slots: int | None = Field(default=None, ge=1)
-    speed: float = Field(default=1.0, gt=0)
-    contention: float = Field(default=0.0, ge=0)
-    contention_error: float = Field(default=0.0, ge=0)
+    name: Name = "host"
+    count: Ranks = 1
+    cores: Cores = 1
+    gpus: Cores | None = None
+    slots: Ranks | None = None
+    speed: Speed = 1.0
+    contention: Slowdown = 0.0
+    contention_error: LogSpread = 0.0
 
     @property
     def ranks(self) -> int:
@@ -87,15 +102,15 @@ class Link(BaseModel):
     bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
     sustained_bytes_per_s: BytesPerSecond | None = None
     background_s: Seconds = 0.0
-    wakes: bool = False
-    fair: bool = False
-    unfairness: float = Field(default=0.0, ge=0)
-    ramp_bytes: float = Field(default=0.0, ge=0)
-    burst_bytes: float = Field(default=0.0, ge=0)
-    eager_bytes: float | None = Field(default=None, ge=0)
-    queue_bytes: float = Field(default=0.0, ge=0)
-    buffer_bytes: float = Field(default=0.0, ge=0)
-    store_and_forward: bool = False
+    wakes: Flag = False
+    fair: Flag = False
+    unfairness: Spread = 0.0
+    ramp_bytes: Bytes = 0.0
+    burst_bytes: Bytes = 0.0
+    eager_bytes: Bytes | None = None
+    queue_bytes: Bytes = 0.0
+    buffer_bytes: Bytes = 0.0
+    store_and_forward: Flag = False
     tcp: Tcp | None = None
 
     @model_validator(mode="after")
@@ -131,7 +146,7 @@ class Model(BaseModel):
     """Which model a profile's costs are of, whatever its name: its parameters, and a digest of what is computed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    parameters: int = Field(ge=1)
+    parameters: Parameters
     digest: str
 
     @classmethod
@@ -158,11 +173,11 @@ class Provenance(BaseModel):
     made: str = ""
     notes: tuple[str, ...] = ()
     models: dict[str, Model] = {}
-    workers: int | None = Field(default=None, ge=0)
-    hosts: int | None = Field(default=None, ge=1)
+    workers: RanksIfAny | None = None
+    hosts: Ranks | None = None
     repeated: tuple[str, ...] = ()
-    slept: bool = False
-    crowded: bool = False
+    slept: Flag = False
+    crowded: Flag = False
 
 
 class Cluster(BaseModel):
@@ -183,12 +198,12 @@ class Cluster(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["cluster/1"] = Field(default=SCHEMA, alias="schema")
-    name: str = "cluster"
-    hosts: tuple[Host, ...] = Field(min_length=1)
+    name: Name = "cluster"
+    hosts: tuple[Host, ...] = Field(min_length=1, max_length=MOST_RANKS)
     network: Link = Link()
     library: Link | None = None
     local: Link = LOCAL
-    shared_cores: int | None = Field(default=None, ge=1)
+    shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
     look_s: Seconds = 0.0
     costs: dict[str, Costs] = {}

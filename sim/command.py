@@ -24,6 +24,13 @@ def number(kind: type, allowed: str) -> Callable[[str], int | float]:
     return read
 
 
+def _text(given: str) -> str:
+    """Of an option that is no number: an empty one is a variable that a shell did not know."""
+    if not given:
+        raise argparse.ArgumentTypeError("given ''; allowed: text that is not empty")
+    return given
+
+
 class Parser(argparse.ArgumentParser):
     """argparse whose complaint is one line, in the words of sim.errors.WrongSetting."""
 
@@ -32,6 +39,7 @@ class Parser(argparse.ArgumentParser):
         self.given: set[str] = set()  # by the command line that is being parsed
         self.register("action", None, Once)
         self.register("action", "store", Once)
+        self.register("type", None, _text)
         self.register("type", int, number(int, "an integer"))
         self.register("type", float, number(float, "a number"))
 

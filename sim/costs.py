@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
 
-from sim.laws import AnyLaw, LogNormal
-from sim.units import Seconds
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from sim.laws import AnyLaw, Law, LogNormal
+from sim.ranges import LogSpread, Seconds
+
+OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 
 class Line(BaseModel):
@@ -22,6 +26,15 @@ class Line(BaseModel):
 
     def __call__(self, amount: float) -> float:
         return self.base_s + self.slope_s * amount
+
+
+def _of_mean_one(law: Law) -> Law:
+    if abs(law.mean - 1) > OFF_ONE:
+        raise ValueError(f"a law of mean 1, to within {OFF_ONE:.0%}: it is a factor (this one's is {law.mean:.4g})")
+    return law
+
+
+Factor = Annotated[AnyLaw, AfterValidator(_of_mean_one)]
 
 
 class Costs(BaseModel):
@@ -68,8 +81,8 @@ class Costs(BaseModel):
     call: Line = Line()
     agree_s: Seconds = 0.0
     negotiate_s: Seconds = 0.0
-    noise: AnyLaw = LogNormal(cv=0.0)
-    input_noise: AnyLaw = LogNormal(cv=0.0)
-    update_noise: AnyLaw = LogNormal(cv=0.0)
-    run: AnyLaw = LogNormal(cv=0.0)
-    error: float = Field(default=0.0, ge=0)
+    noise: Factor = LogNormal(cv=0.0)
+    input_noise: Factor = LogNormal(cv=0.0)
+    update_noise: Factor = LogNormal(cv=0.0)
+    run: Factor = LogNormal(cv=0.0)
+    error: LogSpread = 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+LONGEST = 300  # characters of what was given
+
 
 class WrongSetting(ValueError):
     """A setting that cannot be used; commands print it on one line and exit with 2.
@@ -16,7 +18,20 @@ class WrongSetting(ValueError):
 
     def __init__(self, setting: str, given: object, allowed: str):
         self.setting, self.given, self.allowed = setting, given, allowed
-        super().__init__(f"{setting}: given {given!r}; allowed: {allowed}")
+        super().__init__(f"{_line(setting)}: given {_shown(given)}; allowed: {_line(allowed)}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shown(given: object) -> str:
+    """As Python writes it, cut short where it is long."""
+    try:
+        text = repr(given)
+    except ValueError:  # an integer of more digits than Python writes
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 class RunFailed(RuntimeError):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from sim.errors import RunFailed, WrongSetting, from_validation, of_system
 
+MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different hosts has a tenth of a MiB
+
 
 @contextmanager
 def reading(what: str, path: str | Path) -> Iterator[None]:
@@ -38,9 +40,21 @@ def read_toml(path: str | Path, what: str) -> dict:
 
     try:
         with reading(what, path):
-            return tomllib.loads(Path(path).read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            return tomllib.loads(_read(path, what).decode())
+    except RecursionError as error:
+        raise WrongSetting(what, str(path), "a TOML file that is not nested so deeply") from error
+    except WrongSetting:
+        raise
+    except ValueError as error:  # no TOML, no text, or a number of too many digits
         raise WrongSetting(what, str(path), f"a TOML file ({error})") from error
+
+
+def _read(path: str | Path, what: str) -> bytes:
+    with open(path, "rb") as file:
+        found = file.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise WrongSetting(what, str(path), f"a file of at most {MOST_BYTES // 2**20} MiB")
+    return found
 
 
 def validated(model, table: dict, source: str):

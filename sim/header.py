@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from sim.errors import WrongSetting, from_validation
+from sim.ranges import JOB, MOST, MOST_RANKS
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
-MOST_RANKS = 10**6
-MOST = 10**12  # of anything that is counted
-LONGEST_S = 1e12
+LONGEST_RUN_S = 1e12  # of a run
 
 
 @dataclass(frozen=True)
@@ -121,17 +120,8 @@ class Header:
 RECORDED = ("cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema")
 RECORDED += ("sleep_in_compute", "communication_in_update")
 
-RANGES = {
-    "workers": (0, MOST_RANKS),
-    "servers": (0, MOST_RANKS),
-    "steps": (1, MOST),
-    "warmup": (0, MOST),
-    "batch": (1, MOST),
-    "seed": (0, 2**64 - 1),
+RANGES = JOB | {
     "replication": (0, MOST),
-    "variable_partitions": (1, MOST),
-    "test_size": (0, MOST),
-    "evaluate_every": (1, MOST),
     "sleeps_of": (0, MOST),
     "updates_per_step": (1, MOST_RANKS),
     "ran_out": (0, MOST),
@@ -198,7 +188,7 @@ def _check_ranks(header: Header, source: str) -> None:
         if not 1 <= cores <= MOST_RANKS:
             raise WrongSetting(f"{source}: hosts", [name, cores], f"1 to {MOST_RANKS} cores")
     for rank, seconds in header.cpu_s.items():
-        if not (rank.isdecimal() and int(rank) < header.ranks and 0 <= seconds <= LONGEST_S):
+        if not (rank.isdecimal() and int(rank) < header.ranks and 0 <= seconds <= LONGEST_RUN_S):
             raise WrongSetting(f"{source}: cpu_s", {rank: seconds}, f"seconds of ranks 0 to {header.ranks - 1}")
 
 

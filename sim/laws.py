@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sim.units import Seconds
+from sim.ranges import Draw, Location, Seconds, Share, Spread
 
+MOST_VALUES, MOST_COMPONENTS = 10**5, 1000
 SPREAD_OF_LIMIT = 5  # a folded mixture is cut at max(mean + 5 std), as in the AMB repository
 
 
@@ -44,7 +45,7 @@ class Constant(Law):
     """Always `value`."""
 
     kind: Literal["constant"] = "constant"
-    value: float = Field(ge=0)
+    value: Draw
 
     @property
     def mean(self) -> float:
@@ -70,8 +71,8 @@ class LogNormal(Law):
     """
 
     kind: Literal["lognormal"] = "lognormal"
-    location: float = Field(default=1.0, gt=0)
-    cv: float = Field(ge=0)
+    location: Location = 1.0
+    cv: Spread
 
     @property
     def mean(self) -> float:
@@ -98,7 +99,7 @@ class Empirical(Law):
     """Draws from recorded values with replacement, linear between neighbours (the inverted empirical distribution)."""
 
     kind: Literal["empirical"] = "empirical"
-    values: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2)
+    values: tuple[Draw, ...] = Field(min_length=2, max_length=MOST_VALUES)
 
     @property
     def mean(self) -> float:
@@ -122,7 +123,7 @@ class Component(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     mean_s: Seconds
     std_s: Seconds
-    weight: float = Field(gt=0, le=1)
+    weight: Share
 
 
 class FoldedMixture(Law):
@@ -132,7 +133,7 @@ class FoldedMixture(Law):
     """
 
     kind: Literal["folded-mixture"] = "folded-mixture"
-    components: tuple[Component, ...] = Field(min_length=1)
+    components: tuple[Component, ...] = Field(min_length=1, max_length=MOST_COMPONENTS)
 
     @model_validator(mode="after")
     def _weights_sum_to_one(self):

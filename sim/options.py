@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sim.command import Parser
 from sim.errors import WrongSetting
 from sim.files import check_outputs
+from sim.ranges import check_integer
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
+MOST_REPLICATIONS = 10**6
 SEARCH = "search"  # in place of a number of parts
 OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
 
@@ -157,8 +159,8 @@ def replications(options: argparse.Namespace, default: int | None) -> int | None
         WrongSetting: fewer than one.
     """
     count = default if options.replications is None else options.replications
-    if count is not None and count < 1:
-        raise WrongSetting("--replications", count, "an integer from 1")
+    if count is not None:
+        check_integer("--replications", count, 1, MOST_REPLICATIONS)
     return count
 
 

@@ -36,7 +36,7 @@ class Outcome:
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
-        return self.samples.sum(axis=1) / self.step_s.sum(axis=1)
+        return self.samples.sum(axis=1, dtype=float) / self.step_s.sum(axis=1)
 
     def interval(self, level: float = interval.LEVEL) -> tuple[float, float]:
         """Low and high samples per second between which one more run of this length falls with probability `level`.

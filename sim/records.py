@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.errors import WrongSetting
-from sim.header import LONGEST_S, WRITTEN
+from sim.header import LONGEST_RUN_S, WRITTEN
 from sim.traces import ACTIVITIES, CHECKSUM, NOBODY, Activity
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def check(head: Header, rows: pd.DataFrame, source: str) -> None:
     """
     updates = (head.steps + head.warmup + 2) * (head.workers + 1)
     ranges = {
-        "start_s": (EARLIEST_S, LONGEST_S),
-        "end_s": (EARLIEST_S, LONGEST_S),
+        "start_s": (EARLIEST_S, LONGEST_RUN_S),
+        "end_s": (EARLIEST_S, LONGEST_RUN_S),
         "rank": (0, head.ranks - 1),
         "step": (0, updates),
         "samples": (0, max(head.batch * head.ranks * MOST_MINIBATCHES, head.test_size)),

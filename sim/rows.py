@@ -6,7 +6,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from sim.ranges import Amount, Count, Exponent, Share
 
 ITEM_BYTES = 4  # float32 throughout, and int32 for the number of a row
 HEADER_BYTES = 32  # every message starts with step, version, samples and one spare: four 64-bit integers
@@ -27,11 +29,11 @@ class Rows(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    per_sample: float = Field(default=0, ge=0)
-    per_minibatch: float = Field(default=0, ge=0)
-    zipf: float = Field(default=1, ge=0)
-    fraction: float | None = Field(default=None, gt=0, le=1)
-    of: int | None = Field(default=None, ge=1)
+    per_sample: Amount = 0
+    per_minibatch: Amount = 0
+    zipf: Exponent = 1
+    fraction: Share | None = None
+    of: Count | None = None
 
     @model_validator(mode="after")
     def _drawn_or_given(self):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from sim import command, options
 from sim.errors import WrongSetting
 from sim.progress import Progress, advance
+from sim.ranges import LONGEST_S
 from sim.simulation import WORLDS, Simulated, simulate
 
 WITHIN_S = 10.0
@@ -77,8 +78,8 @@ def within(given: argparse.Namespace) -> float:
     if given.within is None:
         whole = given.replications is not None or wants_trace(given) or given.horovod_timeline
         return math.inf if whole else WITHIN_S
-    if not given.within > 0:
-        raise WrongSetting("--within", given.within, "seconds above 0")
+    if not 0 < given.within <= LONGEST_S:
+        raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
     return given.within
 
 

@@ -15,6 +15,7 @@ from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
+from sim.ranges import JOB, MOST_RANKS, check_integer
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.workload import Variable, Workload
 
@@ -71,20 +72,8 @@ class Scenario:
             object.__setattr__(self, "servers", 0)
         elif not self.protocol.uses_servers:
             object.__setattr__(self, "servers", 1)
-        for name, least in (
-            ("workers", 0),
-            ("steps", 1),
-            ("warmup", 0),
-            ("batch", 1),
-            ("seed", 0),
-            ("test_size", 0),
-            ("evaluate_every", 1),
-            ("servers", 1 if self.served else 0),
-            ("variable_partitions", 1),
-        ):
-            value = getattr(self, name)
-            if value < least:
-                raise WrongSetting(f"--{name.replace('_', '-')}", value, f"an integer from {least}")
+        for name, (least, most) in (JOB | {"servers": (1 if self.served else 0, MOST_RANKS)}).items():
+            check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
         if self.workers < 1 and type(self.protocol).alone is Protocol.alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         if self.servers_on not in ("own", "workers"):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+
+from pydantic import ValidationError
 
 from sim.arguments import nearest
-from sim.errors import WrongSetting
+from sim.errors import WrongSetting, from_validation
 from sim.files import read_toml, validated
 from sim.laws import Constant, FoldedMixture, Law
+
+LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
 
 
 def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:
@@ -28,24 +32,29 @@ def read(text: str) -> Law:
     Raises:
         WrongSetting: neither a name nor a usable file.
     """
-    name, _, factor = text.partition("*")
+    name, times, factor = text.partition("*")
     if name in NAMED:
-        return _scaled(NAMED[name], factor, text)
-    path, factor = (text, "") if Path(text).exists() else (name, factor)
-    if not Path(path).exists():
+        return _scaled(NAMED[name], factor, text) if times else NAMED[name]
+    path, factor = (text, "") if os.path.exists(text) else (name, factor)
+    if not os.path.exists(path):
         allowed = f"{', '.join(NAMED)}, one of them times a factor (niagara*0.02), or a TOML file"
         raise WrongSetting("--stragglers", text, allowed + nearest(name, NAMED))
     law = validated(FoldedMixture, read_toml(path, "--stragglers"), path)
-    return _scaled(law, factor, text)
+    return law if path == text else _scaled(law, factor, text)
 
 
 def _scaled(law: Law, factor: str, text: str) -> Law:
-    if not factor or isinstance(law, Constant):
-        return law
     try:
         value = float(factor)
     except ValueError:
         value = 0
-    if not 0 < value < float("inf"):
-        raise WrongSetting("--stragglers", text, "a factor above 0, as in niagara*0.02")
-    return law.scaled(value)
+    if not isinstance(law, FoldedMixture):
+        raise WrongSetting("--stragglers", text, "no factor of a law without sleeps")
+    if not LEAST_FACTOR <= value <= MOST_FACTOR:
+        raise WrongSetting(
+            "--stragglers", text, f"a factor from {LEAST_FACTOR:g} to {MOST_FACTOR:g}, as in niagara*0.02"
+        )
+    try:
+        return law.scaled(value)
+    except ValidationError as error:
+        raise from_validation(f"--stragglers {text}", error) from error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from sim.ranges import Ranks, Window
 
 LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how long a quiet connection keeps its window
 
@@ -19,9 +21,9 @@ class Tcp(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    initial_window_bytes: float = Field(default=10 * 1460, gt=0)
-    window_bytes: float = Field(default=3 * 2**20, gt=0)
-    connections: int = Field(default=1, ge=1)
+    initial_window_bytes: Window = 10 * 1460
+    window_bytes: Window = 3 * 2**20
+    connections: Ranks = 1
 
     @model_validator(mode="after")
     def _grows(self):

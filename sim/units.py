@@ -1,13 +1,15 @@
-"""Quantities as people write them ("50 us", "10 Gbit/s", "4 MiB"), as seconds, bytes and bytes per second."""
+"""Quantities as people write them ("50 us", "10 Gbit/s", "4 MiB"): a number and a unit, nothing else."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
 
 from sim.errors import WrongSetting
+
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+UNIT = r"[^\W\d_]+(?:/[^\W\d_]+)?"  # letters, or two times letters with a stroke between
+QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")
 
 
 @cache
@@ -17,6 +19,7 @@ def _registry():
     registry = pint.UnitRegistry(cache_folder=None)
     registry.define("Gbit = 1e9 * bit")
     registry.define("Mbit = 1e6 * bit")
+    registry.define("flop = [operations] = flop = FLOP")
     return registry
 
 
@@ -26,20 +29,23 @@ def quantity(text: str | float, unit: str, example: str) -> float:
     Raises:
         WrongSetting: the text is no quantity, or one of another dimension.
     """
-    if not isinstance(text, str):
+    if not isinstance(text, str | bool):
         return text
+    written = QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if not written:
+        raise _wrong(text, unit, example)
+    return float(written[1]) * _in(written[2], unit, text, example)
+
+
+def _in(written: str, unit: str, text: str, example: str) -> float:
+    """How many of `unit` one of the `written` unit is."""
     import pint
 
     try:
-        return float(_registry().Quantity(text).to(unit).magnitude)
+        return float(_registry().Quantity(1.0, written).to(unit).magnitude)
     except (pint.PintError, ValueError, TypeError, AttributeError, AssertionError) as error:
-        raise WrongSetting("quantity", text, f'a quantity such as "{example}", or a number of {unit}') from error
+        raise _wrong(text, unit, example) from error
 
 
-def _unit(unit: str, example: str):
-    return BeforeValidator(lambda value: quantity(value, unit, example))
-
-
-Seconds = Annotated[float, _unit("second", "50 us"), Field(ge=0, allow_inf_nan=False)]
-SecondsPerByte = Annotated[float, _unit("second/byte", "0.8 ns/byte"), Field(ge=0, allow_inf_nan=False)]
-BytesPerSecond = Annotated[float, _unit("byte/second", "10 Gbit/s"), Field(gt=0)]
+def _wrong(text: object, unit: str, example: str) -> WrongSetting:
+    return WrongSetting("quantity", text, f'a quantity such as "{example}", or a number of {unit}')

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from sim.arguments import nearest
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
 from sim.laws import LogNormal
+from sim.ranges import MOST_PARAMETERS, MOST_VARIABLES, Classes, Count, Flag, Flops, Name, Seconds
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
 
 FOLDER = Path(__file__).parent / "zoo"
+SCHEMA = "workload/1"
+MOST_DIMENSIONS = 32  # of a tensor
 
 
 class Variable(BaseModel):
@@ -32,10 +37,10 @@ class Variable(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
-    shape: tuple[int, ...] = Field(min_length=1)
+    name: Name
+    shape: tuple[Count, ...] = Field(min_length=1, max_length=MOST_DIMENSIONS)
     rows: Rows | None = None
-    trained: bool = True
+    trained: Flag = True
 
     @model_validator(mode="after")
     def _rows_that_can_be(self):
@@ -63,6 +68,24 @@ class Variable(BaseModel):
         return Load(touched, touched * (self.size // self.shape[0]))
 
 
+class Step(BaseModel):
+    """A step of one process alone that was measured.
+
+    Args:
+        time_s: that it took; in a file, `time`.
+        batch: its samples.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    time_s: Seconds = Field(alias="time", gt=0)
+    batch: Count
+
+
+def _several(given):
+    """One step is a list of one."""
+    return given if isinstance(given, (list, tuple)) else (given,)
+
+
 class Workload(BaseModel):
     """A model and how it is fed.
 
@@ -74,17 +97,20 @@ class Workload(BaseModel):
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
-        costs: seconds on a nominal core; a calibrated cluster overrides them.
+        step: or one or more steps that were measured: the costs of computing follow from them, those of all else are nominal.
+        costs: or seconds on a nominal core; a calibrated cluster overrides them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
-    created: tuple[Variable, ...] = Field(min_length=1, alias="variables")
-    sample_shape: tuple[int, ...] = (1,)
+    schema_: Literal["workload/1"] = Field(default=SCHEMA, alias="schema")
+    name: Name
+    created: tuple[Variable, ...] = Field(min_length=1, max_length=MOST_VARIABLES, alias="variables")
+    sample_shape: tuple[Count, ...] = Field(default=(1,), max_length=MOST_DIMENSIONS)
     inputs: Literal["pictures", "words"] = "pictures"
-    classes: int = Field(default=10, ge=2)
-    batch: int = Field(default=256, ge=1)
-    flops_per_sample: float | None = Field(default=None, ge=0)
+    classes: Classes = 10
+    batch: Count = 256
+    flops_per_sample: Flops | None = None
+    step: Annotated[tuple[Step, ...], BeforeValidator(_several)] = ()
     costs: Costs = Costs()
 
     @model_validator(mode="after")
@@ -94,10 +120,25 @@ class Workload(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _nominal_unless_given(self):
-        if self.flops_per_sample is not None and "costs" not in self.model_fields_set:
+    def _not_too_large(self):
+        if sum(variable.size for variable in self.created) > MOST_PARAMETERS:
+            raise ValueError(f"variables: more than {MOST_PARAMETERS:,} numbers")
+        return self
+
+    @model_validator(mode="after")
+    def _costs_from_what_is_given(self):
+        if self.step and self.model_fields_set & {"costs", "flops_per_sample"}:
+            raise ValueError("step: without costs and flops_per_sample")
+        if self.step:
+            object.__setattr__(self, "costs", measured(self.step, self.parameters))
+        elif self.is_nominal:
             object.__setattr__(self, "costs", nominal(self.flops_per_sample, self.parameters))
         return self
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether computing takes what a nominal core would need for the operations, and nothing was measured."""
+        return self.flops_per_sample is not None and "costs" not in self.model_fields_set
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -137,6 +178,31 @@ def nominal(flops_per_sample: float, parameters: int) -> Costs:
     )
 
 
+def measured(steps: Sequence[Step], parameters: int) -> Costs:
+    """Costs where steps of one process were measured: their line, by least squares; in proportion to the batch, if all had one batch.
+
+    What is left of a line below 0 is 0. What ranks do besides computing is nominal, and partitions of a minibatch cost no more than it.
+
+    Raises:
+        ValueError: steps that take no longer if there is more to compute.
+    """
+    batches, times_s = np.array([step.batch for step in steps], float), np.array([step.time_s for step in steps])
+    base_s, slope_s = 0.0, float(batches @ times_s / (batches @ batches))
+    if np.ptp(batches):
+        slope_s_free = float(np.cov(batches, times_s)[0, 1] / batches.var(ddof=1))
+        if slope_s_free <= 0:
+            raise ValueError("step: times that grow with the batch")
+        base_s_free = float(times_s.mean() - slope_s_free * batches.mean())
+        base_s, slope_s = (base_s_free, slope_s_free) if base_s_free > 0 else (0.0, slope_s)
+    computing = {
+        "compute": Line(base_s=base_s, slope_s=slope_s),
+        "loop_s": base_s,
+        "partition": Line(slope_s=slope_s),
+        "evaluate": Line(base_s=base_s / 3, slope_s=slope_s / 3),
+    }
+    return nominal(0.0, parameters).model_copy(update=computing)
+
+
 class Zoo(Mapping):
     """The workloads that come with the simulator, by name: sim/zoo/NAME.toml."""
 
@@ -163,7 +229,7 @@ def read(text: str) -> Workload:
     """
     if text in NAMED:
         return NAMED[text]
-    if not Path(text).exists():
+    if not os.path.exists(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     return _from_file(Path(text))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import Field, fields
 
 from sim.arguments import nearest
@@ -10,7 +11,7 @@ from sim.protocols import own
 from sim.protocols.allreduce import Allreduce
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
-from sim.protocols.base import Protocol
+from sim.protocols.base import INFINITE, Protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.horovod import Horovod
 from sim.protocols.hybrid import Hybrid
@@ -19,6 +20,7 @@ from sim.protocols.ps_async import AsynchronousServers
 from sim.protocols.ps_layers import LayerwiseServers
 from sim.protocols.ps_ssp import StaleSynchronousServers
 from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
+from sim.ranges import LONGEST_S, MOST_BYTES
 from sim.units import quantity
 
 PROTOCOLS: dict[str, type[Protocol]] = {
@@ -88,12 +90,32 @@ def _value(setting: Field, text: str):
         return None
     try:
         if kind == "float":
-            in_seconds = setting.name.endswith("_s") and not _is_number(text)
-            return float(quantity(text, "second", "80 ms")) if in_seconds else float(text)
-        return {"int": int, "str": str, "bool": _boolean}[kind](text)
+            return _number(setting, text)
+        return {"int": _integer, "str": str, "bool": _boolean}[kind](text)
     except ValueError as error:
-        allowed = {"float": "a number", "int": "an integer", "bool": "true or false"}.get(kind, kind)
+        allowed = {
+            "float": f"a number up to {MOST_BYTES:,}, or {LONGEST_S:,} seconds",
+            "int": f"an integer up to {MOST_BYTES:,}",
+            "bool": "true or false",
+        }[kind]
         raise WrongSetting(f"--set {setting.name}", text, allowed) from error
+
+
+def _number(setting: Field, text: str) -> float:
+    """A finite number, unless the setting may be infinite; of seconds, with or without a unit."""
+    in_seconds = setting.name.endswith("_s")
+    value = float(quantity(text, "second", "80 ms")) if in_seconds and not _is_number(text) else float(text)
+    most = LONGEST_S if in_seconds else MOST_BYTES
+    if not (abs(value) <= most or (value == math.inf and INFINITE in setting.metadata)):
+        raise ValueError(text)
+    return value
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if abs(value) > MOST_BYTES:
+        raise ValueError(text)
+    return value
 
 
 def _boolean(text: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.ranges import check_integer, check_seconds
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,8 @@ class AnytimeMinibatch(Protocol):
     name = "amb"
 
     def __post_init__(self):
-        if not self.time_limit_s >= 0:
-            raise WrongSetting("--set time_limit_s", self.time_limit_s, "seconds, 0 or more")
-        if self.partitions < 1:
-            raise WrongSetting("--set partitions", self.partitions, "an integer from 1 to the batch")
+        check_seconds("--set time_limit_s", self.time_limit_s)
+        check_integer("--set partitions", self.partitions, 1)
 
     def check(self, scenario):
         if self.partitions > scenario.batch:

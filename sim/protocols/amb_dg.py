@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.errors import WrongSetting
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
+from sim.ranges import check_seconds
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,8 @@ class AnytimeDelayedGradients(AnytimeMinibatch):
 
     def __post_init__(self):
         super().__post_init__()
-        for setting, value in (("window_s", self.window_s), ("delay_std_s", self.delay_std_s)):
-            if not 0 <= value < float("inf"):
-                raise WrongSetting(f"--set {setting}", value, "seconds, 0 or more")
+        check_seconds("--set window_s", self.window_s)
+        check_seconds("--set delay_std_s", self.delay_std_s)
 
     def worker(self, me):
         while (yield from me.newest(me.master)):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
+INFINITE = "infinite"  # in the metadata of a setting that may be so
 Text = Iterator[object]  # a generator; what it yields is the world's business
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sim import collectives
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.ranges import MOST_BYTES, check_integer, check_seconds
 from sim.workload import ITEM_BYTES
 
 ORDERS = ("parameters", "uniform", "end")
@@ -43,10 +44,8 @@ class Horovod(Protocol):
     def __post_init__(self):
         if self.algorithm not in collectives.NAMES:
             raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
-        if self.fusion_bytes < 0:
-            raise WrongSetting("--set fusion_bytes", self.fusion_bytes, "bytes, 0 or more")
-        if not self.cycle_s >= 0:
-            raise WrongSetting("--set cycle_s", self.cycle_s, "seconds, 0 or more")
+        check_integer("--set fusion_bytes", self.fusion_bytes, 0, MOST_BYTES)
+        check_seconds("--set cycle_s", self.cycle_s)
         if self.order not in ORDERS:
             raise WrongSetting("--set order", self.order, ", ".join(ORDERS))
 

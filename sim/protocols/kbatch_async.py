@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.ranges import check_integer, check_seconds
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,8 @@ class KBatchAsynchronous(Protocol):
     arrival_order_matters = True
 
     def __post_init__(self):
-        if self.gradients < 1:
-            raise WrongSetting("--set gradients", self.gradients, "an integer from 1")
-        if not 0 <= self.delay_std_s < float("inf"):
-            raise WrongSetting("--set delay_std_s", self.delay_std_s, "seconds, 0 or more")
+        check_integer("--set gradients", self.gradients, 1)
+        check_seconds("--set delay_std_s", self.delay_std_s)
 
     def worker(self, me):
         while (yield from me.newest(me.master)):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sim.errors import WrongSetting
-from sim.protocols.base import Protocol
+from sim.protocols.base import INFINITE, Protocol
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class StaleSynchronousServers(Protocol):
         staleness: steps by which a worker may be ahead of the slowest.
     """
 
-    staleness: float = 3
+    staleness: float = field(default=3, metadata={INFINITE: True})
 
     name = "ps-ssp"
     arrival_order_matters = True

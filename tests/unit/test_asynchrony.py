@@ -19,7 +19,7 @@ from sim.scenario import Scenario
 from sim.worlds import event
 
 MLP = workload.read("mlp")
-FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 BOTH = ("kbatch-async", "amb-dg")
 
 
@@ -54,7 +54,7 @@ def test_with_k_1_updates_come_in_the_order_of_asynchronous_servers(seed):
 @pytest.mark.parametrize("round_trip_s", [0.004, 0.014, 0.022])
 def test_with_k_of_equal_workers_staleness_is_the_round_trip_in_steps(round_trip_s):
     """All gradients come together, n a step; what they were begun on is a round trip old, in steps of 10 ms, rounded up."""
-    link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=1e30)
+    link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
     trace = event.run(job("kbatch-async", "gradients=3", link=link))
     assert set(bottleneck.staleness(trace)) == {math.ceil(round_trip_s / 0.01)}
     np.testing.assert_allclose(of_trace(trace).step_s, 0.01, atol=1e-9)

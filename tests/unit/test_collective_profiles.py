@@ -134,7 +134,7 @@ def ring(cores: int, link: Link, workers: int = 2, **costs) -> float:
     return of_trace(event.run(Scenario(text, model, workers=workers, steps=5, warmup=0, cluster=cluster))).step_s.mean()
 
 
-FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 
 
 @pytest.mark.parametrize(("cores", "expected_s"), [(2, 0.01 + 2 * 1.5e-3), (1, 0.02 + 0.5e-3 + 4 * 1e-3)])

@@ -13,7 +13,7 @@ from sim.cpu import MOST_TURNS, TICK_S, Cores
 from sim.scenario import Scenario
 from sim.worlds import event
 
-FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 
 
 def finish_times(cores: int, arrivals: list[tuple[float, float]], **host) -> list[float]:

@@ -18,7 +18,7 @@ from sim.workload import HEADER_BYTES, Variable, Workload
 from sim.worlds import event, vector
 
 BANDWIDTH = 1e6  # bytes a second
-FAST = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
+FAST = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 LAYER_S = 1.0  # that a layer of 1 MB takes a port
 
 

@@ -270,7 +270,7 @@ def test_background_work_of_messages_takes_both_ends():
     """One core for all: a step is as much longer as the four messages' eight ends are behind."""
 
     def step_s(background_s: float) -> float:
-        local = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30, background_s=background_s)
+        local = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"), background_s=background_s)
         costs = {"mlp": Costs(compute=Line(base_s=0.01))}
         cluster = Cluster(hosts=(Host(cores=1, slots=2),), local=local, costs=costs)
         scenario = Scenario(

@@ -19,7 +19,7 @@ from sim.workload import HEADER_BYTES
 from sim.worlds import event, vector
 
 MLP = workload.read("mlp")
-FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30)
+FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 SERVED = [  # of those whose transfers overlap, see test_layers.py; of the hybrid, test_hybrid.py
     name
     for name, protocol in protocols.PROTOCOLS.items()
@@ -172,7 +172,7 @@ def test_tokens_of_several_servers_are_those_of_one():
 
 def test_a_read_waits_for_the_token_and_then_for_all_servers():
     """Gradients up, both updates, a note between servers; then a token, a request, and parameters: five latencies."""
-    link = Link(latency_s=1e-2, overhead_s=0, bandwidth_bytes_per_s=1e30)
+    link = Link(latency_s=1e-2, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
     luck = {"workers": 2, "servers": 2, "steps": 40, "link": link, "speeds": [1.0, 0.01]}
     step = step_s(job("ps-sync", **luck))[-20:]
     np.testing.assert_allclose(step, 1.0 + 0.05, atol=1e-9)

@@ -160,7 +160,10 @@ def quiet_costs(**lines) -> Costs:
 
 def quiet(protocol: str, *assignments: str, costs: Costs | None = None, **job) -> Scenario:
     """No noise; a sample takes 1 ms, messages take no time but what `link` says."""
-    workers, link = job.pop("workers", 3), job.pop("link", Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30))
+    workers, link = (
+        job.pop("workers", 3),
+        job.pop("link", Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))),
+    )
     cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, costs={"mlp": costs or quiet_costs()})
     return Scenario(protocols.make(protocol, list(assignments)), MLP, workers=workers, cluster=cluster, **job)
 
@@ -233,7 +236,7 @@ def test_idle_is_what_is_left_of_a_step():
     """A worker of 10 ms beside one of 40 ms idles three quarters; the master all but nothing else."""
     cluster = Cluster(
         hosts=[Host(name="m"), Host(name="fast", speed=4), Host(name="slow")],
-        network=Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e30),
+        network=Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf")),
         costs={"mlp": quiet_costs()},
     )
     scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=40, cluster=cluster)

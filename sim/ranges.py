@@ -1,0 +1,104 @@
+"""The range of every number that a user may write, in files, options and protocols' settings; none is infinite but where it says so.
+
+Lower limits are what has a meaning, upper limits far beyond what has been built: a number beyond them is a slip of the pen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
+
+from sim.errors import WrongSetting
+from sim.units import quantity
+
+LONGEST_S = 10**6  # eleven days, of anything that takes time
+MOST_BYTES = 10**15
+MOST_RANKS = 10**6  # and hosts
+MOST_CORES = 2**16  # of a host
+MOST = 10**12  # of anything that is counted
+MOST_PARAMETERS = 10**14
+MOST_VARIABLES = 10**5  # and parts that they are cut into
+LONGEST_NAME = 1000
+
+# The numbers of a job, by their names in sim.scenario and sim.header.
+JOB = {
+    "workers": (0, MOST_RANKS),
+    "servers": (0, MOST_RANKS),
+    "steps": (1, MOST),
+    "warmup": (0, MOST),
+    "batch": (1, MOST),
+    "seed": (0, 2**64 - 1),
+    "variable_partitions": (1, MOST_VARIABLES),
+    "test_size": (0, MOST),
+    "evaluate_every": (1, MOST),
+}
+
+
+def _written_as_number(value: Any) -> Any:
+    """Refuse what pydantic would make a number of."""
+    if isinstance(value, bool | str | bytes):
+        raise ValueError("a number")
+    return value
+
+
+_Number = BeforeValidator(_written_as_number)
+
+
+def _in(unit: str, example: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: quantity(value, unit, example))
+
+
+def _bandwidth(value: float) -> float:
+    """Infinite is a link on which bytes take no time, as in profiles of logs that do not tell messages from work."""
+    if not (1 <= value <= MOST_BYTES or value == math.inf):
+        raise ValueError(f"1 to {MOST_BYTES:g} bytes a second, or inf")
+    return value
+
+
+Seconds = Annotated[float, _in("second", "50 us"), Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
+BytesPerSecond = Annotated[float, _in("byte/second", "10 Gbit/s"), Field(gt=0), AfterValidator(_bandwidth)]
+Bytes = Annotated[float, _in("byte", "4 MiB"), Field(ge=0, le=MOST_BYTES, allow_inf_nan=False)]
+Window = Annotated[float, _in("byte", "64 KiB"), Field(ge=1, le=MOST_BYTES, allow_inf_nan=False)]
+Flops = Annotated[float, _in("flop", "3 Gflop"), Field(gt=0, le=1e21, allow_inf_nan=False)]
+
+Count = Annotated[int, _Number, Field(ge=1, le=MOST)]
+Ranks = Annotated[int, _Number, Field(ge=1, le=MOST_RANKS)]
+RanksIfAny = Annotated[int, _Number, Field(ge=0, le=MOST_RANKS)]
+Cores = Annotated[int, _Number, Field(ge=1, le=MOST_CORES)]
+Parameters = Annotated[int, _Number, Field(ge=1, le=MOST_PARAMETERS)]
+Classes = Annotated[int, _Number, Field(ge=2, le=MOST)]
+
+Amount = Annotated[float, _Number, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Share = Annotated[float, _Number, Field(gt=0, le=1, allow_inf_nan=False)]
+Speed = Annotated[float, _Number, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]
+Slowdown = Annotated[float, _Number, Field(ge=0, le=1e3, allow_inf_nan=False)]
+Spread = Annotated[float, _Number, Field(ge=0, le=100, allow_inf_nan=False)]  # a coefficient of variation
+LogSpread = Annotated[float, _Number, Field(ge=0, le=3, allow_inf_nan=False)]  # of a logarithm
+Exponent = Annotated[float, _Number, Field(ge=0, le=10, allow_inf_nan=False)]
+Draw = Annotated[float, _Number, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]  # of a law, in the unit of its draws
+Location = Annotated[float, _Number, Field(ge=1e-12, le=LONGEST_S, allow_inf_nan=False)]
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Flag = Annotated[bool, Strict()]
+
+
+def check(setting: str, value: float, least: float, most: float, what: str = "a number") -> None:
+    """Refuse a number out of its range.
+
+    Raises:
+        WrongSetting: it is, or is not a number.
+    """
+    if isinstance(value, bool) or not least <= value <= most:
+        raise WrongSetting(setting, value, f"{what} from {least:,} to {most:,}")
+
+
+def check_integer(setting: str, value: int, least: int, most: int = MOST) -> None:
+    """Refuse an integer out of its range; see `check`."""
+    check(setting, value, least, most, "an integer")
+
+
+def check_seconds(setting: str, value_s: float) -> None:
+    """Refuse seconds out of their range; see `check`."""
+    check(setting, value_s, 0, LONGEST_S, "seconds")
