@@ -83,6 +83,8 @@ def main(argv: list[str] | None = None) -> int:
     check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
     for cell in cells:
         _check(cell)
+    if given.testbed:
+        testbed.rate(given.testbed)
     if given.resume:
         cells, probe = left(cells, given.probe)
         print(f"real.campaign: cells left to run: {len(cells)}", file=sys.stderr)

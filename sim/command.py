@@ -54,6 +54,11 @@ class Parser(argparse.ArgumentParser):
             self.error(f"{further[0]!r} is no option{hint}")
         return found
 
+    def _get_values(self, action, arg_strings):
+        if action.option_strings and arg_strings == ["--"]:  # of which argparse makes no value at all
+            raise argparse.ArgumentError(action, "given '--'; allowed: a value")
+        return super()._get_values(action, arg_strings)
+
     def error(self, message):
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
 

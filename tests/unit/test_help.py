@@ -105,6 +105,11 @@ def test_the_nearest_name_is_asked_for(what, said):
     assert line.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ["--protocol", "--set", "--workers"])
+def test_two_dashes_are_no_value(option, said):
+    assert said("sim.run", [f"{option}=--"]).startswith(f"sim.run: {option}: given '--'")
+
+
 def test_what_is_like_nothing_is_not_guessed_at():
     assert nearest("xyzzy", PROTOCOLS) == ""
 
