@@ -39,6 +39,9 @@ def main(argv: list[str] | None = None) -> int:
 def _of_traces(given: Namespace) -> Cluster:
     from calibration import probes, profiles
 
+    for name in ("ranks", "batch"):
+        if (value := getattr(given, name)) is not None:
+            raise WrongSetting(f"--{name}", value, f"nothing without --from {TIMELINE}")
     probe = probes.read(given.probe) if given.probe else None
     sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
     return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores)

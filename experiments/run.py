@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sim import command
 from sim.errors import WrongSetting
 from sim.files import check_folder
+from sim.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):
@@ -92,6 +93,9 @@ def main(argv: list[str] | None = None) -> int:
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
+    for name in ("seed", "workers", "steps"):
+        if (value := getattr(given, name)) is not None:
+            check_integer(f"--{name}", value, *JOB[name])
     out = Path(given.out) / given.name
     if not given.out:
         raise WrongSetting("--out", "", "the name of a folder")

@@ -10,10 +10,12 @@ from dataclasses import replace
 from real import launch, parameters, parts, ranks, testbed
 from real.foreign import local
 from real.foreign.runtimes import library_of, served
+from real.optimiser import Rates
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
 from sim import command, options
 from sim.errors import WrongSetting
+from sim.ranges import MOST_CORES, check_integer
 from sim.scenario import Scenario
 from sim.simulation import try_out
 
@@ -178,13 +180,15 @@ def check_training(given: argparse.Namespace) -> None:
     """Refuse what every rank would refuse, before they are started.
 
     Raises:
-        WrongSetting: a data set or a model that there is not, or parameters that could not be written.
+        WrongSetting: a data set or a model that there is not, rates or threads that cannot be, or parameters' ending.
     """
     from real.data import data_for
     from real.models import forward_of
 
     if given.parameters:
         parameters.check_path(given.parameters)
+    Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate)
+    check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)
     forward_of(scenario.workload)
     data_for(scenario.workload, given.data, scenario.seed)

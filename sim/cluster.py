@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +20,7 @@ from sim.ranges import (
     BytesPerSecond,
     Cores,
     Flag,
+    Hosts,
     LogSpread,
     Name,
     Parameters,
@@ -52,7 +55,7 @@ class Host(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: Name = "host"
-    count: Ranks = 1
+    count: Hosts = 1
     cores: Cores = 1
     gpus: Cores | None = None
     slots: Ranks | None = None
@@ -214,13 +217,11 @@ class Cluster(BaseModel):
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and known != Model.of(workload) else self.costs.get(workload.name)
 
-    def machines(self) -> list[Host]:
+    def machines(self) -> Iterator[Host]:
         """Every host singly, in order."""
-        return [
-            h.model_copy(update={"name": f"{h.name}{i}" if h.count > 1 else h.name, "count": 1})
-            for h in self.hosts
-            for i in range(h.count)
-        ]
+        for h in self.hosts:
+            for i in range(h.count):
+                yield h.model_copy(update={"name": f"{h.name}{i}" if h.count > 1 else h.name, "count": 1})
 
     def placement(self, ranks: int, servers: int = 1) -> list[int]:
         """The index in `machines()` of each rank's host; `servers` of the ranks are no workers.
@@ -228,21 +229,21 @@ class Cluster(BaseModel):
         Raises:
             WrongSetting: more ranks than slots.
         """
-        machines = self.machines()
-        slots = sum(host.ranks for host in machines)
+        slots = sum(host.count * host.ranks for host in self.hosts)
         if ranks > slots:
             others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
             allowed = f"at most {slots - servers} workers: the cluster {self.name!r} has {slots} slots{others}"
             raise WrongSetting("--workers", ranks - servers, allowed)
-        filled = (index for index, host in enumerate(machines) for _ in range(host.ranks))
-        return list(islice(filled, ranks))
+        room = (host.ranks for host in self.hosts for _ in range(host.count))
+        return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
 
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
         if self.shared_cores:
             return len(hosts) > self.shared_cores
-        machines = self.machines()
-        return any(machines[h].gpus is None and hosts.count(h) > machines[h].cores for h in set(hosts))
+        ranks = Counter(hosts)
+        machines = islice(self.machines(), max(ranks, default=-1) + 1)
+        return any(host.gpus is None and ranks[index] > host.cores for index, host in enumerate(machines))
 
 
 def one_rank_a_host(ranks: int) -> Cluster:

@@ -45,7 +45,7 @@ class Costs(BaseModel):
         resume_s: what the first work after an induced sleep takes more: caches have gone cold, threads must wake.
         compute: one gradient of a fixed minibatch; amount in samples.
         loop_s: entering the in-graph loop of partitions, once a step.
-        partition: one turn of that loop; amount in samples of the micro-batch.
+        partition: one turn of that loop; amount in samples of the micro-batch. A workload that gives neither has them from `compute`.
         pack: the gradients of all variables are joined into one message; amount in bytes.
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
@@ -86,3 +86,9 @@ class Costs(BaseModel):
     update_noise: Factor = LogNormal(cv=0.0)
     run: Factor = LogNormal(cv=0.0)
     error: LogSpread = 0.0
+
+    def with_partitions(self) -> Costs:
+        """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""
+        if self.model_fields_set & {"loop_s", "partition"} or "compute" not in self.model_fields_set:
+            return self
+        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": Line(slope_s=self.compute.slope_s)})

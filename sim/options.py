@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim.command import Parser
 from sim.errors import WrongSetting
 from sim.files import check_outputs
-from sim.ranges import check_integer
+from sim.ranges import MOST_RANKS, check_integer
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -112,6 +112,7 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None, **further
     from sim import cluster, protocols, stragglers
     from sim.scenario import Scenario
 
+    check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
     placed = cluster.read(options.cluster) if options.cluster else None
     searches = options.variable_partitions == SEARCH
     described = Scenario(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from sim.arguments import nearest
 from sim.errors import WrongSetting
+from sim.ranges import MOST_VARIABLES
 from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable
 
 
@@ -74,13 +75,8 @@ def server_slices(
     Raises:
         WrongSetting: an unknown strategy, or a server that would hold no variable at all.
     """
-    pieces = _all_placed(variables, servers, strategy, parts)
-    if {server for _, server in pieces} != set(range(servers)):
-        raise WrongSetting(
-            "--servers", servers, f"at most {len(pieces)}: one for each variable, or more --variable-partitions"
-        )
     held, start = [[] for _ in range(servers)], 0
-    for variable, server in pieces:
+    for variable, server in _all_placed(variables, servers, strategy, parts):
         if variable.trained:
             held[server].append(slice(start, start + variable.size))
             start += variable.size
@@ -90,6 +86,14 @@ def server_slices(
 def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
     if strategy not in STRATEGIES:
         raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES) + nearest(strategy, STRATEGIES))
+    count = sum(min(parts, v.shape[0]) if v.trained else 1 for v in variables)
+    if count > MOST_VARIABLES:
+        allowed = f"fewer: these make {count:,} parts of variables, and {MOST_VARIABLES:,} are the most"
+        raise WrongSetting("--variable-partitions", parts, allowed)
+    if servers > count:
+        raise WrongSetting(
+            "--servers", servers, f"at most {count}: one for each variable, or more --variable-partitions"
+        )
     cut = partitioned(variables, parts) if parts > 1 else list(variables)
     return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
 

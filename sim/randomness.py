@@ -38,8 +38,9 @@ class Stream:
         """Draws 0 to count - 1, shape (count,)."""
         if self._law.sole is not None:
             return np.full(count, self._law.sole)
-        while len(self._drawn) < count:
-            self._drawn = np.concatenate([self._drawn, self._law.draw(self._rng, BLOCK)])
+        blocks = -(-(count - len(self._drawn)) // BLOCK)
+        if blocks > 0:
+            self._drawn = np.concatenate([self._drawn, *(self._law.draw(self._rng, BLOCK) for _ in range(blocks))])
         return self._drawn[:count]
 
     def __getitem__(self, index: int) -> float:

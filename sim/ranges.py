@@ -57,28 +57,29 @@ def _bandwidth(value: float) -> float:
     return value
 
 
-Seconds = Annotated[float, _in("second", "50 us"), Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
-BytesPerSecond = Annotated[float, _in("byte/second", "10 Gbit/s"), Field(gt=0), AfterValidator(_bandwidth)]
-Bytes = Annotated[float, _in("byte", "4 MiB"), Field(ge=0, le=MOST_BYTES, allow_inf_nan=False)]
-Window = Annotated[float, _in("byte", "64 KiB"), Field(ge=1, le=MOST_BYTES, allow_inf_nan=False)]
-Flops = Annotated[float, _in("flop", "3 Gflop"), Field(gt=0, le=1e21, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 us")]
+BytesPerSecond = Annotated[float, Field(gt=0), _in("byte/second", "10 Gbit/s"), AfterValidator(_bandwidth)]
+Bytes = Annotated[float, Field(ge=0, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "4 MiB")]
+Window = Annotated[float, Field(ge=1, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "64 KiB")]
+Flops = Annotated[float, Field(gt=0, le=1e21, allow_inf_nan=False), _in("flop", "3 Gflop")]
 
-Count = Annotated[int, _Number, Field(ge=1, le=MOST)]
-Ranks = Annotated[int, _Number, Field(ge=1, le=MOST_RANKS)]
-RanksIfAny = Annotated[int, _Number, Field(ge=0, le=MOST_RANKS)]
-Cores = Annotated[int, _Number, Field(ge=1, le=MOST_CORES)]
-Parameters = Annotated[int, _Number, Field(ge=1, le=MOST_PARAMETERS)]
-Classes = Annotated[int, _Number, Field(ge=2, le=MOST)]
+Count = Annotated[int, Field(ge=1, le=MOST), _Number]
+Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS), _Number]
+RanksIfAny = Annotated[int, Field(ge=0, le=MOST_RANKS), _Number]
+Hosts = Annotated[int, Field(ge=1, le=10 * MOST_RANKS), _Number]
+Cores = Annotated[int, Field(ge=1, le=MOST_CORES), _Number]
+Parameters = Annotated[int, Field(ge=1, le=MOST_PARAMETERS), _Number]
+Classes = Annotated[int, Field(ge=2, le=MOST), _Number]
 
-Amount = Annotated[float, _Number, Field(ge=0, le=1e9, allow_inf_nan=False)]
-Share = Annotated[float, _Number, Field(gt=0, le=1, allow_inf_nan=False)]
-Speed = Annotated[float, _Number, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]
-Slowdown = Annotated[float, _Number, Field(ge=0, le=1e3, allow_inf_nan=False)]
-Spread = Annotated[float, _Number, Field(ge=0, le=100, allow_inf_nan=False)]  # a coefficient of variation
-LogSpread = Annotated[float, _Number, Field(ge=0, le=3, allow_inf_nan=False)]  # of a logarithm
-Exponent = Annotated[float, _Number, Field(ge=0, le=10, allow_inf_nan=False)]
-Draw = Annotated[float, _Number, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]  # of a law, in the unit of its draws
-Location = Annotated[float, _Number, Field(ge=1e-12, le=LONGEST_S, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
+Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]
+Slowdown = Annotated[float, Field(ge=0, le=1e3, allow_inf_nan=False), _Number]
+Spread = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _Number]  # a coefficient of variation
+LogSpread = Annotated[float, Field(ge=0, le=3, allow_inf_nan=False), _Number]  # of a logarithm
+Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), _Number]
+Draw = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _Number]  # of a law, in the unit of its draws
+Location = Annotated[float, Field(ge=1e-12, le=LONGEST_S, allow_inf_nan=False), _Number]
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Flag = Annotated[bool, Strict()]

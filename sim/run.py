@@ -46,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     clock_s = time.perf_counter()
     options.check_files(given)
     scenario = options.scenario(given, servers_on=given.servers_on)
+    scenario.check_computing()
     found = None
     if given.variable_partitions == options.SEARCH:
         from sim.partitions import searched

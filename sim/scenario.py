@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import islice
+from typing import NamedTuple
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
@@ -21,6 +23,18 @@ from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
+
+
+class Groups(NamedTuple):
+    """Workers, those together that send together.
+
+    Args:
+        senders: the first of each group.
+        of: each worker's group.
+    """
+
+    senders: list[int]
+    of: dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,24 @@ class Scenario:
             allowed = "0 with several servers, of which none holds all parameters; TensorFlow's runtime can"
             raise WrongSetting("--test-size", self.test_size, allowed)
 
+    def check_computing(self) -> None:
+        """Refuse a job of which nothing says how long computing takes, before it is simulated.
+
+        Raises:
+            WrongSetting: it takes no time, or only a CPU's speed is known where GPUs compute.
+        """
+        costs, name = self.costs, self.workload.name
+        if not (costs.compute(self.batch) or costs.partition(self.batch)):
+            allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
+            raise WrongSetting("--workload", f"{name}, of which nothing does", allowed)
+        if self.workload.is_nominal and self.cluster.costs_of(self.workload) is None:
+            for host in self.cluster.hosts:
+                if host.gpus and "speed" not in host.model_fields_set:
+                    allowed = "its speed, relative to a nominal core of 100 Gflop/s; or a workload's step or costs, or a profile"
+                    raise WrongSetting(
+                        f"--cluster: hosts: speed of {host.name}", f"nothing, and {host.gpus} gpus", allowed
+                    )
+
     @property
     def ranks(self) -> int:
         """Processes: the master, or the servers if any, and then the workers; or one alone."""
@@ -123,6 +155,11 @@ class Scenario:
         workers = self.cluster.placement(self.workers, 0)
         used = sorted(set(workers))
         return [used[server % len(used)] for server in range(self.servers)] + workers
+
+    @cached_property
+    def machines(self) -> list[Host]:
+        """The hosts, up to the last that has a rank."""
+        return list(islice(self.cluster.machines(), max(self.hosts) + 1))
 
     @property
     def cores_shared(self) -> bool:
@@ -154,7 +191,7 @@ class Scenario:
         """Numbers in them."""
         return sum(variable.size for variable in self.summed)
 
-    def groups(self, hosts: list[int]) -> list[list[int]]:
+    def groups(self, hosts: list[int]) -> Groups:
         """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it.
 
         Args:
@@ -164,7 +201,8 @@ class Scenario:
         for worker in range(self.servers, self.ranks):
             shared = self.protocol.local_aggregation and self.served
             together.setdefault(hosts[worker] if shared else worker, []).append(worker)
-        return list(together.values())
+        groups = list(together.values())
+        return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
 
     @cached_property
     def placed(self) -> list[tuple[Variable, int]]:
@@ -204,7 +242,12 @@ class Scenario:
     @cached_property
     def gathered_loads(self) -> list[Load]:
         """The rows that workers hand to one another, of each variable."""
-        return [variable.load(self.batch) for variable in self.protocol.gathered(self.workload)]
+        return [variable.load(self.batch) for variable in self.gathered_variables]
+
+    @cached_property
+    def gathered_variables(self) -> tuple[Variable, ...]:
+        """The variables of which workers hand rows to one another."""
+        return self.protocol.gathered(self.workload)
 
     @cached_property
     def packed_bytes(self) -> int:
@@ -217,7 +260,7 @@ class Scenario:
         minibatches = 1 if self.protocol.applies_each_gradient else max(1, self.workers)
         if rank < self.servers:
             return [load.answer_bytes for load in self.loads(rank, minibatches)]
-        gathered = [v.load(self.batch, minibatches).answer_bytes for v in self.protocol.gathered(self.workload)]
+        gathered = [v.load(self.batch, minibatches).answer_bytes for v in self.gathered_variables]
         return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + gathered
 
     def updated_by(self, rank: int) -> int:

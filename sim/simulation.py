@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim import needs
 from sim.errors import RunFailed
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def simulate(
     from sim.worlds import vector
 
     start_s = time.monotonic()
-    if world != "event":
+    if world == "vector" or (world == "auto" and _suits_the_vector_world(scenario, within_s)):
         try:
             return _by_vector(scenario, replications, want_trace, within_s, done)
         except (vector.Refused, RunFailed):
@@ -71,6 +72,19 @@ def simulate(
                 raise
     left_s = max(0.0, within_s - (time.monotonic() - start_s))
     return _by_event(scenario, replications, timeline, left_s, done)
+
+
+def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
+    """Whether it can run the scenario, as far as that is known before, and not only the event world would have an answer in time."""
+    from sim.worlds import vector
+
+    if vector.refusal(scenario):
+        return False
+    here = needs.of(scenario, "vector")
+    if here.bytes <= needs.most_bytes() and here.seconds <= within_s:
+        return True
+    there = needs.of(scenario, "event", within_s)
+    return there.bytes > needs.most_bytes() or here.seconds <= there.seconds
 
 
 def outcome(scenario: Scenario, replications: int) -> Outcome:
@@ -97,13 +111,17 @@ def _by_vector(scenario: Scenario, replications: int | None, want_trace: bool, w
     from sim.worlds import event, vector
 
     asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
+    one = needs.check(scenario, "vector", within_s)
+    if want_trace:
+        needs.check(scenario, "event")
     outcomes = [vector.run(scenario, within_s=within_s)]
     took_s = time.monotonic() - start_s
     done(1)
     more = int(min(asked - 1, within_s / took_s - 1))
-    if more > 0:
-        outcomes.append(vector.run(scenario, more, first=1))
-        done(more)
+    together = max(1, int(needs.most_bytes() / one.bytes))
+    for first in range(1, more + 1, together):
+        outcomes.append(vector.run(scenario, min(together, more + 1 - first), first=first))
+        done(len(outcomes[-1].step_s))
     return Simulated("vector", asked, join(outcomes), event.run(scenario) if want_trace else None)
 
 
@@ -114,6 +132,7 @@ def _by_event(
     from sim.worlds import event
 
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
+    needs.check(scenario, "event", within_s)
     trace = event.run(scenario, timeline=timeline, within_s=within_s)
     outcomes = [of_trace(trace)]
     done(1)

@@ -17,7 +17,7 @@ def no_interval(scenario: Scenario, world: str) -> str | None:
     if world in REAL:
         return None
     if scenario.cluster.costs_of(scenario.workload) is None:
-        return "compute times are nominal"
+        return "how steps vary is nominal" if scenario.workload.step else "compute times are nominal"
     known = scenario.cluster.provenance
     if known is None:  # costs and their spread are the user's own
         return None
@@ -53,7 +53,8 @@ def notes(scenario: Scenario) -> list[str]:
     cluster, name = scenario.cluster, scenario.workload.name
     found = ["links are free: what was fitted does not tell messages from work"] if free_links(scenario) else []
     if cluster.provenance is None and not cluster.costs:
-        return ["compute times are nominal; calibrate (real.run --trace, then calibration.fit) before you trust them"]
+        nominal = "all but the step's times is nominal" if scenario.workload.step else "compute times are nominal"
+        return [f"{nominal}; calibrate (real.run --trace, then calibration.fit) before you trust them"]
     if name not in cluster.costs:
         known = ", ".join(cluster.costs) or "nothing"
         return [*found, f"the profile knows the costs of {known}; those of {name} are nominal"]

@@ -133,6 +133,8 @@ class Workload(BaseModel):
             object.__setattr__(self, "costs", measured(self.step, self.parameters))
         elif self.is_nominal:
             object.__setattr__(self, "costs", nominal(self.flops_per_sample, self.parameters))
+        else:
+            object.__setattr__(self, "costs", self.costs.with_partitions())
         return self
 
     @property

@@ -52,7 +52,7 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         self.step, self.version, self.samples, self.minibatches, self.ran_out = 0, 0, 0, 0, 0
         self.evaluations: list[tuple[int, float, float]] = []
         self.begin_serving(scenario.updates if self.rank == 0 else ENDLESS)
-        self.begin_aggregating([hosts.index(host) for host in hosts])
+        self.begin_aggregating(scenario.groups([hosts.index(host) for host in hosts]))
         self._sleeps = scenario.sleeps(replication, scenario.worker_number(self.rank))
         self.begin_asynchrony(scenario.delays(replication, scenario.worker_number(self.rank)))
         self._log, self._timed = log, {"sleep": 0.0, "compute": 0.0, "send": -1.0, "idle": -1.0}

@@ -19,14 +19,16 @@ class Readiness:
     """How many gradients each rank has had ready since the start, and who waits until more are so everywhere."""
 
     def __init__(self, env: simpy.Environment, ranks: int):
-        self._env, self._counts, self._least = env, [0] * ranks, 0
+        self._env, self._counts, self._least, self._last = env, [0] * ranks, 0, ranks  # how many have the least
         self._waiting: list[tuple[int, simpy.Event]] = []
 
     def announce(self, rank: int) -> int:
         """One more of this rank is ready; how many are."""
         before, self._counts[rank] = self._counts[rank], self._counts[rank] + 1
-        if before == self._least:
+        self._last -= before == self._least
+        if not self._last:
             self._least = min(self._counts)
+            self._last = self._counts.count(self._least)
             due = [event for count, event in self._waiting if count < self._least]
             self._waiting = [(count, event) for count, event in self._waiting if count >= self._least]
             for event in due:

@@ -78,7 +78,8 @@ class EventWorld:
         self.patience, self.over = Patience(scenario, within_s), self.env.event()
         self.costs, self.activities, self.ran_out, self.meetings = scenario.costs, [], 0, {}
         self.one_work_a_core = not (scenario.cores_shared or scenario.protocol.overlaps)
-        link, hosts, cores = scenario.network, scenario.cluster.machines(), scenario.cluster.shared_cores
+        self.groups = scenario.groups(scenario.hosts)
+        link, hosts, cores = scenario.network, scenario.machines, scenario.cluster.shared_cores
         off = scenario.error_factor(replication)
         hosts = [
             h.model_copy(update={"speed": h.speed / off, "contention": scenario.contention(replication, h)})
@@ -131,7 +132,7 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         self.step, self.version, self.samples, self.minibatches = 0, 0, 0, 0
         number = scenario.worker_number(rank)
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
-        self.begin_aggregating(self.hosts)
+        self.begin_aggregating(world.groups)
         self.begin_asynchrony(scenario.delays(world.replication, number))
         self._fetched, self._slept_s = False, 0.0
         self.inbox, self._posted = Inbox(world.env), None

@@ -8,8 +8,12 @@ listens until all have, answering what it owes.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from sim.errors import WrongText
+
+if TYPE_CHECKING:
+    from sim.scenario import Groups
 
 ENDLESS = math.inf
 NO_PARAMETERS_COME = "me.receive takes up parameters: a master has me.gather, or me.take and me.add, for gradients"
@@ -29,11 +33,10 @@ class Serving:
         self._owed: set[int] = set()
         self._gone: set[int] = set()
 
-    def begin_aggregating(self, hosts: list[int]) -> None:
-        """Set up who sends for whom, by the host of each rank."""
-        groups = self.scenario.groups(hosts)
-        mine = next((group for group in groups if self.rank in group), [self.rank])
-        self.senders, self.leader = [group[0] for group in groups], mine[0]
+    def begin_aggregating(self, groups: Groups) -> None:
+        """Set up who sends for whom."""
+        mine = groups.of.get(self.rank, [self.rank])
+        self.senders, self.leader = groups.senders, mine[0]
         self.neighbours = mine[1:] if self.rank == self.leader else []
         self.aggregators = self.servers if self.rank == self.leader else [self.leader]
 

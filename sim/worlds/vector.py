@@ -12,7 +12,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from sim.errors import RunFailed
+from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.base import Protocol
@@ -35,7 +35,7 @@ def refusal(scenario: Scenario) -> str | None:
     reasons = {
         f"{protocol.name} looks at the order in which messages arrive": protocol.arrival_order_matters,
         f"{protocol.name} has servers": protocol.uses_servers and scenario.served,
-        "of sparse variables only the event world knows which rows travel": scenario.gathered_loads
+        "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
         or (scenario.served and scenario.summed),
         "of collectives this world has the ring alone, and nothing beside it while ranks compute": not scenario.served
         and not _goes_round_a_ring(protocol),
@@ -78,7 +78,7 @@ class VectorWorld:
         self.updates: list[
             tuple[np.ndarray, np.ndarray]
         ] = []  # end_s and samples of each update, shape (replications,)
-        machines = scenario.cluster.machines()
+        machines = scenario.machines
         factors = np.array([scenario.error_factor(replication) for replication in replications])
         speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
         first = scenario.servers
@@ -136,6 +136,8 @@ class VectorWorld:
         idle_s = np.concatenate([group.idle_s(warmup) for group in groups], axis=1)
         ran_out = int(self.workers.ran_out + self.master.ran_out)
         window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
+        if not (window_s > 0).all():
+            raise WrongSetting("costs", "steps that take no time", "costs above 0, or a network that is not free")
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 

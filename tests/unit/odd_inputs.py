@@ -125,7 +125,21 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "out": ("results",),
     "name": ("here",),
 }
-EXTREME = ("0", "-1", "1e3", "1000", "1e300", "inf", "nan", "1e-320", "1" * 18, "9" * 400, "１")  # where numbers belong
+EXTREME = (
+    "0",
+    "-1",
+    "1e3",
+    "1000",
+    "1000000",
+    "1000000000",
+    "1e300",
+    "inf",
+    "nan",
+    "1e-320",
+    "1" * 18,
+    "9" * 400,
+    "１",
+)  # where numbers belong
 FITTING_VALUES = (
     0,
     1,

@@ -297,7 +297,7 @@ def test_intervals_cover_as_often_as_they_say():
 def test_slow_host_through_the_whole_fit():
     quick, slow = Host(name="quick", count=3), Host(name="slow", speed=0.7)
     made = make(list(campaign(machines(PLANTED, quick, slow))), "hosts")
-    speeds = [h.speed for h in made.machines()]
+    speeds = [h.speed for h in list(made.machines())]
     assert speeds[3] / speeds[1] == pytest.approx(0.7, rel=0.03)
 
 

@@ -183,7 +183,7 @@ def test_lines_of_fits(folder, line):
 def test_lines_of_pictures(folder, module):
     base = {"traces": ("t.jsonl",), "trace": ("t.jsonl",), "output": ("a.svg",)}
 
-    @examples(25)
+    @examples(15)
     @given(lines(module, **base))
     def holds(line):
         check(module, line)

@@ -66,7 +66,7 @@ def test_a_single_run_is_replayed_with_its_slow_host(hidden):
         trace = _logged_as_one(trace)
     made = make([Source("run", trace)], "one")
     assert made.costs["mlp"].compute(256) == pytest.approx(costs.compute(256), rel=0.01)
-    speeds = [host.speed for host in made.machines()]
+    speeds = [host.speed for host in list(made.machines())]
     assert speeds == pytest.approx([1] * 6 + [0.85] + [1] * 2, rel=0.01)
     again = vector.run(Scenario(FixedMinibatch(), cluster=made, **job), 10)
     recorded = of_trace(trace).step_s

@@ -1,0 +1,192 @@
+"""What simulating a job takes, roughly, before it is begun: what cannot be simulated is refused in a line."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim import collectives
+from sim.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
+
+# Measured on a core of 2024 with the AMB repository's toy model, in jobs of 3 to 100,000 ranks (maximum resident set, wall clock).
+EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 200e-6
+CORE_BYTES = 800  # of a host, in the event world
+ACTIVITY_BYTES, ACTIVITY_S = 700, 30e-6
+ACTIVITIES_OF_A_MESSAGE = 4  # a ring has 3.5, a master 5.8
+VECTOR_RANK_BYTES, VECTOR_RANK_S = 1e3, 160e-6
+DRAW_BYTES, DRAW_S = 32, 0.2e-6  # for each rank and round: four draws
+ROUND_BYTES, ROUND_S = 500, 400e-6  # in the vector world, and for each rank:
+ROUND_OF_A_RANK_S = 0.2e-6
+TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a ring
+ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
+PLACING_S = 0.1e-6  # for each server and variable
+
+SHARE = 0.5  # of the machine's memory that may be taken
+PATIENCE_S = 600.0  # for which somebody waits who has not said how long
+MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
+
+
+class Needs:
+    """Seconds and bytes, by the option that they are due to."""
+
+    def __init__(self):
+        self.of_seconds, self.of_bytes = Counter(), Counter()
+
+    def add(self, option: str, seconds: float = 0.0, size_bytes: float = 0.0) -> None:
+        """So much more."""
+        self.of_seconds[option] += seconds
+        self.of_bytes[option] += size_bytes
+
+    @property
+    def seconds(self) -> float:
+        """All of them."""
+        return sum(self.of_seconds.values())
+
+    @property
+    def bytes(self) -> float:
+        """All of them."""
+        return sum(self.of_bytes.values())
+
+
+def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
+    """What one run takes in a world: memory for all that it does in the time, and the time until there is the least of an answer."""
+    found = Needs()
+    least = 1 + (scenario.warmup if scenario.protocol.applies_each_gradient else min(1, scenario.warmup))
+    by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
+    found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
+    if scenario.protocol.uses_servers:
+        found.add("--servers", PLACING_S * scenario.servers * len(scenario.placed))
+    if world == "vector":
+        _of_vector(found, scenario, least)
+    else:
+        _of_event(found, scenario, least, within_s)
+    return found
+
+
+def _of_vector(found: Needs, scenario: Scenario, least: int) -> None:
+    ranks, rounds = scenario.ranks, scenario.rounds
+    turns = 2 * ranks * (not scenario.served)
+    turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
+    step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s + _turns(scenario) * turn_s
+    found.add("--workers", VECTOR_RANK_S * ranks + least * step_s, VECTOR_RANK_BYTES * ranks + turns * TURN_BYTES)
+    found.add("--steps", DRAW_S * rounds * ranks, (DRAW_BYTES * ranks + ROUND_BYTES) * rounds)
+
+
+def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
+    found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
+    activities = max(1, ACTIVITIES_OF_A_MESSAGE * messages(scenario) + _turns(scenario) * scenario.workers)
+    step_s = ACTIVITY_S * activities
+    rounds = min(scenario.rounds, least + within_s / step_s)
+    found.add("--workers", EVENT_RANK_S * scenario.ranks + step_s * min(2, least), EVENT_RANK_BYTES * scenario.ranks)
+    found.add("--warmup", step_s * (least - min(2, least)))
+    step_bytes = ACTIVITY_BYTES * activities
+    found.add("--workers", size_bytes=step_bytes * least)
+    found.add("--steps", size_bytes=step_bytes * max(0.0, rounds - least))
+
+
+def messages(scenario: Scenario) -> float:
+    """How many messages ranks send in a step, roughly."""
+    protocol, workers, found = scenario.protocol, scenario.workers, 0.0
+    if scenario.served:
+        apart = protocol.layerwise or scenario.sends_rows
+        parts = len(scenario.placed) if apart else scenario.servers
+        found += workers * parts * (4 if protocol.uses_servers else 2)
+    if scenario.summed:
+        found += workers * _calls(scenario) * _exchanges(scenario)
+    return found + workers * workers * len(scenario.gathered_variables)
+
+
+def _calls(scenario: Scenario) -> float:
+    """How many sums there are in a step."""
+    if not getattr(scenario.protocol, "fused", True):
+        return len(scenario.summed)
+    fusion_bytes = getattr(scenario.protocol, "fusion_bytes", math.inf)
+    return max(1.0, min(len(scenario.summed), 4 * scenario.summed_items / max(1, fusion_bytes)))
+
+
+def _exchanges(scenario: Scenario) -> int:
+    """How many exchanges a rank has in a sum."""
+    hosts, algorithm = scenario.hosts[scenario.servers :], getattr(scenario.protocol, "algorithm", "ring")
+    if len(hosts) < 2:
+        return 0
+    whole = slice(0, scenario.summed_items + 1)
+    return sum(1 for _ in islice(collectives.allreduce(algorithm, 1, hosts, whole), MOST_EXCHANGES))
+
+
+def _cores(scenario: Scenario) -> int:
+    """Of the hosts that ranks sit on."""
+    cores, left = 0, max(scenario.hosts) + 1
+    for several in scenario.cluster.hosts:
+        used = min(left, several.count)
+        cores, left = cores + used * several.cores, left - used
+    return scenario.cluster.shared_cores or cores
+
+
+def _turns(scenario: Scenario) -> float:
+    """How many partitions a worker computes in a step, at most."""
+    partitions = getattr(scenario.protocol, "partitions", 0)
+    partition_s = scenario.costs.partition(scenario.batch // max(1, partitions))
+    limit_s = getattr(scenario.protocol, "time_limit_s", math.inf)
+    return min(partitions, 1 + limit_s / partition_s) if partition_s else partitions
+
+
+def _drawn_rows(scenario: Scenario) -> list:
+    """The sparse variables of which it has to be known how many rows are drawn."""
+    served = scenario.served if scenario.sends_rows else ()
+    return [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
+
+
+def most_bytes() -> float:
+    """Of memory, that a simulation may take on this machine."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), resource.getrlimit(resource.RLIMIT_AS)[0]]
+    found += [
+        int(text) for path in map(Path, LIMITS) if path.exists() and (text := path.read_text().strip()).isdecimal()
+    ]
+    return SHARE * min(limit for limit in found if limit != resource.RLIM_INFINITY)
+
+
+def check(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
+    """What it takes, if that can be had.
+
+    Raises:
+        WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.
+    """
+    found, most = of(scenario, world, within_s), most_bytes()
+    longest_s = math.inf if within_s == math.inf else max(PATIENCE_S, within_s)
+    if found.bytes <= most and found.seconds <= longest_s:
+        return found
+    option = _blamed(found.of_bytes, most) if found.bytes > most else _blamed(found.of_seconds, longest_s)
+    given = {
+        "--workload": scenario.workload.name,
+        "--cluster": scenario.cluster.name,
+        "--workers": scenario.workers,
+        "--servers": scenario.servers,
+        "--steps": scenario.steps,
+        "--warmup": scenario.warmup,
+    }
+    takes = f"about {_said_s(found.seconds)} for the least of an answer; --within SECONDS waits for it"
+    if found.bytes > most:
+        takes = f"about {found.bytes / 1e9:,.1f} GB of memory, and {most / 1e9:,.1f} GB are the most here"
+    raise WrongSetting(option, given[option], f"a smaller job: the {world} world would take {takes}")
+
+
+def _blamed(needs: Counter, most: float) -> str:
+    """The option without which it would be less: the steps, unless one of them is too many already."""
+    others = Counter({option: need for option, need in needs.items() if option != "--steps"})
+    return others.most_common(1)[0][0] if others.total() > most else "--steps"
+
+
+def _said_s(seconds: float) -> str:
+    unit, name = next(
+        ((u, n) for u, n in ((86400, "days"), (3600, "hours"), (60, "minutes")) if seconds >= 2 * u), (1, "seconds")
+    )
+    return f"{seconds / unit:,.0f} {name}"

@@ -1,0 +1,305 @@
+"""Every number that a user may write has a finite range, and what says too little, or needs too much, is refused in a line."""
+
+import contextlib
+import io
+import json
+import math
+import sys
+
+import pytest
+
+from sim import cluster, laws, needs, protocols, run, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.ranges import JOB
+from sim.scenario import Scenario
+from sim.workload import Workload
+
+VARIABLES = 'variables = [{ name = "w", shape = [1000, 30] }]\n'
+MODEL = f'name = "mine"\nbatch = 32\n{VARIABLES}'
+HOSTS = 'schema = "cluster/1"\nhosts = [{ count = 9 }]\n'
+QUICK = ["--workers", "2", "--steps", "3", "--warmup", "1", "--replications", "1", "--stragglers", "none", "--json"]
+
+
+def refused(*arguments) -> str:
+    """What is said of a command line that is refused; it is one line."""
+    with pytest.raises((WrongSetting, SystemExit)) as caught:
+        run.main([str(argument) for argument in arguments])
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+def json_of(*arguments) -> dict:
+    """The answer to a command line."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert run.main([*map(str, arguments), "--json"]) == 0
+    return json.loads(said.getvalue())
+
+
+def written(tmp_path, text: str) -> str:
+    file = tmp_path / "file.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def numbers(schema, path: str = "") -> dict[str, dict]:
+    """Every number of a JSON schema, by where it is."""
+    if isinstance(schema, list):
+        return {key: value for n, one in enumerate(schema) for key, value in numbers(one, f"{path}/{n}").items()}
+    if not isinstance(schema, dict):
+        return {}
+    if schema.get("type") in ("number", "integer"):
+        return {path: schema}
+    return {key: value for name, one in schema.items() for key, value in numbers(one, f"{path}/{name}").items()}
+
+
+FILES = {"cluster": Cluster, "workload": Workload, "sleeps": laws.FoldedMixture}
+NUMBERS = {
+    f"{file}: {key}": n for file, model in FILES.items() for key, n in numbers(model.model_json_schema()).items()
+}
+
+
+def test_numbers_of_files_are_found():
+    assert len(NUMBERS) > 50
+
+
+@pytest.mark.parametrize("where", NUMBERS)
+def test_every_number_of_a_file_has_a_range(where):
+    assert {"minimum", "exclusiveMinimum"} & set(NUMBERS[where])
+    infinite = "bytes_per_s" in where  # on a free link bytes take no time
+    assert infinite or {"maximum", "exclusiveMaximum"} & set(NUMBERS[where])
+
+
+ODD = ["inf", "-inf", "nan", "-1", "1e300", "true", '""', "[]", "{}", "9223372036854775808000000000000", "'1'"]
+OF_HOSTS = ["count", "cores", "gpus", "slots", "speed", "contention", "contention_error"]
+OF_LINKS = [name for name in Link.model_fields if name not in ("wakes", "fair", "store_and_forward", "tcp")]
+CASES = [
+    (key, odd) for key in [*OF_HOSTS, *OF_LINKS] for odd in ODD if not (key.endswith("bytes_per_s") and odd == "inf")
+]  # infinite is a free link
+
+
+@pytest.mark.parametrize(("key", "odd"), CASES)
+def test_odd_numbers_of_a_cluster_are_refused(key, odd, tmp_path):
+    host, link = (f", {key} = {odd}", "") if key in OF_HOSTS else ("", f"{key} = {odd}\n")
+    text = f'schema = "cluster/1"\nhosts = [{{ name = "n"{host} }}]\n[network]\n{link}'
+    with pytest.raises(WrongSetting, match=key):
+        cluster.read(written(tmp_path, text))
+
+
+WRONG_CLUSTERS = {
+    "a flag that is a number": (HOSTS + "[network]\nfair = 1\n", "fair"),
+    "a flag that is a word": (HOSTS + '[network]\nwakes = "yes"\n', "wakes"),
+    "no name": (HOSTS + 'name = ""\n', "name"),
+    "a host without a name": ('schema = "cluster/1"\nhosts = [{ name = "" }]\n', "name"),
+    "a thousand million hosts": ('schema = "cluster/1"\nhosts = [{ count = 1000000000 }]\n', "count"),
+    "a thousand million cores": ('schema = "cluster/1"\nhosts = [{ cores = 1000000000 }]\n', "cores"),
+    "a thousand million shared cores": (HOSTS + "shared_cores = 1000000000\n", "shared_cores"),
+    "an expression": (HOSTS + '[network]\nlatency_s = "9**9**9 s"\n', "latency_s"),
+    "a window of nothing": (HOSTS + "[network.tcp]\nwindow_bytes = 0\n", "window_bytes"),
+    "nested too deeply": (HOSTS + "x = " + "[" * 10_000 + "]" * 10_000, "nested"),
+    "a number of 10,000 digits": (HOSTS + "x = " + "9" * 10_000, "TOML"),
+    "a number of 10,000 digits, in hex": (HOSTS + "x = 0x" + "f" * 10_000, "x"),
+    "5 MiB": (HOSTS + "# " + "x" * 5 * 2**20, "4 MiB"),
+    "bytes that are no text": (HOSTS + "# \udcff", "TOML"),
+    "noise of mean 1.26": (
+        HOSTS + '[costs.toy_fc.noise]\nkind = "empirical"\nvalues = [1.25, 1.27]\n',
+        "mean 1",
+    ),
+    "infinite noise": (HOSTS + '[costs.toy_fc.noise]\nkind = "lognormal"\ncv = inf\n', "cv"),
+    "infinite values": (HOSTS + '[costs.toy_fc.run]\nkind = "empirical"\nvalues = [1.0, inf]\n', "values"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_CLUSTERS)
+def test_wrong_clusters_are_refused(what, tmp_path):
+    text, word = WRONG_CLUSTERS[what]
+    file = tmp_path / "file.toml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    assert word in refused(*QUICK, "--cluster", file)
+
+
+STEP = 'step = { time = "250 ms", batch = 32 }\n'
+WRONG_WORKLOADS = {
+    "nothing of computing": (MODEL, "step, flops_per_sample or costs"),
+    "costs of nothing": (MODEL + "[costs.compute]\nbase_s = 0\nslope_s = 0\n", "step, flops_per_sample or costs"),
+    "no operations": (MODEL + "flops_per_sample = 0\n", "flops_per_sample"),
+    "endless operations": (MODEL + "flops_per_sample = inf\n", "flops_per_sample"),
+    "operations in metres": (MODEL + 'flops_per_sample = "3 m"\n', "3 Gflop"),
+    "a step of no time": (MODEL + "step = { time = 0, batch = 32 }\n", "step.0.time"),
+    "a step of no samples": (MODEL + "step = { time = 1, batch = 0 }\n", "step.0.batch"),
+    "a step, and operations": (MODEL + STEP + "flops_per_sample = 1e9\n", "step"),
+    "larger steps that take less": (
+        MODEL + "step = [{ time = 2, batch = 32 }, { time = 1, batch = 64 }]\n",
+        "grow with the batch",
+    ),
+    "another schema": (MODEL + STEP + 'schema = "workload/9"\n', "workload/1"),
+    "a dimension of 0": (MODEL.replace("30", "0") + STEP, "shape"),
+    "a negative dimension": (MODEL.replace("30", "-5") + STEP, "shape"),
+    "a dimension that is true": (MODEL.replace("30", "true") + STEP, "shape"),
+    "a dimension beyond 64 bits": (MODEL.replace("30", "1" + "0" * 30) + STEP, "shape"),
+    "more numbers than any model": (MODEL.replace("1000, 30", "10000000000, 10000000000") + STEP, "variables"),
+    "no name": (MODEL.replace('"mine"', '""') + STEP, "name"),
+    "no samples": (MODEL.replace("32", "0") + STEP, "batch"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_WORKLOADS)
+def test_wrong_workloads_are_refused(what, tmp_path):
+    text, word = WRONG_WORKLOADS[what]
+    assert word in refused(*QUICK, "--workload", written(tmp_path, text))
+
+
+def test_rows_that_no_memory_holds_are_refused(tmp_path):
+    table = '{ name = "e", shape = [500000000000, 8], rows = { per_sample = 1 } }'
+    text = f'name = "mine"\nflops_per_sample = 1e6\nvariables = [{table}, {{ name = "w", shape = [9] }}]\n'
+    line = refused(*QUICK, "--protocol", "hybrid", "--workload", written(tmp_path, text))
+    assert line.startswith("--workload")
+    assert "GB of memory" in line
+
+
+@pytest.mark.parametrize(
+    ("steps", "line"),
+    [
+        ([(0.25, 32)], (0, 0.25 / 32)),
+        ([(0.25, 32), (0.35, 32)], (0, 0.3 / 32)),
+        ([(1.1, 10), (2.1, 20)], (0.1, 0.1)),
+        ([(1.1, 10), (2.0, 20), (3.1, 30)], (1 / 15, 0.1)),
+        ([(1.0, 10), (3.0, 20)], (0, 70 / 500)),
+    ],
+    ids=["one", "one batch twice", "two", "three", "a line below 0"],
+)
+def test_measured_steps_make_a_line(steps, line, tmp_path):
+    listed = ", ".join(f'{{ time = "{time} s", batch = {batch} }}' for time, batch in steps)
+    costs = workload.read(written(tmp_path, MODEL + f"step = [{listed}]\n")).costs
+    assert (costs.compute.base_s, costs.compute.slope_s) == pytest.approx(line, abs=1e-12)
+    assert costs.loop_s + 32 * costs.partition(1) == pytest.approx(costs.compute(32))
+
+
+def test_operations_may_have_a_unit(tmp_path):
+    given = workload.read(written(tmp_path, 'schema = "workload/1"\nflops_per_sample = "3 Gflop"\n' + MODEL))
+    assert given.costs.compute(32) == pytest.approx(1e-3 + 32 * 3 * 3e9 / 100e9)
+
+
+GPUS = Cluster(hosts=[Host(count=2, gpus=8)])
+FAST = Cluster(hosts=[Host(count=2, gpus=8, speed=80)])
+LEARNED = Cluster(hosts=[Host(count=2, gpus=8)], costs={"mnist": Costs(compute=Line(slope_s=1e-3))})
+MNIST = workload.read("mnist")
+
+
+def test_gpus_of_unknown_speed_are_refused():
+    with pytest.raises(WrongSetting, match=r"speed of host.*100 Gflop/s"):
+        Scenario(protocols.make("horovod"), MNIST, cluster=GPUS).check_computing()
+
+
+@pytest.mark.parametrize("given", ["speed", "profile", "step"])
+def test_gpus_of_known_speed_are_not(given, tmp_path):
+    where = {"speed": FAST, "profile": LEARNED, "step": GPUS}[given]
+    model = workload.read(written(tmp_path, MODEL + STEP)) if given == "step" else MNIST
+    Scenario(protocols.make("horovod"), model, cluster=where).check_computing()
+
+
+HUGE, BEYOND = 10**9, 2**70
+WRONG_OPTIONS = [
+    *([f"--{name.replace('_', '-')}", BEYOND] for name in JOB),
+    *([f"--{name.replace('_', '-')}", -1] for name in JOB),
+    *(["--workers", HUGE], ["--servers", HUGE, "--protocol", "ps-sync"], ["--replications", HUGE]),
+    *(["--within", given] for given in ("inf", "nan", "0", "-1", "1e300")),
+    *(["--stragglers", f"niagara*{factor}"] for factor in ("", "inf", "nan", "-1", "0", "1e300", "abc", "2*2")),
+    *(["--stragglers", f"none*{factor}"] for factor in ("2", "abc", "")),
+    *(
+        [f"--{name}", ""]
+        for name in ("protocol", "workload", "cluster", "stragglers", "trace", "plot", "timeline", "json-")
+    ),
+    *(["--workload", "x" * 5000], ["--cluster", "x" * 5000], ["--stragglers", "x" * 5000], ["--workload", "a\0b"]),
+    *(["--set", f"time_limit_s={given}"] for given in ("inf", "nan", "-1", "1e300", "true", "", "9**9 s", "1e300 s")),
+    *(["--set", f"partitions={given}"] for given in ("0", "-1", BEYOND, "true", "1.5", "inf", "")),
+    *(["--protocol", "horovod", "--set", f"cycle_s={given}"] for given in ("inf", "-1", "nan")),
+    *(["--protocol", "horovod", "--set", f"fusion_bytes={given}"] for given in (BEYOND, "-1", "1e9")),
+    *(
+        ["--protocol", "kbatch-async", "--set", given]
+        for given in ("gradients=0", f"gradients={BEYOND}", "delay_std_s=inf")
+    ),
+    *(["--protocol", "amb-dg", "--set", f"window_s={given}"] for given in ("inf", "nan", "-1", "1e9")),
+    *(["--protocol", "ps-ssp", "--set", f"staleness={given}"] for given in ("nan", "-1", "1e300")),
+    *(["--protocol", "ps-backup", "--set", f"backup={given}"] for given in ("-1", BEYOND)),
+    *(["--protocol", given] for given in (":", "os:path", "nowhere:Class", "..a:B", "sim.run:main", "x" * 5000)),
+]
+
+
+@pytest.mark.parametrize("words", WRONG_OPTIONS, ids=lambda words: " ".join(map(str, words))[:60])
+def test_wrong_numbers_and_names_of_options_are_refused(words):
+    assert len(refused(*QUICK, *words)) < 1000
+
+
+def test_a_bound_on_staleness_may_be_infinite():
+    assert protocols.make("ps-ssp", ["staleness=inf"]).staleness == math.inf
+
+
+@pytest.mark.parametrize(
+    "text", ["raise ValueError('no')", "import sys; sys.exit(3)", "exit()", "1 +", "class P: pass"]
+)
+def test_a_module_of_ones_own_that_does_not_import_is_refused(text, tmp_path, monkeypatch):
+    (tmp_path / "own_that_fails.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_that_fails", raising=False)
+    assert "own_that_fails:P" in refused("--protocol", "own_that_fails:P")
+
+
+FREE = HOSTS + "[network]\nlatency_s = 0\noverhead_s = 0\nbandwidth_bytes_per_s = inf\n"
+
+
+@pytest.mark.parametrize("world", ["vector", "event"])
+def test_steps_that_take_no_time_are_refused(world, tmp_path):
+    """Only partitions cost anything, and fmb computes none."""
+    text = FREE + "[costs.toy_fc.partition]\nslope_s = 1\n"
+    words = ["--protocol", "fmb", "--world", world, "--cluster", written(tmp_path, text)]
+    assert "time" in refused(*QUICK, *words)
+
+
+TOO_LARGE = [
+    (["--workers", 1_000_000, "--protocol", "ps-async"], "--workers", "GB of memory"),
+    (["--workers", 300_000, "--protocol", "allreduce"], "--workers", "GB of memory"),
+    (["--steps", 10**9, "--world", "vector"], "--steps", "GB of memory"),
+    (["--steps", 10**9, "--protocol", "ps-async"], "--steps", "GB of memory"),
+    (["--warmup", 10**9, "--protocol", "ps-async", "--within", 2], "--w", "GB of memory"),
+    (["--workers", 1_000_000, "--protocol", "ps-ssp", "--trace", "t.parquet"], "--workers", "GB of memory"),
+]
+
+
+@pytest.mark.parametrize(("words", "option", "said"), TOO_LARGE, ids=lambda words: str(words)[:60])
+def test_jobs_that_no_memory_holds_are_refused(words, option, said, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(needs, "most_bytes", lambda: 8e9)
+    given = words if "--within" in words else [*words, "--replications", 1]
+    line = refused(*given)
+    assert line.startswith(option)
+    assert said in line
+
+
+def test_jobs_that_take_far_too_long_are_refused_unless_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(needs, "most_bytes", lambda: math.inf)
+    scenario = Scenario(protocols.make("allreduce", ["algorithm=ring"]), MNIST, workers=3000)
+    assert needs.of(scenario, "event").seconds > needs.PATIENCE_S
+    with pytest.raises(WrongSetting, match=r"--workers.*--within"):
+        needs.check(scenario, "event", 10)
+    needs.check(scenario, "event", 10 * needs.of(scenario, "event").seconds)
+    needs.check(scenario, "event")
+
+
+NOT_TOO_LARGE = [("amb", 10_000), ("fmb", 10_000), ("allreduce", 10_000), ("amb", 100_000)]
+
+
+@pytest.mark.parametrize(("name", "workers"), NOT_TOO_LARGE)
+def test_jobs_that_are_promised_are_taken(name, workers, monkeypatch):
+    monkeypatch.setattr(needs, "most_bytes", lambda: 8e9)
+    ring = ["algorithm=ring"] if name == "allreduce" else []
+    needs.check(Scenario(protocols.make(name, ring), MNIST, workers=workers), "vector", 10)
+
+
+def test_many_steps_are_cut_short_where_time_is():
+    """A thousand million steps: the vector world would draw them all first."""
+    done = json_of("--protocol", "fmb", "--steps", 10**9, "--within", 0.2)
+    assert done["world"] == "event"
+    assert 0 < done["done"]["steps"] < 10**6
