@@ -59,7 +59,7 @@ QUICK = JOB | {"json": (), "within": ("0.2",)}
 
 
 class Hangs(BaseException):
-    """A case that takes too long; no command catches it."""
+    """A case that takes too long; no command catches it, and hypothesis looks for no simpler one, which would take as long."""
 
 
 def examples(count: int):
@@ -89,11 +89,11 @@ def folder(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def limits():
+def limits(case: object):
     """Little time and memory."""
 
     def hangs(*_):
-        raise Hangs(f"no end within {LONGEST_S} s")
+        raise Hangs(f"no end within {LONGEST_S} s: {case}")
 
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before, handler = resource.getrlimit(resource.RLIMIT_AS), signal.signal(signal.SIGALRM, hangs)
@@ -111,7 +111,7 @@ def ended(module: str, line: list[str]) -> tuple[int, str, str]:
     """The exit code of a command, what it printed, and what it complained of."""
     out, err = io.StringIO(), io.StringIO()
     try:
-        with limits(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with limits((module, line)), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             command.run(module, lambda: import_module(module).main(line))
     except SystemExit as end:
         return end.code, out.getvalue(), err.getvalue()
