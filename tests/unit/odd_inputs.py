@@ -130,7 +130,6 @@ EXTREME = (
     "-1",
     "1e3",
     "1000",
-    "1000000",
     "1000000000",
     "1e300",
     "inf",
@@ -193,20 +192,30 @@ def lines(pick, parser: argparse.ArgumentParser, base: dict[str, tuple[str, ...]
     """A command line: `base`, values by dest, with up to four options that are added, changed or nonsense."""
     actions = [action for action in parser._actions if action.dest != "help"]
     changed = {a.dest: pick(words(a)) for a in pick(draw.lists(draw.sampled_from(actions), max_size=4))}
+    more = [[]] * 30 + [["--no-such-option"], ["stray"], ["--help"], ["--json", "--json"]]
+    return line_of(parser, base | changed) + pick(draw.sampled_from(more))
+
+
+def line_of(parser: argparse.ArgumentParser, given: dict[str, tuple[str, ...]]) -> list[str]:
+    """The command line on which options have values, by dest."""
     line: list[str] = []
-    for action in actions:
-        values = changed.get(action.dest, base.get(action.dest))
-        if values is None:
-            continue
+    for action in parser._actions:
+        values = given.get(action.dest, ())
         if not action.option_strings:
             line = [*values, *line]
         elif action.nargs == 0:
-            line.append(action.option_strings[-1])
+            line += action.option_strings[-1:] * (action.dest in given)
         else:
             line += [f"{action.option_strings[-1]}={value}" for value in values]
-    return line + pick(
-        draw.sampled_from([[]] * 30 + [["--no-such-option"], ["stray"], ["--help"], ["--json", "--json"]])
-    )
+    return line
+
+
+def each_number(parser: argparse.ArgumentParser, base: dict[str, tuple[str, ...]]) -> Iterator[list[str]]:
+    """Command lines of which one number is extreme: every option with every such value."""
+    for action in parser._actions:
+        if action.type in (int, float):
+            for value in EXTREME:
+                yield line_of(parser, base | {action.dest: (value,)})
 
 
 def words(action: argparse.Action):

@@ -148,7 +148,7 @@ def lines(module: str, **base):
     return odd_inputs.lines(import_module(module).parser(), base)
 
 
-@examples(350)
+@examples(300)
 @given(lines("sim.run", **QUICK))
 def test_lines_of_simulations(folder, line):
     check_answer(line)
@@ -193,7 +193,7 @@ def test_lines_of_pictures(folder, module):
 
 @pytest.fixture(scope="module")
 def unlaunched(folder):
-    """Real runs, probes and campaigns that end where they would start processes; experiments that do nothing."""
+    """Real runs, probes and campaigns that end where they would start processes."""
     from real import launch, run, testbed
 
     with pytest.MonkeyPatch.context() as patch:
@@ -230,15 +230,38 @@ def test_cells_of_campaigns(unlaunched, cells):
     check("real.campaign", ["odd.json"])
 
 
-@examples(60)
-@given(lines("experiments.run", name=("luck",)))
-def test_lines_of_experiments(unlaunched, line):
+@pytest.fixture(scope="module")
+def idle():
+    """Experiments that do nothing."""
     from experiments import run
 
-    def idle(name: str):
+    def found(name: str):
         asked = import_module(name).run
         return SimpleNamespace(run=functools.wraps(asked)(lambda *_, **__: None))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "import_module", idle)
-        check("experiments.run", line)
+        patch.setattr(run, "import_module", found)
+        yield
+
+
+@examples(60)
+@given(lines("experiments.run", name=("luck",)))
+def test_lines_of_experiments(unlaunched, idle, line):
+    check("experiments.run", line)
+
+
+NUMBERS = {
+    "sim.run": QUICK,
+    "real.run": REAL,
+    "calibration.fit": {"traces": ("t.jsonl",), "output": ("a.toml",)},
+    "experiments.run": {"name": ("benchmark",)},
+}
+
+
+@pytest.mark.parametrize("module", NUMBERS)
+def test_every_number_is_refused_or_can_be(unlaunched, idle, module):
+    """One at a time: so large, so small, infinite or none."""
+    cases = list(odd_inputs.each_number(import_module(module).parser(), NUMBERS[module]))
+    assert len(cases) >= 3 * len(odd_inputs.EXTREME)
+    for line in cases:
+        check_answer(line) if module == "sim.run" else check(module, line)
