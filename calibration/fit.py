@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from calibration.importers import IMPORTERS
 from sim import command
 from sim.errors import WrongSetting
-from sim.files import check_output
+from sim.files import check_outputs
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -28,8 +28,8 @@ def main(argv: list[str] | None = None) -> int:
     """
     from calibration import profiles
 
-    given = _parser().parse_args(argv)
-    check_output("--output", given.output)
+    given = parser().parse_args(argv)
+    check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
     profiles.write(made, given.output)
     _report(given, made)
@@ -39,6 +39,9 @@ def main(argv: list[str] | None = None) -> int:
 def _of_traces(given: Namespace) -> Cluster:
     from calibration import probes, profiles
 
+    for name in ("ranks", "batch"):
+        if (value := getattr(given, name)) is not None:
+            raise WrongSetting(f"--{name}", value, f"nothing without --from {TIMELINE}")
     probe = probes.read(given.probe) if given.probe else None
     sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
     return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores)
@@ -71,7 +74,8 @@ def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers
     return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
 
 
-def _parser() -> command.Parser:
+def parser() -> command.Parser:
+    """The command line."""
     parser = command.Parser(prog="calibration.fit", description="Learn what a cluster's ranks cost from recorded runs.")
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces, or with --from other files or folders")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
@@ -79,7 +83,7 @@ def _parser() -> command.Parser:
     parser.add_argument(
         "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
     )
-    parser.add_argument("--name", help="of the cluster; the output's without its ending if not given")
+    parser.add_argument("--name", help="of the cluster (default: the output's without its ending)")
     parser.add_argument(
         "--shared-cores",
         type=int,

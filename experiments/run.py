@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import NamedTuple
 
 from sim import command
 from sim.errors import WrongSetting
+from sim.files import check_folder
+from sim.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):
@@ -55,19 +56,16 @@ FURTHER = (
 )  # options that not all experiments have
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
+def parser() -> command.Parser:
     """The command line."""
     lines = "\n".join(f"  {line}" for line in listed())
     parser = command.Parser(
         prog="experiments.run",
         description=f"Run an experiment:\n\n{lines}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="none: list them")
-    parser.add_argument(
-        "--out", default="results", metavar="FOLDER", help="where tables, figures and traces go (results)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs (0)")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="where tables, figures and traces go")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs")
     some = parser.add_argument_group("of some experiments, the others refuse them")
     some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, some minutes")
     some.add_argument("--resume", action="store_true", default=None, help="go on where it was cut off; then report")
@@ -77,7 +75,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="measured, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: the simulator's answer beside the measured one")
-    return parser.parse_args(argv)
+    return parser
 
 
 def listed() -> list[str]:
@@ -87,7 +85,7 @@ def listed() -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    given = parse(argv)
+    given = parser().parse_args(argv)
     if given.name is None:
         print(*listed(), sep="\n")
         return 0
@@ -95,11 +93,17 @@ def main(argv: list[str] | None = None) -> int:
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
+    for name in ("seed", "workers", "steps"):
+        if (value := getattr(given, name)) is not None:
+            check_integer(f"--{name}", value, *JOB[name])
     out = Path(given.out) / given.name
+    if not given.out:
+        raise WrongSetting("--out", "", "the name of a folder")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WrongSetting("--out", given.out, f"a folder that can be written ({error.strerror})") from error
+    check_folder("--out", given.out, out)
     experiment(out, given.seed, **further)
     return 0
 

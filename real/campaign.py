@@ -23,13 +23,14 @@ from real.probe import ranks_for
 from real.run import check_training, parse
 from sim import command, options, traces
 from sim.errors import RunFailed, WrongSetting
-from sim.files import check_output, reading
+from sim.files import check_outputs, reading
 from sim.header import Header
 from sim.progress import Progress
 from sim.scenario import Scenario
 from sim.simulation import try_out
 
-NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job")
+PROGRAM = "real.campaign"
+NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
 
 
 def read_cells(path: str) -> list[argparse.Namespace]:
@@ -41,17 +42,22 @@ def read_cells(path: str) -> list[argparse.Namespace]:
     with reading("campaign file", path):
         text = Path(path).read_bytes()
     try:
-        cells = [parse([str(word) for word in cell]) for cell in json.loads(text)]
-    except (ValueError, TypeError) as error:
+        cells = [_cell(words, f"{PROGRAM}: {path}: cell {n}") for n, words in enumerate(json.loads(text), 1)]
+    except (ValueError, TypeError, RecursionError) as error:
         raise WrongSetting("campaign file", path, "a JSON list of lists of real.run's options") from error
     if not cells or not all(cell.trace for cell in cells):
         raise WrongSetting("campaign file", path, "at least one cell, and a --trace in each")
     return cells
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
-    argv = sys.argv[1:] if argv is None else argv
+def _cell(words: list, prog: str) -> argparse.Namespace:
+    if not isinstance(words, list):
+        raise TypeError(words)
+    return parse([str(word) for word in words], prog)
+
+
+def parser() -> command.Parser:
+    """The command line."""
     parser = command.Parser(prog="real.campaign", description="Many real runs in one launch.")
     parser.add_argument("cells", metavar="FILE", help="JSON: a list of lists of real.run's options, a --trace in each")
     parser.add_argument(
@@ -61,15 +67,24 @@ def main(argv: list[str] | None = None) -> int:
         "--resume", action="store_true", help="leave out cells whose traces are there, and a probe that is"
     )
     testbed.add_option(parser)
-    given = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    argv = sys.argv[1:] if argv is None else argv
+    given = parser().parse_args(argv)
     cells = read_cells(given.cells)
     if launch.joined():
         from real import ranks
 
-        return ranks.join(lambda comm: work(cells, given.probe, comm, given.resume))
-    check_output("--probe", given.probe)
+        return ranks.join(PROGRAM, lambda comm: work(cells, given.probe, comm, given.resume))
+    read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
+    check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
     for cell in cells:
         _check(cell)
+    if given.testbed:
+        testbed.rate(given.testbed)
     if given.resume:
         cells, probe = left(cells, given.probe)
         print(f"real.campaign: cells left to run: {len(cells)}", file=sys.stderr)
@@ -117,7 +132,7 @@ def _check(cell: argparse.Namespace) -> None:
             raise WrongSetting(
                 named, getattr(cell, option), "nothing in a campaign, whose cells are single runs of one launch"
             )
-    options.check_outputs(cell)
+    options.check_files(cell)
     check_training(cell)
     scenario = scenario_of(cell)
     try_out(scenario)

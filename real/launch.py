@@ -61,7 +61,7 @@ def check_installed(*modules: str) -> None:
     """
     for module, name in (("tensorflow", "TensorFlow"), ("mpi4py", "mpi4py")):
         if module in modules and not found(module):
-            raise WrongSetting("real.run", f"a Python without {name}", f"{INSTALL} (sim.run works without)")
+            raise WrongSetting("Python", f"one without {name}", f"{INSTALL} (sim.run works without)")
 
 
 def found(module: str) -> bool:
@@ -81,7 +81,7 @@ def mpirun() -> str:
     here = Path(sys.executable).parent / "mpirun"
     found = str(here) if here.exists() else shutil.which("mpirun")
     if found is None:
-        raise WrongSetting("real.run", "a machine without mpirun", f"{INSTALL}, or load the cluster's own Open MPI")
+        raise WrongSetting("mpirun", "none on this machine", f"{INSTALL}, or load the cluster's own Open MPI")
     return found
 
 

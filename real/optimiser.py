@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sim.errors import WrongSetting
+from sim.ranges import MOST
 
 LEARNING_RATES = {"sgd": 0.1, "mom": 0.02, "rms": 0.001, "adm": 0.001}
 WEIGHT_DECAY = 5e-4
+FASTEST = 1e6  # of a rate: a float32 times it is a float32
 MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7
 
 
@@ -40,14 +42,14 @@ class Rates:
         self._check()
 
     def _check(self) -> None:
-        if not self.start > 0:
-            raise WrongSetting("--learning-rate", self.start, "a number above 0")
-        if self.decay_steps < 0:
-            raise WrongSetting("--decay-steps", self.decay_steps, "0 (no decay) or more updates")
-        if not self.decay_rate > 0:
-            raise WrongSetting("--decay-rate", self.decay_rate, "a number above 0")
-        if not self.weight_decay >= 0:
-            raise WrongSetting("--weight-decay", self.weight_decay, "a number, 0 or more")
+        if not 0 < self.start <= FASTEST:
+            raise WrongSetting("--learning-rate", self.start, f"a number above 0, up to {FASTEST:g}")
+        if not 0 <= self.decay_steps <= MOST:
+            raise WrongSetting("--decay-steps", self.decay_steps, f"0 (no decay) or more updates, up to {MOST:,}")
+        if not 0 < self.decay_rate <= FASTEST:
+            raise WrongSetting("--decay-rate", self.decay_rate, f"a number above 0, up to {FASTEST:g}")
+        if not 0 <= self.weight_decay <= FASTEST:
+            raise WrongSetting("--weight-decay", self.weight_decay, f"a number from 0 to {FASTEST:g}")
 
 
 class Optimiser(Rates):

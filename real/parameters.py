@@ -16,13 +16,13 @@ ENDING = ".npz"
 
 
 def check_path(path: str) -> None:
-    """Refuse what could not be written, before anything is run.
+    """Refuse another ending, before anything is run.
 
     Raises:
-        WrongSetting: another ending, or a folder that is not there.
+        WrongSetting: naming the one that there is.
     """
-    if Path(path).suffix != ENDING or not Path(path).resolve().parent.is_dir():
-        raise WrongSetting("--parameters", path, f"a name that ends in {ENDING}, in a folder that exists")
+    if Path(path).suffix != ENDING:
+        raise WrongSetting("--parameters", path, f"a name that ends in {ENDING}")
 
 
 def joined(workload: Workload, pieces: Iterable[Piece]) -> dict[str, np.ndarray]:

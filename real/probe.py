@@ -18,17 +18,22 @@ from sim.files import check_output, write_whole
 SLEEPS_S = (0.002, 0.01, 0.03)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
-    argv = sys.argv[1:] if argv is None else argv
+def parser() -> command.Parser:
+    """The command line."""
     parser = command.Parser(prog="real.probe", description="Measure links and sleeps, for calibration.fit --probe.")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the JSON goes")
     testbed.add_option(parser)
-    given = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    argv = sys.argv[1:] if argv is None else argv
+    given = parser().parse_args(argv)
     if launch.joined():
         from real import ranks
 
-        return ranks.join(lambda comm: work(comm, given.output))
+        return ranks.join("real.probe", lambda comm: work(comm, given.output))
     check_output("--output", given.output)
     launch.check_installed("mpi4py")
     ranks = ranks_for(given.testbed)

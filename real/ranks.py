@@ -15,7 +15,7 @@ from sim.errors import RunFailed, WrongSetting
 LET_RANK_0_SPEAK_S = 2.0
 
 
-def join(work: Callable[[object], int | None]) -> int:
+def join(program: str, work: Callable[[object], int | None]) -> int:
     """Run `work(comm)` as one rank of a launch; what goes wrong on any rank ends all of them."""
     from mpi4py import MPI
 
@@ -24,17 +24,20 @@ def join(work: Callable[[object], int | None]) -> int:
         return work(comm) or 0
     except WrongSetting as error:
         time.sleep(LET_RANK_0_SPEAK_S if comm.rank else 0)  # most often all ranks refuse the same thing
-        say("refused", str(error))
+        say("refused", str(error), program)
         _leave(comm, 2)
     except RunFailed as error:
-        say("failed", f"rank {comm.rank}: {error}")
+        say("failed", f"rank {comm.rank}: {error}", program)
+        _leave(comm, 1)
+    except OSError as error:  # a disk that is full, say
+        say("failed", f"rank {comm.rank}: {error}", program)
         _leave(comm, 1)
     except KeyboardInterrupt:
         say("failed", f"rank {comm.rank} was interrupted")
         _leave(comm, 1)
     except Exception as error:
         traceback.print_exc()
-        say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}")
+        say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}", program)
         _leave(comm, 1)
     return 0
 
@@ -61,9 +64,9 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
     return workers
 
 
-def say(kind: str, message: str) -> None:
+def say(kind: str, message: str, program: str = "real.run") -> None:
     """To the launcher that started us; without one, to the user."""
-    prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else "real.run: "
+    prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else f"{program}: "
     print(f"{prefix}{message}", file=sys.stderr, flush=True)
 
 

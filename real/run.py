@@ -10,21 +10,26 @@ from dataclasses import replace
 from real import launch, parameters, parts, ranks, testbed
 from real.foreign import local
 from real.foreign.runtimes import library_of, served
+from real.optimiser import Rates
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
 from sim import command, options
 from sim.errors import WrongSetting
+from sim.ranges import MOST_CORES, check_integer
 from sim.scenario import Scenario
 from sim.simulation import try_out
 
 REPLICATIONS = 1
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
+def parse(argv: list[str] | None = None, prog: str = "real.run") -> argparse.Namespace:
+    """The options of a command line, or of a part of another's, which complains as `prog`."""
+    return parser(prog).parse_args(argv)
+
+
+def parser(prog: str = "real.run") -> command.Parser:
     """The command line."""
-    parser = command.Parser(
-        prog="real.run", description="Run a training job for real.", parents=[options.job_options()]
-    )
+    parser = command.Parser(prog=prog, description="Run a training job for real.", parents=[options.job_options()])
     parser.add_argument(
         "--runtime",
         choices=("mpi", "horovod", "tensorflow"),
@@ -35,12 +40,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     hand.add_argument(
         "--job", choices=("ps", "worker"), help="what this process is; alone and under mpirun it is known"
     )
-    hand.add_argument("--task", type=int, default=0, metavar="N", help="its number in its list, from 0")
+    hand.add_argument("--task", type=int, metavar="N", help="its number in its list, from 0 (default: 0)")
     hand.add_argument("--ps-hosts", metavar="HOST:PORT,...", help="all servers, the same on every process")
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
-    return parser.parse_args(argv)
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,7 +68,7 @@ def join(given: argparse.Namespace, by_servers: bool) -> int:
         from real.foreign import start
 
         return start.join(given, answer)
-    return ranks.join(lambda comm: work(given, comm))
+    return ranks.join("real.run", lambda comm: work(given, comm))
 
 
 def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, by_servers: bool) -> None:
@@ -98,9 +103,12 @@ def check(given: argparse.Namespace) -> Scenario:
     Raises:
         WrongSetting: naming the option.
     """
-    options.check_outputs(given)
+    options.check_files(given)
     if given.testbed and (given.cluster or given.job):
         raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
+    for name in ("task", "ps_hosts", "worker_hosts"):
+        if getattr(given, name) is not None:
+            raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
     options.replications(given, REPLICATIONS)
     launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")
@@ -172,13 +180,15 @@ def check_training(given: argparse.Namespace) -> None:
     """Refuse what every rank would refuse, before they are started.
 
     Raises:
-        WrongSetting: a data set or a model that there is not, or parameters that could not be written.
+        WrongSetting: a data set or a model that there is not, rates or threads that cannot be, or parameters' ending.
     """
     from real.data import data_for
     from real.models import forward_of
 
     if given.parameters:
         parameters.check_path(given.parameters)
+    Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate)
+    check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)
     forward_of(scenario.workload)
     data_for(scenario.workload, given.data, scenario.seed)

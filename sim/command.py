@@ -6,8 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
-from sim.errors import RunFailed, WrongSetting
+from sim.arguments import Help, Once, nearest
+from sim.errors import RunFailed, WrongSetting, of_system
 
 
 def number(kind: type, allowed: str) -> Callable[[str], int | float]:
@@ -30,39 +32,100 @@ def _text(given: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line, in the words of sim.errors.WrongSetting where a number is none."""
+    """argparse whose complaint is one line, in the words of sim.errors.WrongSetting."""
 
     def __init__(self, **settings):
-        settings.setdefault("formatter_class", argparse.ArgumentDefaultsHelpFormatter)
-        super().__init__(allow_abbrev=False, **settings)
+        super().__init__(allow_abbrev=False, formatter_class=Help, **settings)
+        self.given: set[str] = set()  # by the command line that is being parsed
+        self.register("action", None, Once)
+        self.register("action", "store", Once)
         self.register("type", None, _text)
         self.register("type", int, number(int, "an integer"))
         self.register("type", float, number(float, "a number"))
 
+    def parse_known_args(self, args=None, namespace=None):
+        self.given = set()
+        return super().parse_known_args(args, namespace)
+
+    def parse_args(self, args=None, namespace=None):
+        found, further = self.parse_known_args(args, namespace)
+        if further:
+            hint = nearest(further[0].partition("=")[0], self._option_string_actions)
+            self.error(f"{further[0]!r} is no option{hint}")
+        return found
+
+    def _get_values(self, action, arg_strings):
+        if action.option_strings and arg_strings == ["--"]:  # of which argparse makes no value at all
+            raise argparse.ArgumentError(action, "given '--'; allowed: a value")
+        return super()._get_values(action, arg_strings)
+
     def error(self, message):
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
 
+    def _check_value(self, action, value):
+        if action.choices is not None and value not in action.choices:
+            known = ", ".join(map(str, action.choices))
+            hint = nearest(value, action.choices)
+            raise argparse.ArgumentError(action, f"given {value!r}; allowed: {known}{hint}")
+
 
 def run(program: str, main: Callable[[], int | None]) -> None:
-    """Run `main` and leave the process with its exit code."""
-    try:
-        sys.exit(main() or 0)
-    except WrongSetting as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        sys.exit(2)
-    except RunFailed as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output went away, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except Exception as error:  # in a user's own protocol, or one of ours
-        from sim.protocols import own
+    """Run `main` and leave the process with its exit code, once all that it printed is where it goes."""
+    code, line = _end(main)
+    with suppress(OSError):
+        if line:
+            print(f"{program}: {line}", file=sys.stderr)
+    if not _flushed():  # or Python tries again as it ends, and complains in its own words
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
-        if not (place := own.place(error)):
+
+def _end(main: Callable[[], int | None]) -> tuple[int, str]:
+    """The exit code of `main`, and the line that says what is wrong, if anything is."""
+    try:
+        return _answered(main), ""
+    except WrongSetting as error:
+        return 2, str(error)
+    except KeyboardInterrupt:
+        return 130, "interrupted"
+    except Exception as error:
+        line = _failure(error)
+        if line is None:
             raise
-        print(f"{program}: {place}: {own.complaint(error)}", file=sys.stderr)
-        sys.exit(1)
+        return 1, line
+
+
+def _failure(error: Exception) -> str | None:
+    """What is said of a failure: of a run, in a user's own protocol, or of the system; None of one that is our mistake."""
+    from sim.protocols import own
+
+    if isinstance(error, RunFailed):
+        return str(error)
+    if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
+        return ""
+    if place := own.place(error):
+        return f"{place}: {own.complaint(error)}"
+    if isinstance(error, OSError):
+        return ": ".join(str(part) for part in (error.filename, of_system(error)) if part)
+    return None
+
+
+def _answered(main: Callable[[], int | None]) -> int:
+    try:
+        code = main() or 0
+    except SystemExit as end:  # argparse's, after --help or a complaint
+        code = end.code or 0
+    if sys.stdout:
+        sys.stdout.flush()
+    return code
+
+
+def _flushed() -> bool:
+    """Whether stdout, if there is one, has taken all that was printed."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        return False
+    return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 LONGEST = 300  # characters of what was given
 
 
@@ -47,6 +49,11 @@ class WrongText(RunFailed):
     def __init__(self, message: str, place: str = ""):
         self.place = place
         super().__init__(message)
+
+
+def of_system(error: OSError) -> str:
+    """What the system said; libraries put words of their own around it."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def from_validation(source: str, error) -> WrongSetting:

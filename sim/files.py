@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sim.errors import WrongSetting, from_validation
+from sim.errors import RunFailed, WrongSetting, from_validation, of_system
 
 MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different hosts has a tenth of a MiB
 
@@ -74,15 +75,58 @@ def check_output(option: str, path: str | Path | None) -> None:
     """Refuse an output file that could not be written, before anything is run for it; None is fine.
 
     Raises:
-        WrongSetting: its folder is not there, or cannot be written.
+        WrongSetting: no name, a folder or a device, a name too long, or a folder that is not there or cannot be written.
     """
     if path is None:
         return
-    folder = Path(path).resolve().parent
-    if not folder.is_dir():
+    if not str(path):
+        raise WrongSetting(option, "", "the name of a file")
+    path = Path(path)
+    try:
+        there = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        there = True
+    except (OSError, ValueError) as error:
+        why = of_system(error) if isinstance(error, OSError) else error
+        raise WrongSetting(option, str(path), f"a path that the system takes ({why})") from error
+    if not there:
+        what = "a folder" if path.is_dir() else "a device"
+        raise WrongSetting(option, str(path), f"the name of a file: {what} is there")
+    if not path.resolve().parent.is_dir():
         raise WrongSetting(option, str(path), "a file in a folder that exists")
-    if not os.access(folder, os.W_OK):
-        raise WrongSetting(option, str(path), "a file in a folder that can be written")
+    check_folder(option, path, path.resolve().parent)
+
+
+def check_folder(option: str, given: str | Path, folder: Path) -> None:
+    """Refuse a folder in which no file can be made, by making one that has no name.
+
+    Raises:
+        WrongSetting: naming what was `given`.
+    """
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise WrongSetting(option, str(given), f"in a folder that can be written ({of_system(error)})") from error
+
+
+def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str | None] = ()) -> None:
+    """Refuse output files of which one could not be written, or would overwrite another or an input.
+
+    Args:
+        outputs: options, and what was given with each.
+        inputs: files that the same command reads.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    taken = {os.path.realpath(path) for path in inputs if path}
+    for option, path in outputs:
+        check_output(option, path)
+        if path is None:
+            continue
+        if os.path.realpath(path) in taken:
+            raise WrongSetting(option, path, "a file that this command does not read or write otherwise")
+        taken.add(os.path.realpath(path))
 
 
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -90,13 +134,14 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
 
     Raises:
         WrongSetting: the folder does not exist or cannot be written.
+        RunFailed: the system does not take the file, as on a full disk; nothing of it is left.
     """
     path = Path(path)
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
     except OSError as error:
         raise WrongSetting(
-            "output file", str(path), f"a path in a folder that can be written ({error.strerror})"
+            "output file", str(path), f"a path in a folder that can be written ({of_system(error)})"
         ) from error
     os.close(handle)
     temporary = Path(name)
@@ -104,5 +149,7 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
         write(temporary)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
+    except OSError as error:
+        raise RunFailed(f"{path} could not be written ({of_system(error)})") from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sim.command import Parser
 from sim.errors import WrongSetting
-from sim.files import check_output
+from sim.files import check_outputs
 from sim.ranges import MOST_RANKS, check_integer
 
 if TYPE_CHECKING:
@@ -19,26 +19,35 @@ DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 MOST_REPLICATIONS = 10**6
 SEARCH = "search"  # in place of a number of parts
+OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
 
 
 def job_options() -> Parser:
     """A parent parser: what to run, and where the answer goes."""
+    from sim import protocols, stragglers
+    from sim.placement import STRATEGIES
+    from sim.workload import NAMED
+
     parser = Parser(add_help=False)
     job = parser.add_argument_group("the job")
     job.add_argument(
         "--protocol",
         default="amb",
         metavar="NAME",
-        help="amb, fmb, kbatch-async, amb-dg, allreduce, horovod, hybrid, ps-async, ps-sync, ps-backup, ps-ssp, "
-        "ps-layers, or your own as module:Class",
+        help=f"{', '.join(protocols.PROTOCOLS)}, or your own as module:Class",
     )
     job.add_argument(
-        "--workers", type=int, metavar="N", help="ranks besides master or servers; 0: one process alone (default: 3)"
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"ranks besides master or servers; 0: one process alone (default: {DEFAULT_WORKERS})",
     )
     job.add_argument(
         "--servers", type=int, default=1, metavar="N", help="parameter servers, of protocols that have them"
     )
-    job.add_argument("--placement", default="round-robin", metavar="NAME", help="of variables: round-robin or greedy")
+    job.add_argument(
+        "--placement", default="round-robin", metavar="NAME", help=f"of variables: {' or '.join(STRATEGIES)}"
+    )
     job.add_argument(
         "--variable-partitions",
         type=_parts,
@@ -53,20 +62,33 @@ def job_options() -> Parser:
         "--stragglers",
         default="niagara*0.01",
         metavar="NAME|FILE",
-        help="induced sleeps: none, niagara, cedar, or a TOML file",
+        help=f"induced sleeps: {', '.join(stragglers.NAMED)}, one of them times a factor, or a TOML file",
     )
     job.add_argument(
-        "--workload", metavar="NAME|FILE", help="a name in sim/zoo (toy_fc, mnist, vgg16, ...), or a TOML file"
+        "--workload",
+        metavar="NAME|FILE",
+        help=f"{', '.join(NAMED)}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
     )
     job.add_argument("--cluster", metavar="FILE", help="a cluster or a calibrated profile (default: one rank a host)")
-    job.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the protocol")
+    job.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the protocol; a wrong one lists them",
+    )
     job.add_argument(
         "--test-size", type=int, default=0, metavar="N", help="samples of each evaluation at the master; 0: none"
     )
     job.add_argument(
         "--evaluate-every", type=int, default=10, metavar="N", help="steps from one evaluation to the next"
     )
-    job.add_argument("--replications", type=int, metavar="N", help="runs, each with its own luck")
+    job.add_argument(
+        "--replications",
+        type=int,
+        metavar="N",
+        help="runs, each with its own luck (default: real.run 1, sim.run what --within allows)",
+    )
     job.add_argument("--seed", type=int, default=0, metavar="N", help="decides the luck: equal seeds, equal sleeps")
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
@@ -143,20 +165,29 @@ def replications(options: argparse.Namespace, default: int | None) -> int | None
     return count
 
 
-def check_outputs(options: argparse.Namespace) -> None:
+def check_files(given: argparse.Namespace) -> None:
     """Refuse output files that could not be written, before anything is run.
 
     Raises:
-        WrongSetting: a folder that is not there or cannot be written, or an ending that says no format.
+        WrongSetting: see `outputs`; or an ending that says no format.
     """
     from sim import plots, traces
 
-    for option in ("trace", "timeline", "horovod_timeline", "plot"):
-        check_output(f"--{option.replace('_', '-')}", getattr(options, option))
-    if options.trace:
-        traces.check_path(options.trace)
-    if options.plot:
-        plots.check_path(options.plot)
+    check_outputs(outputs(given), inputs(given))
+    if given.trace:
+        traces.check_path(given.trace)
+    if given.plot:
+        plots.check_path(given.plot)
+
+
+def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
+    """The options that name files to write, and what was given with each."""
+    return [(f"--{name.replace('_', '-')}", getattr(given, name, None)) for name in OUTPUTS]
+
+
+def inputs(given: argparse.Namespace) -> list[str | None]:
+    """What may be files to read."""
+    return [given.cluster, given.workload, given.stragglers]
 
 
 def write_outputs(given: argparse.Namespace, trace) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sim.arguments import nearest
 from sim.errors import WrongSetting
 from sim.ranges import MOST_VARIABLES
 from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable
@@ -84,7 +85,7 @@ def server_slices(
 
 def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
     if strategy not in STRATEGIES:
-        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES))
+        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES) + nearest(strategy, STRATEGIES))
     count = sum(min(parts, v.shape[0]) if v.trained else 1 for v in variables)
     if count > MOST_VARIABLES:
         allowed = f"fewer: these make {count:,} parts of variables, and {MOST_VARIABLES:,} are the most"

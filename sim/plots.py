@@ -1,4 +1,7 @@
-"""Pictures of a run: what each rank did, and how its step times and minibatches are distributed."""
+"""Pictures of a run: what each rank did, and how its step times and minibatches are distributed.
+
+`python -m sim.plots TRACE -o FILE` makes one of a recorded trace.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import command
 from sim.errors import WrongSetting
-from sim.files import write_whole
+from sim.files import check_outputs, write_whole
 from sim.outcome import of_trace
 from sim.timeline import rank_name
 
@@ -38,14 +42,35 @@ COLOURS = {
 }
 
 
-def check_path(path: str | Path) -> None:
+def parser() -> command.Parser:
+    """The command line."""
+    parser = command.Parser(
+        prog="sim.plots", description="Make a picture of a trace: its first steps, and all step times."
+    )
+    parser.add_argument("trace", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the picture, .png, .pdf or .svg")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    from sim.traces import read
+
+    given = parser().parse_args(argv)
+    check_path(given.output, "--output")
+    check_outputs([("--output", given.output)], [given.trace])
+    gantt(read(given.trace), given.output)
+    return 0
+
+
+def check_path(path: str | Path, option: str = "--plot") -> None:
     """Refuse a picture whose ending says no format, before anything is run.
 
     Raises:
         WrongSetting: neither .png nor .pdf nor .svg.
     """
     if Path(path).suffix not in ENDINGS:
-        raise WrongSetting("--plot", str(path), "a name that ends in .png, .pdf or .svg")
+        raise WrongSetting(option, str(path), "a name that ends in .png, .pdf or .svg")
 
 
 def gantt(trace: Trace, path: str | Path) -> None:
@@ -173,3 +198,7 @@ def _histogram(axes: Axes, values: np.ndarray) -> None:
 
 def _legend_above(axes: Axes) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, handlelength=1.2, columnspacing=1.0)
+
+
+if __name__ == "__main__":
+    command.run("sim.plots", main)

@@ -20,7 +20,7 @@ WITHIN_S = 10.0
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
+def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(prog="sim.run", description="Simulate a training job.", parents=[options.job_options()])
     parser.add_argument("--world", default="auto", choices=WORLDS, help="auto: vector where it is exact")
@@ -35,16 +35,16 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         type=float,
         metavar="SECONDS",
         help="answer in about so many seconds, from fewer runs or steps, warm-up's too, if need be "
-        f"({WITHIN_S:g}; however long it takes with --replications or a file to write)",
+        f"(default: {WITHIN_S:g}, or however long it takes with --replications or a file to write)",
     )
-    return parser.parse_args(argv)
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    given = parse(argv)
+    given = parser().parse_args(argv)
     clock_s = time.perf_counter()
-    options.check_outputs(given)
+    options.check_files(given)
     scenario = options.scenario(given, servers_on=given.servers_on)
     scenario.check_computing()
     found = None

@@ -6,6 +6,7 @@ import os
 
 from pydantic import ValidationError
 
+from sim.arguments import nearest
 from sim.errors import WrongSetting, from_validation
 from sim.files import read_toml, validated
 from sim.laws import Constant, FoldedMixture, Law
@@ -36,8 +37,8 @@ def read(text: str) -> Law:
         return _scaled(NAMED[name], factor, text) if times else NAMED[name]
     path, factor = (text, "") if os.path.exists(text) else (name, factor)
     if not os.path.exists(path):
-        known = ", ".join(NAMED)
-        raise WrongSetting("--stragglers", text, f"{known}, one of them times a factor (niagara*0.02), or a TOML file")
+        allowed = f"{', '.join(NAMED)}, one of them times a factor (niagara*0.02), or a TOML file"
+        raise WrongSetting("--stragglers", text, allowed + nearest(name, NAMED))
     law = validated(FoldedMixture, read_toml(path, "--stragglers"), path)
     return law if path == text else _scaled(law, factor, text)
 

@@ -1,4 +1,7 @@
-"""Traces as a timeline that Perfetto (ui.perfetto.dev) or chrome://tracing shows: a process a run, a thread a rank."""
+"""Traces as a timeline that Perfetto (ui.perfetto.dev) or chrome://tracing shows: a process a run, threads a rank.
+
+`python -m sim.timeline TRACE... -o FILE` makes one of recorded traces.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from dataclasses import asdict
 from itertools import count
 from typing import TYPE_CHECKING
 
-from sim.files import write_whole
+from sim import command
+from sim.files import check_outputs, write_whole
+from sim.lanes import MAIN, lanes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +25,30 @@ if TYPE_CHECKING:
 ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # what a click on an activity shows
 ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
 DIGITS = 3  # of a microsecond: the viewers count in nanoseconds
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    parser = command.Parser(
+        prog="sim.timeline", description="Make a timeline for Perfetto or chrome://tracing of traces."
+    )
+    parser.add_argument(
+        "traces", nargs="+", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl; several side by side"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the timeline, .json")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    from sim.traces import read
+
+    given = parser().parse_args(argv)
+    check_outputs([("--output", given.output)], given.traces)
+    found = [(path, read(path)) for path in given.traces]
+    runs = [(f"{trace.header.protocol}, {trace.header.world} ({path})", trace) for path, trace in found]
+    write_many(runs, given.output)
+    return 0
 
 
 def write(trace: Trace, path: str | Path) -> None:
@@ -59,40 +88,49 @@ def rank_name(rank: int, header: Header) -> str:
 def _run(pid: int, label: str, trace: Trace, ids: Iterator[int]) -> Iterator[dict]:
     rows = trace.rows.sort_values(["start_s", "end_s"], kind="stable", ignore_index=True)
     start_us, end_us = ((rows[name] * 1e6).round(DIGITS) for name in ("start_s", "end_s"))
-    yield from _names(pid, label, trace)
-    yield from _activities(pid, rows.assign(start_us=start_us, dur_us=(end_us - start_us).clip(lower=0).round(DIGITS)))
-    yield from _arrows(pid, rows.assign(start_us=start_us), ids)
+    rows = rows.assign(start_us=start_us, dur_us=(end_us - start_us).clip(lower=0).round(DIGITS))
+    rows["lane"] = lanes(rows.assign(start=_whole(start_us), end=_whole(end_us)))
+    threads = _threads(rows, trace.header.ranks)
+    rows["thread"] = [threads[found] for found in zip(rows["rank"], rows["lane"], strict=True)]
+    yield from _names(pid, label, threads, trace.header)
+    yield from _activities(pid, rows)
+    yield from _arrows(pid, rows, ids)
 
 
-def _names(pid: int, label: str, trace: Trace) -> Iterator[dict]:
-    yield _name(pid, 0, "process_name", name=label)
-    yield _name(pid, 0, "process_sort_index", sort_index=pid)
-    for rank in range(trace.header.ranks):
-        yield _name(pid, rank, "thread_name", name=rank_name(rank, trace.header))
-        yield _name(pid, rank, "thread_sort_index", sort_index=rank)
+def _whole(times_us: pd.Series) -> pd.Series:
+    """As the integers that viewers count in."""
+    return (times_us * 10**DIGITS).round().astype("int64")
 
 
-def _name(pid: int, rank: int, what: str, **value) -> dict:
-    return {"ph": "M", "pid": pid, "tid": _thread(rank), "name": what, "args": value}
+def _threads(rows: pd.DataFrame, ranks: int) -> dict[tuple[int, int], int]:
+    """The thread of each lane of each rank, in order; to the viewers 0 is the idle thread."""
+    used = {(rank, MAIN) for rank in range(ranks)} | set(zip(rows["rank"], rows["lane"], strict=True))
+    return {lane: thread for thread, lane in enumerate(sorted(used), 1)}
 
 
-def _thread(rank: int) -> int:
-    return rank + 1  # to the viewers 0 is the idle thread
+def _names(pid: int, label: str, threads: dict[tuple[int, int], int], header: Header) -> Iterator[dict]:
+    yield _name(pid, 1, "process_name", name=label)
+    yield _name(pid, 1, "process_sort_index", sort_index=pid)
+    for (rank, lane), thread in threads.items():
+        yield _name(pid, thread, "thread_name", name=rank_name(rank, header) + _beside(lane))
+        yield _name(pid, thread, "thread_sort_index", sort_index=thread)
+
+
+def _beside(lane: int) -> str:
+    if lane == MAIN:
+        return ""
+    return ", beside" if lane == 1 else f", beside {lane}"
+
+
+def _name(pid: int, thread: int, what: str, **value) -> dict:
+    return {"ph": "M", "pid": pid, "tid": thread, "name": what, "args": value}
 
 
 def _activities(pid: int, rows: pd.DataFrame) -> Iterator[dict]:
-    columns = _columns(rows, ["activity", "rank", "start_us", "dur_us", *ARGUMENTS])
-    for activity, rank, start_us, dur_us, *arguments in zip(*columns, strict=True):
+    columns = _columns(rows, ["activity", "thread", "start_us", "dur_us", *ARGUMENTS])
+    for activity, thread, start_us, dur_us, *arguments in zip(*columns, strict=True):
         what = dict(zip(ARGUMENTS, arguments, strict=True))
-        yield {
-            "ph": "X",
-            "pid": pid,
-            "tid": _thread(rank),
-            "name": activity,
-            "ts": start_us,
-            "dur": dur_us,
-            "args": what,
-        }
+        yield {"ph": "X", "pid": pid, "tid": thread, "name": activity, "ts": start_us, "dur": dur_us, "args": what}
 
 
 def _columns(rows: pd.DataFrame, names: list[str]) -> list[list]:
@@ -102,15 +140,19 @@ def _columns(rows: pd.DataFrame, names: list[str]) -> list[list]:
 def _arrows(pid: int, rows: pd.DataFrame, ids: Iterator[int]) -> Iterator[dict]:
     sent, received = _ends(rows, "send", "rank", "peer"), _ends(rows, "receive", "peer", "rank")
     messages = sent.merge(received, on=ROUTE, suffixes=("_sent", "_received"))
-    ends = _columns(messages, ["from", "to", "start_us_sent", "start_us_received"])
+    ends = _columns(messages, ["thread_sent", "thread_received", "start_us_sent", "start_us_received"])
     for sender, receiver, sent_us, received_us in zip(*ends, strict=True):
         both = {"pid": pid, "name": "message", "cat": "message", "id": next(ids)}
-        yield {"ph": "s", "tid": _thread(sender), "ts": sent_us, **both}
-        yield {"ph": "f", "bp": "e", "tid": _thread(receiver), "ts": received_us, **both}
+        yield {"ph": "s", "tid": sender, "ts": sent_us, **both}
+        yield {"ph": "f", "bp": "e", "tid": receiver, "ts": received_us, **both}
 
 
 def _ends(rows: pd.DataFrame, activity: str, source: str, destination: str) -> pd.DataFrame:
-    """One end of every message: its route and when the activity began; `nth` of those between two ranks in a step."""
-    ends = rows.loc[rows["activity"] == activity, ["step", source, destination, "start_us"]]
+    """One end of every message: its route, its thread and when the activity began; `nth` of those between two ranks in a step."""
+    ends = rows.loc[rows["activity"] == activity, ["step", source, destination, "thread", "start_us"]]
     ends = ends.rename(columns={source: "from", destination: "to"})
     return ends.assign(nth=ends.groupby(["step", "from", "to"]).cumcount())
+
+
+if __name__ == "__main__":
+    command.run("sim.timeline", main)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from sim.arguments import nearest
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
@@ -231,7 +232,7 @@ def read(text: str) -> Workload:
     if text in NAMED:
         return NAMED[text]
     if not os.path.exists(text):
-        raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file")
+        raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     return _from_file(Path(text))
 
 

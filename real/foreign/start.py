@@ -26,10 +26,10 @@ def join(given: argparse.Namespace, answer) -> int:
         answer: called by the chief with the options, the scenario, the traces and the seconds that it took.
     """
     if given.job:
-        tasks = by_hand(given.job, given.task, given.ps_hosts, given.worker_hosts)
+        tasks = by_hand(given.job, given.task or 0, given.ps_hosts, given.worker_hosts)
         given.servers, given.workers = len(tasks.ps_hosts), len(tasks.worker_hosts)
         return _by_itself(tasks, lambda: take_part(given, tasks, answer))
-    return ranks.join(lambda comm: _join(given, comm, answer))
+    return ranks.join("real.run", lambda comm: _join(given, comm, answer))
 
 
 def _by_itself(tasks: Tasks, work) -> int:

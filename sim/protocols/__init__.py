@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import Field, fields
 
+from sim.arguments import nearest
 from sim.errors import WrongSetting
 from sim.protocols import own
 from sim.protocols.allreduce import Allreduce
@@ -54,7 +55,9 @@ def make(name: str, assignments: list[str] = ()) -> Protocol:
         key, equals, value = assignment.partition("=")
         if key not in known or not equals:
             allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
-            raise WrongSetting("--set", assignment, allowed)
+            raise WrongSetting("--set", assignment, allowed + nearest(key, known))
+        if key in settings:
+            raise WrongSetting("--set", assignment, f"each setting once: {key} was given before")
         settings[key] = _value(known[key], value)
     missing = [f.name for f in known.values() if f.name not in settings and own.is_required(f)]
     if missing:

@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from operator import attrgetter
 from typing import get_origin
 
+from sim.arguments import nearest
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
 
@@ -30,7 +31,7 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     """
     module, colon, attribute = name.partition(":")
     if not (colon and module and attribute):
-        raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own")
+        raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own{nearest(name, ours)}")
     try:
         found = attrgetter(attribute)(importlib.import_module(module))
     except BaseException as error:  # whatever a module does as it is imported, to leave included

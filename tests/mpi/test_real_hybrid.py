@@ -89,7 +89,7 @@ def kept(folder):
     cells |= {
         f"all-{of(cell)}": [*options(*cell), *job, "--workload", folder / "all.toml", "--batch", 64] for cell in HYBRIDS
     }
-    cells["a step more"] = [*options(2, 2, 5, True), *few, "--steps", STEPS - WARMUP + 1]
+    cells["a step more"] = [*options(2, 2, 5, True), "--steps", STEPS - WARMUP + 1, *few[2:]]
     cells["auto"] = [*options(2, 2, 5, True), *few, "--set", "algorithm=auto"]
     for name in ("hybrid", "allreduce"):
         plain = ["--protocol", name, "--workers", 2, *job]

@@ -16,7 +16,10 @@ from sim import command
 from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("sim.run", "real.run", "real.campaign", "real.probe", "calibration.fit", "experiments.run")
+COMMANDS = (
+    *("sim.run", "sim.timeline", "sim.plots", "calibration.fit", "experiments.run"),
+    *("real.run", "real.campaign", "real.probe"),
+)
 KEYS = {
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
     *("idle_fraction", "interval", "notes", "wall_s"),
@@ -152,6 +155,30 @@ def test_files_asked_for_are_written(tmp_path):
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.fixture
+def recorded(tmp_path, here):
+    """A trace in the folder."""
+    job = ("--protocol", "fmb", "--workers", 2, "--steps", 5, "--replications", 1, "--json")
+    assert here("sim.run", *job, "--trace", tmp_path / "t.jsonl").returncode == 0
+    return tmp_path / "t.jsonl"
+
+
+@pytest.mark.parametrize(("module", "name"), [("sim.timeline", "t.json"), ("sim.plots", "t.svg")])
+def test_a_trace_becomes_a_timeline_and_a_picture(module, name, recorded, tmp_path):
+    """The same files as sim.run's and real.run's."""
+    done = run(module, recorded, "-o", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    text = (tmp_path / name).read_text()
+    assert "worker 1" in text if name == "t.json" else "<svg" in text
+
+
+def test_traces_are_seen_side_by_side(recorded, tmp_path, here):
+    assert here("sim.timeline", recorded, recorded, "-o", tmp_path / "t.json").returncode == 0
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    named = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert named == [f"fmb, event ({recorded})"] * 2
+
+
 def test_a_trace_calibrates_and_the_profile_predicts(tmp_path, here):
     """The loop without real runs: what was simulated is learned again."""
     trace, profile = tmp_path / "t.jsonl", tmp_path / "profile.toml"
@@ -164,7 +191,7 @@ def test_a_trace_calibrates_and_the_profile_predicts(tmp_path, here):
 
 @pytest.mark.parametrize("module", COMMANDS)
 def test_help_loads_nothing_heavy(module):
-    heavy = ["simpy", "mpi4py", "tensorflow", "pandas", "matplotlib", "scipy.stats", "sklearn", "pint"]
+    heavy = ["simpy", "mpi4py", "tensorflow", "pandas", "pyarrow", "matplotlib", "scipy", "sklearn", "pint", "rich"]
     script = (
         "import sys\nfrom importlib import import_module\n"
         f"module = import_module({module!r})\n"
@@ -182,6 +209,8 @@ REFUSED = {
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
+    "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
+    "sim.plots": ["nowhere.parquet", "-o", "t.png"],
     "experiments.run": ["published", "--demo"],
 }
 
@@ -238,6 +267,8 @@ WRITES = {
     "real.campaign": ["--probe", "no/where/probe.json", "cells.json"],
     "real.probe": ["--output", "no/where/probe.json"],
     "calibration.fit": ["--output", "no/where/profile.toml", "nowhere.parquet"],
+    "sim.timeline": ["--output", "no/where/t.json", "nowhere.parquet"],
+    "sim.plots": ["--output", "no/where/t.png", "nowhere.parquet"],
 }
 
 
@@ -382,4 +413,4 @@ def test_experiments_are_listed_by_their_questions(here):
     assert done.stdout in (ROOT / "README.md").read_text()
     assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["validate"]
     assert all(line.endswith("?") for line in done.stdout.splitlines())
-    assert "choose from" in refused(here("experiments.run", "nothing"))
+    assert "allowed: validate, servers" in refused(here("experiments.run", "nothing"))

@@ -31,7 +31,7 @@ def test_what_nobody_gave_is_not_a_number():
     assert all(np.isnan(values).all() for values in others)
 
 
-@pytest.mark.parametrize("name", ["kept.npy", "kept", "nowhere/kept.npz"])
-def test_a_file_that_cannot_be_written_is_refused(tmp_path, name):
+@pytest.mark.parametrize("name", ["kept.npy", "kept"])
+def test_another_ending_is_refused(tmp_path, name):
     with pytest.raises(WrongSetting, match=r"^--parameters"):
         parameters.check_path(str(tmp_path / name))

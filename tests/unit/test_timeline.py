@@ -7,9 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from sim import timeline
+from sim import protocols, stragglers, timeline, workload
+from sim.cluster import Cluster, Host, Link
 from sim.errors import WrongSetting
+from sim.lanes import ORDER
+from sim.scenario import Scenario
 from sim.traces import ACTIVITIES, Trace
+from sim.worlds import event
+
+SLOW = Link(latency_s=1e-4, bandwidth_bytes_per_s=1e8)
 
 
 @pytest.fixture
@@ -86,3 +92,57 @@ def test_a_trace_without_rows_is_a_timeline(header, tmp_path):
 def test_a_folder_that_is_not_there_is_refused(trace, tmp_path):
     with pytest.raises(WrongSetting, match="folder"):
         timeline.write(trace, tmp_path / "no" / "t.json")
+
+
+def simulated(protocol):
+    """A short run, with whatever the protocol does beside computing."""
+    ours, name = protocols.make(protocol), "lstm_lm" if protocol == "hybrid" else "mlp"
+    job = {"workers": 3, "steps": 4, "warmup": 1, "stragglers": stragglers.read("niagara*0.01")}
+    job |= {"servers": 2, "variable_partitions": 2} if ours.uses_servers else {"test_size": 8}
+    cluster = Cluster(name="slow", hosts=(Host(name="host", count=5),), network=SLOW)
+    return event.run(Scenario(ours, workload.NAMED[name], cluster=cluster, **job))
+
+
+@pytest.mark.parametrize("protocol", protocols.PROTOCOLS)
+def test_no_viewer_drops_a_slice(protocol, tmp_path):
+    """On a thread they are disjoint, and every activity is there."""
+    trace = simulated(protocol)
+    timeline.write(trace, tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    slices = phase(events, "X")
+    rows = trace.rows[["activity", "step", "samples", "bytes", "peer", "version"]]
+    said = [(one["name"], *(one["args"][name] for name in rows.columns[1:])) for one in slices]
+    assert Counter(said) == Counter(rows.itertuples(index=False, name=None))
+    named = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert sorted(named) == list(range(1, len(named) + 1))
+    for thread in {one["tid"] for one in slices}:
+        times = sorted(
+            (round(one["ts"] * 1000), round((one["ts"] + one["dur"]) * 1000)) for one in slices if one["tid"] == thread
+        )
+        assert all(before[1] <= after[0] for before, after in pairwise(times)), named[thread]
+
+
+def test_what_goes_on_beside_has_a_lane_of_its_own(tmp_path):
+    trace = simulated("ps-async")
+    timeline.write(trace, tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    said = names(events, "thread_name")
+    assert said[:2] == ["server 0", "server 0, beside"]
+    assert {"server 1", "worker 1", "worker 3"} <= set(said)
+    beside = {thread for thread, name in enumerate(said, 1) if "beside" in name}
+    assert {"send"} <= {event["name"] for event in phase(events, "X") if event["tid"] in beside}
+    assert "compute" not in {event["name"] for event in phase(events, "X") if event["tid"] in beside}
+
+
+def test_an_arrow_begins_and_ends_at_slices(tmp_path):
+    trace = simulated("ps-async")
+    timeline.write(trace, tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    starts = {(event["name"], event["tid"], event["ts"]) for event in phase(events, "X")}
+    assert phase(events, "s")
+    assert {("send", event["tid"], event["ts"]) for event in phase(events, "s")} <= starts
+    assert {("receive", event["tid"], event["ts"]) for event in phase(events, "f")} <= starts
+
+
+def test_every_activity_has_its_place_in_the_order():
+    assert sorted(ORDER) == sorted(ACTIVITIES)

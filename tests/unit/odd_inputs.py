@@ -1,0 +1,271 @@
+"""Command lines and files for test_fuzz: sensible, extreme and nonsensical, from the parsers and the models of files themselves."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import get_args, get_origin
+
+import tomli_w
+from hypothesis import strategies as draw
+from pydantic import BaseModel
+
+from sim import protocols
+
+# Files of the folder in which commands run; see test_fuzz.
+GOOD = {"cluster": "cluster.toml", "workload": "workload.toml", "stragglers": "law.toml", "trace": "t.jsonl"}
+NONSENSE = (
+    *(
+        "",
+        " ",
+        "inf",
+        "-inf",
+        "nan",
+        "1e300",
+        "-1e300",
+        "1e-320",
+        "-1",
+        "0",
+        "-0",
+        "0.5",
+        "1e3",
+        "10" * 15,
+        "9" * 400,
+        "0x10",
+    ),
+    *(
+        "True",
+        "None",
+        "null",
+        "[1, 2]",
+        "{}",
+        "a",
+        "a\nb",
+        "\udcff",
+        "名",
+        "n" * 300,
+        "n" * 5000,
+        "--",
+        "-x",
+        "*",
+        "%s",
+        "a=b",
+    ),
+    *(
+        "9**9**9 s",
+        "1/0 s",
+        "((( s",
+        "5 km",
+        "80 ms",
+        "100 Mbit/s",
+        "-1 s",
+        "inf s",
+        "none*2",
+        "niagara*",
+        "niagara*inf",
+        "x:y",
+    ),
+    *(
+        "folder",
+        "broken.toml",
+        "empty",
+        "nowhere/x",
+        "/dev/full",
+        "/proc/x",
+        "/",
+        ".",
+        "~",
+        "cluster.toml",
+        "t.jsonl",
+        "cells.json",
+    ),
+    *(
+        "x.json",
+        "x.png",
+        "x.jsonl",
+        "x.parquet",
+        "x.toml",
+        "x.npz",
+        "json:loads",
+        "sim.protocols.amb:AnytimeMinibatch",
+        "amb",
+        "mlp",
+    ),
+)
+SENSIBLE = {  # of options that are neither numbers nor choices
+    "protocol": tuple(protocols.PROTOCOLS),
+    "workload": ("workload.toml", "mlp", "bigram"),
+    "cluster": ("cluster.toml",),
+    "stragglers": ("none", "niagara*0.01", "law.toml"),
+    "placement": ("round-robin", "greedy"),
+    "servers_on": ("own", "workers"),
+    "variable_partitions": ("1", "2", "search"),
+    "set": (
+        "time_limit_s=0.1",
+        "partitions=2",
+        "staleness=1",
+        "algorithm=ring",
+        "barrier=true",
+        "gradients=1",
+        "fused=False",
+    ),
+    "trace": ("a.jsonl", "a.parquet"),
+    "TRACE": ("t.jsonl",),
+    "FILE": ("cells.json",),
+    "timeline": ("a.json",),
+    "horovod_timeline": ("b.json",),
+    "plot": ("a.svg",),
+    "output": ("a.json", "a.toml", "a.svg"),
+    "probe": ("probe.json",),
+    "parameters": ("a.npz",),
+    "data": ("synthetic", "digits"),
+    "testbed": ("100 Mbit/s",),
+    "ps_hosts": ("a:1",),
+    "worker_hosts": ("a:2",),
+    "out": ("results",),
+    "name": ("here",),
+}
+EXTREME = (
+    "0",
+    "-1",
+    "1e3",
+    "1000",
+    "1000000000",
+    "1e300",
+    "inf",
+    "nan",
+    "1e-320",
+    "1" * 18,
+    "9" * 400,
+    "１",
+)  # where numbers belong
+FITTING_VALUES = (
+    0,
+    1,
+    2,
+    3,
+    0.001,
+    0.5,
+    1.5,
+    "1 ms",
+    "2 s",
+    "1 Gbit/s",
+    "64 KiB",
+    True,
+    False,
+    "a",
+    [1],
+    {"base_s": 0.001},
+)
+ODD_VALUES = (  # of keys in a file
+    *(float("inf"), float("-inf"), float("nan"), 1e300, -1.0, 0.0, 1e-320, -1, 0, 1, 2, 10**30, 2**63, True, False),
+    *(
+        "",
+        "a",
+        "inf",
+        "nan",
+        "1",
+        "9**9**9 s",
+        "1/0 s",
+        "((( s",
+        "50 us",
+        "10 Gbit/s",
+        "1e300 s",
+        "n" * 2000,
+        "none",
+        "constant",
+    ),
+    *([], [1, 2], [[]], [{}], {}, {"a": 1}, {"mean_s": 1.0}, {"base_s": -1.0}, {"kind": "lognormal", "cv": 1e9}),
+)
+
+
+def sensible(action: argparse.Action) -> tuple[str, ...]:
+    """Values that an option may have."""
+    if action.choices:
+        return tuple(map(str, action.choices))
+    name = action.dest if action.option_strings else action.metavar
+    return {int: ("1", "2", "3"), float: ("0.5", "1")}.get(action.type) or SENSIBLE.get(name, ("a",))
+
+
+@draw.composite
+def lines(pick, parser: argparse.ArgumentParser, base: dict[str, tuple[str, ...]]) -> list[str]:
+    """A command line: `base`, values by dest, with up to four options that are added, changed or nonsense."""
+    actions = [action for action in parser._actions if action.dest != "help"]
+    changed = {a.dest: pick(words(a)) for a in pick(draw.lists(draw.sampled_from(actions), max_size=4))}
+    more = [[]] * 30 + [["--no-such-option"], ["stray"], ["--help"], ["--json", "--json"]]
+    return line_of(parser, base | changed) + pick(draw.sampled_from(more))
+
+
+def line_of(parser: argparse.ArgumentParser, given: dict[str, tuple[str, ...]]) -> list[str]:
+    """The command line on which options have values, by dest."""
+    line: list[str] = []
+    for action in parser._actions:
+        values = given.get(action.dest, ())
+        if not action.option_strings:
+            line = [*values, *line]
+        elif action.nargs == 0:
+            line += action.option_strings[-1:] * (action.dest in given)
+        else:
+            line += [f"{action.option_strings[-1]}={value}" for value in values]
+    return line
+
+
+def each_number(parser: argparse.ArgumentParser, base: dict[str, tuple[str, ...]]) -> Iterator[list[str]]:
+    """Command lines of which one number is extreme: every option with every such value."""
+    for action in parser._actions:
+        if action.type in (int, float):
+            for value in EXTREME:
+                yield line_of(parser, base | {action.dest: (value,)})
+
+
+def words(action: argparse.Action):
+    """What is given with an option: mostly one value that makes sense."""
+    fits, extreme = draw.sampled_from(sensible(action)), draw.sampled_from(EXTREME)
+    odd = extreme | draw.sampled_from(NONSENSE) if action.type in (int, float) else draw.sampled_from(NONSENSE)
+    one = draw.integers(0, 9).flatmap(lambda die: odd if die < 3 else fits)
+    return draw.integers(0, 30).flatmap(lambda die: draw.tuples(one, one) if die == 0 else draw.tuples(one))
+
+
+def keys(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    """The path of every key that a file may have, by the fields of its model; of tables by name, one that is called mlp."""
+    for name, field in model.model_fields.items():
+        path = (field.alias or name,)
+        yield path
+        for part, by_name in _models(field.annotation):
+            below = (*path, "mlp") if by_name else path
+            for further in keys(part):
+                yield (*below, *further)
+
+
+def _models(annotation, by_name: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, by_name
+    for part in get_args(annotation):
+        yield from _models(part, by_name or get_origin(annotation) is dict)
+
+
+@draw.composite
+def texts(pick, model: type[BaseModel], good: dict) -> str:
+    """A TOML file: a good one of which up to three keys are missing or have odd values."""
+    table = _copy(good)
+    for path in pick(draw.lists(draw.sampled_from(list(keys(model))), max_size=3)):
+        pool = ODD_VALUES if pick(draw.integers(0, 2)) == 0 else FITTING_VALUES
+        _put(table, path, pick(draw.sampled_from(pool)), gone=pick(draw.integers(0, 9)) == 0)
+    return tomli_w.dumps(table)
+
+
+def _copy(value):
+    if isinstance(value, dict):
+        return {name: _copy(item) for name, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _put(table, path: tuple[str, ...], value, gone: bool) -> None:
+    """Set what `path` leads to, or take it away; of a list the first."""
+    for name in path[:-1]:
+        below = table.setdefault(name, {})
+        below = below[0] if isinstance(below, list) and below else below
+        if not isinstance(below, dict):
+            table[name] = below = {}
+        table = below
+    table.pop(path[-1], None) if gone else table.__setitem__(path[-1], _copy(value))

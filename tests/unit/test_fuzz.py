@@ -1,0 +1,267 @@
+"""Whatever is given to a command: one line and exit 2 or 1, or an answer whose every figure can be, in little time and memory.
+
+TRAINSIM_FUZZ=20 in the environment draws twenty times as many cases, others each time; hypothesis prints how to repeat one that failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import math
+import os
+import resource
+import signal
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import odd_inputs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as draw
+
+from sim import command
+from sim.cluster import Cluster
+from sim.laws import FoldedMixture
+from sim.run import LATE
+from sim.workload import Workload
+
+TIMES = int(os.environ.get("TRAINSIM_FUZZ", "0"))
+LONGEST_S = 60  # of a case on a machine that does other things too; most take milliseconds
+MOST_BYTES = 4 * 2**30  # of address space that a case may add
+CLUSTER = {
+    "schema": "cluster/1",
+    "hosts": [{"name": "host", "count": 4, "cores": 2}],
+    "network": {"latency_s": "50 us", "bandwidth_bytes_per_s": "1 Gbit/s"},
+    "costs": {"mlp": {"compute": {"base_s": 1e-4, "slope_s": 1e-5}, "noise": {"kind": "lognormal", "cv": 0.1}}},
+}
+WORKLOAD = {
+    "name": "tiny",
+    "batch": 32,
+    "flops_per_sample": 1e6,
+    "sample_shape": [4],
+    "classes": 2,
+    "variables": [{"name": "w", "shape": [4, 2]}, {"name": "b", "shape": [2]}],
+}
+LAW = {"components": [{"mean_s": 0.01, "std_s": 0.01, "weight": 0.5}, {"mean_s": 0.0, "std_s": 0.0, "weight": 0.5}]}
+JOB = {
+    "workload": ("workload.toml",),
+    "workers": ("2",),
+    "steps": ("3",),
+    "warmup": ("1",),
+    "batch": ("32",),
+    "seed": ("1",),
+}
+REAL = JOB | {"workload": ("mlp",)}
+QUICK = JOB | {"json": (), "within": ("0.2",)}
+
+
+class Hangs(BaseException):
+    """A case that takes too long; no command catches it, and hypothesis looks for no simpler one, which would take as long."""
+
+
+def examples(count: int):
+    """So many cases, the same each time; more, and others, by hand."""
+    more = {"max_examples": count * TIMES} if TIMES else {"max_examples": count, "derandomize": True}
+    unhurried = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+    return settings(database=None, print_blob=True, **unhurried, **more)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where commands run: a file of each kind, a broken one, an empty one and a folder."""
+    from tomli_w import dumps
+
+    made, before = tmp_path_factory.mktemp("fuzz"), Path.cwd()
+    os.chdir(made)
+    for name, table in (("cluster", CLUSTER), ("workload", WORKLOAD), ("law", LAW)):
+        Path(f"{name}.toml").write_text(dumps(table))
+    Path("broken.toml").write_text("hosts = [")
+    Path("empty").touch()
+    Path("folder").mkdir()
+    Path("cells.json").write_text(json.dumps([["--trace", "cell.parquet", "--workers", "1"]]))
+    line = ["--protocol", "fmb", "--workload", "mlp", "--workers", "1", "--steps", "6", "--replications", "1", "--json"]
+    assert ended("sim.run", [*line, "--trace", "t.jsonl"])[0] == 0
+    yield made
+    os.chdir(before)
+
+
+@contextlib.contextmanager
+def limits(case: object):
+    """Little time and memory."""
+
+    def hangs(*_):
+        raise Hangs(f"no end within {LONGEST_S} s: {case}")
+
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before, handler = resource.getrlimit(resource.RLIMIT_AS), signal.signal(signal.SIGALRM, hangs)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, before[1]))
+    signal.alarm(LONGEST_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def ended(module: str, line: list[str]) -> tuple[int, str, str]:
+    """The exit code of a command, what it printed, and what it complained of."""
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with limits((module, line)), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            command.run(module, lambda: import_module(module).main(line))
+    except SystemExit as end:
+        return end.code, out.getvalue(), err.getvalue()
+    raise AssertionError("a command leaves by SystemExit")
+
+
+def check(module: str, line: list[str]) -> str:
+    """The law; what was printed. No number that is taken is negative or infinite."""
+    code, out, err = ended(module, line)
+    complaints = [said for said in err.splitlines() if said != LATE]
+    if code == 0:
+        taken = {} if "usage: " in out else vars(import_module(module).parser().parse_args(line))
+        assert all(0 <= value < math.inf for value in taken.values() if isinstance(value, int | float)), taken
+        return out
+    assert code in (1, 2), (code, err)
+    assert len(complaints) == 1, err
+    assert complaints[0].startswith(f"{module}: "), err
+    assert out == ""
+    return ""
+
+
+def check_answer(line: list[str]) -> None:
+    """Of sim.run; a page of help is none."""
+    out = check("sim.run", line)
+    if not out.startswith("{"):
+        return
+    answer = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} in an answer"))
+    figures = [answer["samples_per_s"], *answer["step_s"].values(), answer["samples_per_step"]["mean"]]
+    assert all(figure is not None and 0 < figure < math.inf for figure in figures), answer
+    assert all(share is None or -1e-9 <= share <= 1 + 1e-9 for share in answer["idle_fraction"]), answer
+
+
+def lines(module: str, **base):
+    return odd_inputs.lines(import_module(module).parser(), base)
+
+
+@examples(300)
+@given(lines("sim.run", **QUICK))
+def test_lines_of_simulations(folder, line):
+    check_answer(line)
+
+
+FILES = {
+    "cluster": (Cluster, CLUSTER),
+    "workload": (Workload, WORKLOAD),
+    "law": (FoldedMixture, LAW),
+}
+ASKED = {"cluster": "--cluster", "workload": "--workload", "law": "--stragglers"}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@examples(100)
+@given(data=draw.data())
+def test_files_of_simulations(folder, kind, data):
+    Path("odd.toml").write_text(data.draw(odd_inputs.texts(*FILES[kind])))
+    job = {"--workload": "mlp", "--workers": "2", "--steps": "3", "--warmup": "1", "--within": "0.2", "--batch": "32"}
+    protocol = data.draw(draw.sampled_from(["amb", "fmb", "ps-async", "allreduce"]))
+    job |= {ASKED[kind]: "odd.toml", "--protocol": protocol}
+    check_answer([*(word for pair in job.items() for word in pair), "--json"])
+
+
+@examples(60)
+@given(lines("calibration.fit", traces=("t.jsonl",), output=("a.toml",)))
+def test_lines_of_fits(folder, line):
+    check("calibration.fit", line)
+
+
+@pytest.mark.parametrize("module", ["sim.timeline", "sim.plots"])
+def test_lines_of_pictures(folder, module):
+    base = {"traces": ("t.jsonl",), "trace": ("t.jsonl",), "output": ("a.svg",)}
+
+    @examples(15)
+    @given(lines(module, **base))
+    def holds(line):
+        check(module, line)
+
+    holds()
+
+
+@pytest.fixture(scope="module")
+def unlaunched(folder):
+    """Real runs, probes and campaigns that end where they would start processes."""
+    from real import launch, run, testbed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "launch", lambda line: None)
+        patch.setattr(launch, "check_memory", lambda ranks: None)
+        patch.setattr(testbed, "testbed", lambda hosts, rate: contextlib.nullcontext())
+        for name in ("join", "start", "work"):
+            patch.setattr(run, name, lambda *_: 0)
+        yield patch
+
+
+@examples(150)
+@given(lines("real.run", **REAL))
+def test_lines_of_real_runs(unlaunched, line):
+    check("real.run", line)
+
+
+@examples(40)
+@given(lines("real.probe", output=("a.json",)))
+def test_lines_of_probes(unlaunched, line):
+    check("real.probe", line)
+
+
+@examples(40)
+@given(lines("real.campaign", cells=("cells.json",)))
+def test_lines_of_campaigns(unlaunched, line):
+    check("real.campaign", line)
+
+
+@examples(60)
+@given(draw.lists(lines("real.run", **REAL, trace=("a.parquet",)), min_size=1, max_size=2))
+def test_cells_of_campaigns(unlaunched, cells):
+    Path("odd.json").write_text(json.dumps(cells))
+    check("real.campaign", ["odd.json"])
+
+
+@pytest.fixture(scope="module")
+def idle():
+    """Experiments that do nothing."""
+    from experiments import run
+
+    def found(name: str):
+        asked = import_module(name).run
+        return SimpleNamespace(run=functools.wraps(asked)(lambda *_, **__: None))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "import_module", found)
+        yield
+
+
+@examples(60)
+@given(lines("experiments.run", name=("luck",)))
+def test_lines_of_experiments(unlaunched, idle, line):
+    check("experiments.run", line)
+
+
+NUMBERS = {
+    "sim.run": QUICK,
+    "real.run": REAL,
+    "calibration.fit": {"traces": ("t.jsonl",), "output": ("a.toml",)},
+    "experiments.run": {"name": ("benchmark",)},
+}
+
+
+@pytest.mark.parametrize("module", NUMBERS)
+def test_every_number_is_refused_or_can_be(unlaunched, idle, module):
+    """One at a time: so large, so small, infinite or none."""
+    cases = list(odd_inputs.each_number(import_module(module).parser(), NUMBERS[module]))
+    assert len(cases) >= 3 * len(odd_inputs.EXTREME)
+    for line in cases:
+        check_answer(line) if module == "sim.run" else check(module, line)

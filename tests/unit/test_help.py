@@ -1,0 +1,140 @@
+"""What commands say of their options, and of those that they do not have."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+from test_commands import COMMANDS
+
+from sim import command, stragglers, workload
+from sim.arguments import PIPED_COLUMNS, nearest
+from sim.protocols import PROTOCOLS
+
+REPEATED = {
+    "sim.run": ["--workers", "2", "--workers", "3"],
+    "real.run": ["--optimiser", "sgd", "--optimiser=sgd"],
+    "real.probe": ["-o", "a.json", "--output", "b.json"],
+    "real.campaign": ["cells.json", "--probe", "a.json", "--probe", "b.json"],
+    "calibration.fit": ["t.jsonl", "-o", "a.toml", "-o", "b.toml"],
+    "experiments.run": ["luck", "--out", "a", "--out", "b"],
+    "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
+    "sim.plots": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
+}
+MEANT = {
+    "protocol": (["--protocol", "abm"], "amb"),
+    "protocol's case": (["--protocol", "AllReduce"], "allreduce"),
+    "workload": (["--workload", "resnet"], "resnet50"),
+    "law": (["--stragglers", "niagra*0.1"], "niagara"),
+    "placement": (["--placement", "roundrobin", "--protocol", "ps-sync", "--servers", "2"], "round-robin"),
+    "setting": (["--set", "limit=3"], "time_limit_s"),
+    "option": (["--protcol", "amb"], "--protocol"),
+    "option with its value": (["--replicatons=2"], "--replications"),
+    "choice": (["--world", "vectr"], "vector"),
+}
+
+
+@pytest.fixture
+def said(capsys):
+    """What a command that ends at once says."""
+
+    def say(module: str, words: list[str], code: int = 2) -> str:
+        with pytest.raises(SystemExit) as ended:
+            command.run(module, lambda: import_module(module).main(words))
+        out, err = capsys.readouterr()
+        assert ended.value.code == code
+        assert (err if code == 0 else out) == ""
+        return out if code == 0 else err
+
+    return say
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_no_default_is_empty_or_said_twice(module, said):
+    text = said(module, ["--help"], 0)
+    assert "default: None" not in text
+    assert "default: False" not in text
+    assert "default: []" not in text
+    entries = " ".join(text.split()).split(" --")
+    assert all(entry.count("(default") <= 1 for entry in entries)
+    assert any("(default: " in entry for entry in entries) or not defaults(module)
+
+
+def defaults(module: str) -> list:
+    actions = import_module(module).parser()._actions
+    return [action.dest for action in actions if action.default and action.default != "==SUPPRESS=="]
+
+
+@pytest.mark.parametrize("module", ["sim.run", "real.run"])
+def test_names_are_those_of_the_registries(module, said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = " ".join(said(module, ["--help"], 0).split())
+    for names in (PROTOCOLS, workload.NAMED, stragglers.NAMED):
+        assert ", ".join(names) in text
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_help_that_is_piped_is_wide(module, said, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    wide = max(len(line) for line in said(module, ["--help"], 0).splitlines())
+    monkeypatch.setenv("COLUMNS", "20")
+    narrow = max(len(line) for line in said(module, ["--help"], 0).splitlines())
+    assert narrow <= wide
+    assert wide <= PIPED_COLUMNS or module == "experiments.run"  # whose questions are lines of their own
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_an_option_is_given_once(module, said):
+    line = said(module, REPEATED[module])
+    assert line.startswith(f"{module}: ")
+    assert "given twice" in line
+    assert line.count("\n") == 1
+
+
+def test_a_setting_is_given_once(said):
+    assert "each setting once" in said("sim.run", ["--set", "partitions=2", "--set", "partitions=3"])
+    assert "partitions" not in said("sim.run", ["--set", "partitions=2", "--seed", "-1"])
+
+
+@pytest.mark.parametrize("what", MEANT)
+def test_the_nearest_name_is_asked_for(what, said):
+    words, name = MEANT[what]
+    line = said("sim.run", words)
+    assert f"did you mean {name}?" in line
+    assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--protocol", "--set", "--workers"])
+def test_two_dashes_are_no_value(option, said):
+    assert said("sim.run", [f"{option}=--"]).startswith(f"sim.run: {option}: given '--'")
+
+
+def test_what_is_like_nothing_is_not_guessed_at():
+    assert nearest("xyzzy", PROTOCOLS) == ""
+
+
+@pytest.mark.parametrize("module", ["real.run", "real.probe", "real.campaign"])
+def test_a_command_without_mpi_complains_under_its_own_name(module, said, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.json").write_text(json.dumps([["--trace", "t.parquet"]]))
+    monkeypatch.setattr("real.launch.found", lambda module: False)
+    words = {"real.probe": ["-o", "p.json"], "real.campaign": ["cells.json"]}
+    line = said(module, words.get(module, []))
+    assert line.startswith(f"{module}: Python: given 'one without ")
+
+
+def test_a_cell_is_named_by_its_number(said, tmp_path):
+    file = tmp_path / "cells.json"
+    file.write_text(json.dumps([["--trace", "t.parquet"], ["--trace", "u.parquet", "--workers", "two"]]))
+    assert said("real.campaign", [str(file)]).startswith(f"real.campaign: {file}: cell 2: --workers: given 'two'")
+
+
+@pytest.mark.parametrize(("option", "value"), [("--task", "1"), ("--ps-hosts", "a:1"), ("--worker-hosts", "a:1")])
+def test_options_of_one_process_are_refused_without_its_job(option, value, said):
+    assert "nothing without --job" in said("real.run", [option, value])
+
+
+def test_a_parser_reads_one_line_after_another():
+    parser = import_module("experiments.run").parser()
+    assert [parser.parse_args(["--out", out]).out for out in "ab"] == ["a", "b"]

@@ -1,0 +1,163 @@
+"""What commands write: a file or a stdout that does not take it is one line, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from sim import command, traces
+
+ROOT = Path(__file__).parents[2]
+QUICK = ("--steps", "2", "--replications", "1", "--stragglers", "none")
+WRITES = {  # by command and option: the words around a file's name, and its ending
+    ("sim.run", "--trace"): ([], ".jsonl"),
+    ("sim.run", "--timeline"): ([], ".json"),
+    ("sim.run", "--horovod-timeline"): (["--protocol", "horovod"], ".json"),
+    ("sim.run", "--plot"): ([], ".png"),
+    ("real.run", "--trace"): ([], ".jsonl"),
+    ("real.run", "--parameters"): ([], ".npz"),
+    ("real.probe", "--output"): ([], ".json"),
+    ("real.campaign", "--probe"): (["cells.json"], ".json"),
+    ("calibration.fit", "--output"): (["t.jsonl"], ".toml"),
+    ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
+    ("sim.plots", "--output"): (["t.jsonl"], ".png"),
+    ("experiments.run", "--out"): (["luck"], ""),
+}
+PLACES = {
+    "folder": "folder{ending}",
+    "device": "/dev/full",
+    "folder that takes no file": "/proc/file{ending}",
+    "no name": "",
+    "long name": "n" * 300 + "{ending}",
+    "file in a file": "cells.json/file{ending}",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, trace):
+    """A working folder with a trace and a campaign."""
+    monkeypatch.chdir(tmp_path)
+    trace.write("t.jsonl")
+    Path("cells.json").write_text(json.dumps([["--trace", "real.parquet"]]))
+    return tmp_path
+
+
+def end(module: str, *words: str) -> int | str | None:
+    with pytest.raises(SystemExit) as ended:
+        command.run(module, lambda: import_module(module).main([*words]))
+    return ended.value.code
+
+
+def refused(module: str, words: list[str], capsys) -> str:
+    assert end(module, *words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"{module}: ")
+    assert err.count("\n") == 1, err
+    return err
+
+
+@pytest.mark.parametrize("what", PLACES)
+@pytest.mark.parametrize("option", WRITES, ids=" ".join)
+def test_what_cannot_be_written_is_refused_before_any_work(option, what, folder, capsys):
+    (module, name), (words, ending) = option, WRITES[option]
+    path = PLACES[what].format(ending=ending)
+    if what == "folder":
+        Path(path).mkdir()
+        if not ending:
+            pytest.skip("experiments write a folder")
+    before = sorted(folder.rglob("*"))
+    line = refused(module, [*words, name, path], capsys)
+    assert name in line
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sim.run", "--trace", "a.jsonl", "--timeline", "a.jsonl"],
+        ["sim.run", "--timeline", "a.json", "--plot", "link/a.json"],
+        ["sim.run", "--cluster", "t.jsonl", "--timeline", "t.jsonl"],
+        ["real.run", "--trace", "a.jsonl", "--timeline", "./a.jsonl"],
+        ["real.campaign", "cells.json", "--probe", "cells.json"],
+        ["real.campaign", "cells.json", "--probe", "real.parquet"],
+        ["calibration.fit", "t.jsonl", "-o", "t.jsonl"],
+        ["sim.timeline", "t.jsonl", "-o", "link/t.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_no_file_is_written_over_another_of_the_same_command(words, folder, capsys):
+    Path("link").symlink_to(folder)
+    assert "otherwise" in refused(words[0], words[1:], capsys)
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.json", "t.png"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(name, tmp_path):
+    """A limit on the size of files stands for a disk that is full."""
+    option = {".json": "--timeline", ".png": "--plot"}.get(Path(name).suffix, "--trace")
+    done = child("sim.run", *QUICK, option, name, cwd=tmp_path, preexec_fn=partial(limit, 1000))
+    assert done.returncode == 1
+    assert done.stderr == f"sim.run: {name} could not be written (File too large)\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def limit(most: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def child(*words, stdout=subprocess.PIPE, **settings) -> subprocess.CompletedProcess:
+    """A process whose stdout is buffered, as users' are."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environment["PYTHONPATH"] = str(ROOT)
+    line, pipe = [sys.executable, "-m", *map(str, words)], subprocess.PIPE
+    return subprocess.run(line, stdout=stdout, stderr=pipe, text=True, env=environment, check=False, **settings)
+
+
+SPEAKS = {
+    "an answer": ("sim.run", *QUICK, "--json"),
+    "a page": ("sim.run", *QUICK),
+    "help": ("sim.run", "--help"),
+    "a list": ("experiments.run",),
+    "what was fitted": ("calibration.fit", "t.jsonl", "-o", "p.toml"),
+}
+
+
+@pytest.mark.parametrize("what", SPEAKS)
+def test_a_full_stdout_is_one_line(what, folder):
+    write_fitted()
+    with open("/dev/full", "w") as full:
+        done = child(*SPEAKS[what], stdout=full, cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr == f"{SPEAKS[what][0]}: No space left on device\n"
+
+
+@pytest.mark.parametrize("what", SPEAKS)
+def test_a_closed_pipe_ends_quietly(what, folder):
+    write_fitted()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = child(*SPEAKS[what], stdout=writer, cwd=folder)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_refusal_is_said_though_stdout_is_full():
+    with open("/dev/full", "w") as full:
+        done = child("sim.run", "--protocol", "abm", stdout=full, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sim.run: --protocol: given 'abm'")
+
+
+def write_fitted() -> None:
+    """t.jsonl becomes a trace that can be fitted."""
+    job = ("--protocol", "fmb", "--workload", "mlp", "--workers", "1", "--stragglers", "none", "--steps", "9")
+    assert end("sim.run", *job, "--replications", "1", "--json", "--trace", "t.jsonl") == 0
+    assert traces.read("t.jsonl").header.steps == 9
