@@ -119,7 +119,9 @@ def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[st
     Raises:
         WrongSetting: naming the option.
     """
-    taken = {os.path.realpath(path) for path in inputs if path}
+    taken = {
+        os.path.realpath(path) for path in inputs if path and "\0" not in path
+    }  # whoever reads it refuses that one
     for option, path in outputs:
         check_output(option, path)
         if path is None:

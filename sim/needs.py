@@ -25,12 +25,13 @@ VECTOR_RANK_BYTES, VECTOR_RANK_S = 1e3, 160e-6
 DRAW_BYTES, DRAW_S = 32, 0.2e-6  # for each rank and round: four draws
 ROUND_BYTES, ROUND_S = 500, 400e-6  # in the vector world, and for each rank:
 ROUND_OF_A_RANK_S = 0.2e-6
-TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a ring
+TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a collective
+EXCHANGE_BYTES, EXCHANGE_S = 600, 4e-6  # of one that is laid out in levels, once, for each rank
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
 SHARE = 0.5  # of the machine's memory that may be taken
-PATIENCE_S = 600.0  # for which somebody waits who has not said how long
+PATIENCE_S = 120.0  # for which somebody waits who has not said how long
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -74,10 +75,12 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
 
 def _of_vector(found: Needs, scenario: Scenario, least: int) -> None:
     ranks, rounds = scenario.ranks, scenario.rounds
-    turns = 2 * ranks * (not scenario.served)
+    exchanges = 0 if scenario.served else _exchanges(scenario)
+    turns, laid_out = _calls(scenario) * exchanges, exchanges * ranks * (exchanges < 2 * (ranks - 1))
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
     step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s + _turns(scenario) * turn_s
-    found.add("--workers", VECTOR_RANK_S * ranks + least * step_s, VECTOR_RANK_BYTES * ranks + turns * TURN_BYTES)
+    once_s, once_bytes = EXCHANGE_S * laid_out, EXCHANGE_BYTES * laid_out + turns * TURN_BYTES
+    found.add("--workers", VECTOR_RANK_S * ranks + once_s + least * step_s, VECTOR_RANK_BYTES * ranks + once_bytes)
     found.add("--steps", DRAW_S * rounds * ranks, (DRAW_BYTES * ranks + ROUND_BYTES) * rounds)
 
 

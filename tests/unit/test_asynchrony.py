@@ -30,7 +30,8 @@ def job(name: str, *assignments: str, link=FREE, speeds=(), update_s=0.0, reduce
     costs = Costs(compute=Line(slope_s=1e-3), update=Line(base_s=update_s), reduce=Line(base_s=reduce_s))
     hosts = [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
     cluster = Cluster(hosts=hosts, network=link, costs={"mlp": costs})
-    own = ["partitions=10"] if name == "amb-dg" else []
+    given = any(assignment.startswith("partitions=") for assignment in assignments)
+    own = ["partitions=10"] if name == "amb-dg" and not given else []
     return Scenario(protocols.make(name, [*own, *assignments]), MLP, cluster=cluster, **options)
 
 
