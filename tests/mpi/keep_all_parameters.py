@@ -39,4 +39,4 @@ def train(comm, cells: dict[str, list[str]], file: str) -> None:
 
 
 if __name__ == "__main__":
-    join(lambda comm: train(comm, json.loads(Path(sys.argv[1]).read_text()), sys.argv[2]))
+    join("keep_all_parameters", lambda comm: train(comm, json.loads(Path(sys.argv[1]).read_text()), sys.argv[2]))

@@ -37,4 +37,4 @@ def sums(comm) -> None:
 
 
 if __name__ == "__main__":
-    join(sums)
+    join("sum_for_real", sums)

@@ -36,13 +36,13 @@ STOPPED_S = 1.0
 ROWS = 100  # of a run that is amid
 MANY, FEW = 1_000_000, 80  # steps of a run that a signal ends, and of one that may end before it
 SLEEPS = "[[components]]\nmean_s = 0.02\nstd_s = 0.002\nweight = 1\n"  # or a short run would be over too soon
-JOB = ["--workload", "mlp", "--batch", "16", "--warmup", "2"]
+JOB = ["--batch", "16", "--warmup", "2"]
 RUNS = {
     "fmb": ["--workers", "1", "--protocol", "fmb"],
     "amb": ["--workers", "1", "--protocol", "amb", "--set", "time_limit_s=0.03", "--set", "partitions=2"],
     "ps-async over MPI": ["--workers", "1", "--protocol", "ps-async", "--runtime", "mpi"],
     "allreduce": ["--workers", "2", "--protocol", "allreduce"],
-    "hybrid": ["--workers", "1", "--protocol", "hybrid", "--workload", "bigram"],
+    "hybrid": ["--workers", "1", "--protocol", "hybrid"],
     "ps-async": ["--workers", "2", "--protocol", "ps-async"],
     "ps-sync": ["--workers", "2", "--protocol", "ps-sync"],
     "collectives": ["--workers", "2", "--protocol", "allreduce", "--runtime", "tensorflow"],
@@ -119,7 +119,8 @@ class Started:
         steps = FEW if 0 in _codes(case) else MANY
         (folder / "sleeps.toml").write_text(SLEEPS)
         files = ["--stragglers", str(folder / "sleeps.toml"), "--trace", str(self.trace)]
-        words = [*JOB, *RUNS[case.run], "--steps", str(steps), *files]
+        model = "bigram" if case.run == "hybrid" else "mlp"
+        words = [*JOB, *RUNS[case.run], "--workload", model, "--steps", str(steps), *files]
         line = [sys.executable, "-m", "real.run", *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(line, **pipes, cwd=ROOT, env=self.mark.environment)

@@ -19,7 +19,8 @@ from sim.outcome import of_trace
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
-SMALL = ["--workload", "mlp", "--stragglers", "none", "--warmup", "5"]
+MODEL = ["--workload", "mlp", "--warmup", "5"]
+SMALL = [*MODEL, "--stragglers", "none"]
 GUARD_S = 300  # far above what anything here takes
 
 
@@ -58,7 +59,7 @@ def recorded(tmp_path_factory, campaign) -> dict[str, traces.Trace]:
     law = {name: "niagara*0.01" if name == "slow" else "none" for name in cells}
     campaign(
         [
-            [*SMALL[:-1], law[name], "--steps", 40, *cell, "--trace", folder / f"{name}.parquet"]
+            [*MODEL, "--stragglers", law[name], "--steps", 40, *cell, "--trace", folder / f"{name}.parquet"]
             for name, cell in cells.items()
         ],
         folder,
