@@ -233,13 +233,13 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         missing = {peers} if isinstance(peers, int) else set(peers)
         while missing:
             self.taken = yield from self.arrival(missing)
-            yield from self.add()
             missing.remove(self.taken.sender)
+            yield from self.add()
 
     @verb
     def add(self):
         """Add the gradient that was taken to the sum."""
-        start_s, letter = self.now_s, self.taken
+        start_s, letter = self.now_s, self.begin_add()
         self._add_up(letter.payload)
         self.samples += letter.samples
         self.added()

@@ -9,6 +9,7 @@ from sim.errors import WrongText
 GRADIENT, SUM = "a gradient", "a sum of gradients"
 LOST = "me.compute would replace {}: send it, sum it or update with it first"
 TWICE = "me.allreduce would sum twice: update first"
+NOTHING_TAKEN = "me.add adds the gradient that me.take took, once: take the next one first"
 EMPTY = "me.update of no samples: gradients come by me.gather, me.add, me.allreduce or me.compute"
 OUT_OF_STEP = (
     "update {} of rank 0 is made in step {}: make one in each round of me.steps(), "
@@ -20,6 +21,7 @@ class AtHand:
     """What `me` of every world keeps of its gradient; mixed into it."""
 
     _at_hand = ""
+    taken = None  # the message with the gradient that was taken last, until it is added
 
     def begin_gradient(self) -> None:
         """A gradient is about to be computed.
@@ -41,9 +43,19 @@ class AtHand:
             raise WrongText(TWICE)
         self._at_hand = SUM
 
+    def begin_add(self):
+        """The message with the gradient that is about to be added.
+
+        Raises:
+            WrongText: none was taken, or it has been added.
+        """
+        if self.taken is None:
+            raise WrongText(NOTHING_TAKEN)
+        return self.taken
+
     def added(self) -> None:
         """A gradient that came has been added to what is at hand."""
-        self._at_hand = SUM
+        self._at_hand, self.taken = SUM, None
 
     def handed_on(self) -> None:
         """What was at hand has been sent or applied."""

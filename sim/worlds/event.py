@@ -224,12 +224,12 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         missing = {peers} if isinstance(peers, int) else set(peers)
         while missing:
             self.taken = yield from self.arrival(missing)
-            yield from self.add()
             missing.remove(self.taken.sender)
+            yield from self.add()
 
     def add(self):
         """Add the gradient that was taken to the sum."""
-        message = self.taken
+        message = self.begin_add()
         about = {
             "samples": message.samples,
             "bytes": message.size_bytes,

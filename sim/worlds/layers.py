@@ -134,11 +134,11 @@ class Layers:
 
     def take_gradient(self):
         """The variable whose gradient comes next, when it has been added to the sum."""
-        self.taken = yield from self.arrival(self.senders)
-        if self.taken.variable != self.held[0]:
-            self.taken.samples = 0  # of all that a server holds, one variable counts the samples
+        self.taken = message = yield from self.arrival(self.senders)
+        if message.variable != self.held[0]:
+            message.samples = 0  # of all that a server holds, one variable counts the samples
         yield from self.add()
-        return self.taken.variable
+        return message.variable
 
     def apply(self, variable: int):
         """The optimiser makes new parameters of a variable's sum."""

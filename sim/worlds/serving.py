@@ -27,7 +27,7 @@ class Serving:
 
     def begin_serving(self, updates: float) -> None:
         """Set up; `updates` is how many the chief makes, infinite for the others."""
-        self.updates_left, self.staleness, self.taken = updates, 0, None
+        self.updates_left, self.staleness = updates, 0
         self.over, self.let_go_at = False, 0
         self._rounds_begun = 0
         self._owed: set[int] = set()

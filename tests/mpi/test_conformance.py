@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sim import bottleneck, protocols, workload
+from sim.conformance import order, record
 from sim.scenario import Scenario
 from sim.traces import Trace, read
 from sim.workload import HEADER_BYTES
@@ -208,20 +209,6 @@ def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, w
     real = read(real_traces / f"{name(protocol, settings, workers)}.parquet")
     assert record(real) == record(event.run(scenario))
     assert order(real) == order(event.run(scenario))
-
-
-def record(trace) -> Counter:
-    """The multiset of what happened, but for its times, and for a server's steps where the order of arrival numbers them."""
-    rows = trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].copy()
-    if trace.header.updates_per_step > 1:
-        rows.loc[rows["rank"] == 0, "step"] = 0
-    return Counter(rows.itertuples(index=False, name=None))
-
-
-def order(trace) -> dict:
-    """Each worker's activities one after another; the master's depend on who came first."""
-    rows = trace.rows[trace.rows["rank"] > 0].sort_values(["start_s", "end_s"], kind="stable")
-    return {rank: list(of["activity"]) for rank, of in rows.groupby("rank")}
 
 
 @pytest.mark.parametrize("served", SERVED, ids=lambda served: file_of(*served))

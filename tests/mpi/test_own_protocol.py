@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_conformance import order, record
 
 from sim import protocols, stragglers, workload
+from sim.conformance import order, record
 from sim.scenario import Scenario
 from sim.traces import read
 from sim.worlds import event

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_conformance import order, record
+from sim.conformance import order, record
 
 from real import launch
 from real.data import Batches, data_for

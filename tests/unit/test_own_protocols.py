@@ -127,6 +127,7 @@ def test_a_class_of_ours_goes_by_its_name():
 
 
 COMPUTE, SEND, UPDATE = "yield from me.compute()", "yield from me.send(me.master)", "yield from me.update()"
+ADD = "yield from me.add()"
 RECEIVE, GATHER, SEND_ALL = (
     "yield from me.receive(me.master)",
     "yield from me.gather(me.workers)",
@@ -153,6 +154,12 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a part, then all": (COMPUTE, f"yield from me.compute_until(9, 4); {COMPUTE}", "me.compute would replace"),
     "a sum that is lost": (GATHER, f"{GATHER}; {COMPUTE}", "me.compute would replace a sum"),
     "a gradient of nothing": (COMPUTE, "pass", "me.update of no samples"),
+    "a gradient added twice": (
+        GATHER,
+        f"yield from me.take(me.workers); {ADD}; {ADD}",
+        "me.add adds the gradient that me.take took, once",
+    ),
+    "a gradient added before one is taken": (GATHER, ADD, "take the next one first"),
     "gradients as parameters": (GATHER, "yield from me.receive(me.workers)", "me.receive takes up parameters"),
     "a rank that is not there": (SEND, "yield from me.send(7)", "me.send: 7 is no rank; there are 0 to 3$"),
     "a rank from the end": (SEND, "yield from me.send([-1])", "me.send: -1 is no rank"),

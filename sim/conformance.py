@@ -1,0 +1,44 @@
+"""What a run did, apart from its times: worlds that run one text must agree on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from sim.traces import Trace
+
+
+class Gradients(NamedTuple):
+    """Samples of all gradients of a run.
+
+    Args:
+        computed: by all workers.
+        applied: in the updates of rank 0.
+    """
+
+    computed: int
+    applied: int
+
+
+def record(trace: Trace) -> Counter:
+    """How often each (rank, step, activity, samples, bytes, peer) happened.
+
+    The order of arrival numbers a server's steps where each gradient is applied by itself; its steps then count as step 0.
+    """
+    rows = trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].copy()
+    if trace.header.updates_per_step > 1:
+        rows.loc[rows["rank"] == 0, "step"] = 0
+    return Counter(rows.itertuples(index=False, name=None))
+
+
+def order(trace: Trace) -> dict[int, list[str]]:
+    """The activities of each rank but rank 0, one after another; rank 0's depend on the order of arrival."""
+    rows = trace.rows[trace.rows["rank"] > 0].sort_values(["start_s", "end_s"], kind="stable")
+    return {rank: list(of["activity"]) for rank, of in rows.groupby("rank")}
+
+
+def gradients(trace: Trace) -> Gradients:
+    """The samples that were computed, and those that rank 0 applied."""
+    samples, activity = trace.rows["samples"], trace.rows["activity"]
+    applied = (activity == "update") & (trace.rows["rank"] == 0)
+    return Gradients(int(samples[activity == "compute"].sum()), int(samples[applied].sum()))

@@ -1,0 +1,161 @@
+"""`python -m sim.protocols.check`: a protocol of one's own in every world that can run it, and each mistake in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import re
+
+import pytest
+
+from sim import command, conformance, protocols
+from sim.protocols import check
+from sim.worlds import vector
+
+HEAD = """
+import itertools
+from dataclasses import dataclass
+from sim.protocols.base import Protocol
+
+COUNT = itertools.count()
+
+@dataclass(frozen=True)
+class Own(Protocol):
+"""
+TAKES = """
+    arrival_order_matters = True
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.send(me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            for _ in me.workers:
+                yield from me.take(me.workers)
+                yield from me.add()
+            yield from me.update()
+"""
+GATHERS = """
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.receive(me.master)
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.send(me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(me.workers)
+            yield from me.gather(me.workers)
+            yield from me.update()
+"""
+names = (f"checked_{number}" for number in itertools.count())
+
+
+@pytest.fixture
+def checked(tmp_path, monkeypatch, capsys):
+    """Checks a class without a real run: the exit code, what was printed, and what was complained of."""
+
+    def check_text(text: str, *options: str) -> tuple[int, str, str]:
+        name = next(names)
+        (tmp_path / f"{name}.py").write_text(HEAD + text)
+        monkeypatch.syspath_prepend(tmp_path)
+        importlib.invalidate_caches()
+        return check_name(f"{name}:Own", *options)
+
+    def check_name(name: str, *options: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            command.run(check.PROGRAM, lambda: check.main([name, "--simulate-only", *options]))
+        return ended.value.code, *capsys.readouterr()
+
+    check_text.name = check_name
+    return check_text
+
+
+@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+def test_all_of_ours_pass(checked, name):
+    more = {"amb-dg": ["--set", "partitions=4"]}.get(name, [])
+    model = "bigram" if name == "hybrid" else "mlp"
+    code, said, complaint = checked.name(name, "--workload", model, *more)
+    assert (code, complaint) == (0, "")
+    computed, applied = re.search(r"gradients +([\d,]+) samples computed, ([\d,]+) applied once", said).groups()
+    assert 0 < int(applied.replace(",", "")) <= int(computed.replace(",", ""))
+
+
+def test_a_text_for_all_worlds_is_answered_alike(checked):
+    code, said, _ = checked(GATHERS)
+    assert code == 0
+    assert re.search(r"^simulated +16 jobs of 1 to 4 workers; none deadlocks", said, re.MULTILINE)
+    assert re.search(r"^vector world +answers 8 of the jobs, as the event world does$", said, re.MULTILINE)
+    assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
+
+
+def test_a_text_that_takes_is_the_event_worlds(checked):
+    code, said, _ = checked(TAKES)
+    assert code == 0
+    assert re.search(r"^vector world +refuses: event: ", said, re.MULTILINE)
+
+
+GATHER, ADD = "yield from me.gather(me.workers)", "yield from me.add()"
+SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(me.workers)\n"
+MISTAKES = {  # of a text, and what is said
+    "a deadlock": (GATHERS, SEND_ALL, "pass\n", r"deadlock in .*:Own: .* \(1 workers, stragglers none"),
+    "a gradient added twice": (TAKES, ADD, f"{ADD}; {ADD}", "me.add adds the gradient that me.take took, once"),
+    "a gradient that is left": (GATHERS, GATHER, "yield from me.gather(me.workers[:2])", r"samples were computed .*3 workers"),
+    "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 2): {SLEEP}", "two simulations differ"),
+    "a misspelt verb": (GATHERS, "me.compute()", "me.compote()", "the nearest is me.compute"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(checked, mistake):
+    text, line, other, expected = MISTAKES[mistake]
+    assert line in text
+    code, said, complaint = checked(text.replace(line, other))
+    assert (code, said) == (1, "")
+    assert re.search(f"^sim.protocols.check: .*({expected}).*$", complaint), complaint
+    assert complaint.count("\n") == 1
+
+
+def test_worlds_that_differ_are_told(checked, monkeypatch):
+    run = vector.run
+
+    def late(scenario, *given, **named):
+        outcome = run(scenario, *given, **named)
+        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6)
+
+    monkeypatch.setattr(vector, "run", late)
+    code, _, complaint = checked(GATHERS)
+    assert code == 1
+    assert "the vector and the event world differ (1 workers" in complaint
+
+
+@pytest.mark.parametrize(("samples", "code"), [((64, 64), 0), ((64, 32), 1), ((64, 96), 1)])
+def test_samples_that_are_lost_or_counted_twice_are_told(checked, monkeypatch, samples, code):
+    monkeypatch.setattr(conformance, "gradients", lambda _: conformance.Gradients(*samples))
+    assert checked(GATHERS)[0] == code
+    assert checked(TAKES)[0] == (samples == (64, 96))  # late gradients may be dropped there
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["nothing:Own"], "--protocol: given 'nothing:Own'"),
+        (["fmb", "--set", "x=1"], "--set: given 'x=1'"),
+        (["fmb", "--workload", "nothing"], "--workload: given 'nothing'"),
+        (["ps-backup", "--set", "backup=9"], "--set backup: given 9"),
+        ([], "MODULE:CLASS"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(capsys, words, expected):
+    with pytest.raises(SystemExit) as ended:
+        command.run(check.PROGRAM, lambda: check.main([*words, "--simulate-only"]))
+    said, complaint = capsys.readouterr()
+    assert (ended.value.code, said, complaint.count("\n")) == (2, "", 1)
+    assert expected in complaint
