@@ -37,7 +37,9 @@ def parser() -> command.Parser:
     parser = command.Parser(prog=PROGRAM, description="Check a protocol of your own in every world that can run it.")
     parser.add_argument("protocol", metavar="MODULE:CLASS", help="your class; or the name of one of ours")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the protocol")
-    parser.add_argument("--workload", default="mlp", metavar="NAME|FILE", help="the model; bigram has a sparse variable")
+    parser.add_argument(
+        "--workload", default="mlp", metavar="NAME|FILE", help="the model; bigram has a sparse variable"
+    )
     parser.add_argument("--simulate-only", action="store_true", help="no real run, which takes some ten seconds")
     return parser
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sim.conformance import order, record
 
 from real import launch
 from real.data import Batches, data_for
 from sim import protocols, workload
 from sim.cluster import Cluster, Host
+from sim.conformance import order, record
 from sim.rows import Load
 from sim.scenario import Scenario
 from sim.traces import Trace, read

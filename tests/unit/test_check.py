@@ -107,7 +107,12 @@ SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(me.workers)\n"
 MISTAKES = {  # of a text, and what is said
     "a deadlock": (GATHERS, SEND_ALL, "pass\n", r"deadlock in .*:Own: .* \(1 workers, stragglers none"),
     "a gradient added twice": (TAKES, ADD, f"{ADD}; {ADD}", "me.add adds the gradient that me.take took, once"),
-    "a gradient that is left": (GATHERS, GATHER, "yield from me.gather(me.workers[:2])", r"samples were computed .*3 workers"),
+    "a gradient that is left": (
+        GATHERS,
+        GATHER,
+        "yield from me.gather(me.workers[:2])",
+        r"samples were computed .*3 workers",
+    ),
     "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 2): {SLEEP}", "two simulations differ"),
     "a misspelt verb": (GATHERS, "me.compute()", "me.compote()", "the nearest is me.compute"),
 }
