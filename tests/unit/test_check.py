@@ -99,7 +99,7 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
 def test_a_text_that_takes_is_the_event_worlds(checked):
     code, said, _ = checked(TAKES)
     assert code == 0
-    assert re.search(r"^vector world +refuses: event: ", said, re.MULTILINE)
+    assert re.search(r"^vector world +answers none of the jobs; refused: ", said, re.MULTILINE)
 
 
 GATHER, ADD = "yield from me.gather(me.workers)", "yield from me.add()"
@@ -111,9 +111,9 @@ MISTAKES = {  # of a text, and what is said
         GATHERS,
         GATHER,
         "yield from me.gather(me.workers[:2])",
-        r"samples were computed .*3 workers",
+        r"samples were computed.*3 workers",
     ),
-    "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 2): {SLEEP}", "two simulations differ"),
+    "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 7 > 0): {SLEEP}", "two simulations differ"),
     "a misspelt verb": (GATHERS, "me.compute()", "me.compote()", "the nearest is me.compute"),
 }
 

@@ -17,7 +17,7 @@ from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    *("sim.run", "sim.timeline", "sim.plots", "calibration.fit", "experiments.run"),
+    *("sim.run", "sim.timeline", "sim.plots", "sim.protocols.check", "calibration.fit", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
 KEYS = {
@@ -211,6 +211,7 @@ REFUSED = {
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plots": ["nowhere.parquet", "-o", "t.png"],
+    "sim.protocols.check": ["abm"],
     "experiments.run": ["published", "--demo"],
 }
 

@@ -16,6 +16,7 @@ import signal
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import odd_inputs
 import pytest
@@ -189,6 +190,13 @@ def test_lines_of_pictures(folder, module):
         check(module, line)
 
     holds()
+
+
+@examples(30)
+@given(lines("sim.protocols.check", protocol=("fmb",), workload=("mlp",)))
+def test_lines_of_checks(folder, line):
+    with mock.patch("sim.protocols.check.by_mpi", return_value=""), mock.patch("sim.protocols.check.WORKERS", (1, 2)):
+        check("sim.protocols.check", line)
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ REPEATED = {
     "experiments.run": ["luck", "--out", "a", "--out", "b"],
     "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
     "sim.plots": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
+    "sim.protocols.check": ["fmb", "--workload", "mlp", "--workload", "mlp"],
 }
 MEANT = {
     "protocol": (["--protocol", "abm"], "amb"),
