@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be told apart
+SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
+FEWEST_COLD = 50  # in as many rows
+LEAST_WARM = 0.1  # of a row's seconds are what a warm rank would have taken, however cold this one was
 QUANTILES = 199  # rows that stand for the noise of a rank whose sleeps were told apart
 
 
@@ -42,7 +45,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     of_drift, quarters = drift.index.get_level_values(1).to_numpy(), _quarters(factor, host_of_rank)
     slow = hosts.tell_apart(drift.to_numpy(), of_drift, max(host_of_rank) + 1, quarters)
     noise = factors.law(_noise(factor, mean, rows.hidden))
-    steps = factors.law(_update_factors(table))
+    steps = factors.law(_update_factors(table, side["update"]))
     computing = {"compute": _times(slow.typical, compute), "partition": _times(slow.typical, partition)}
     computing["loop_s"] = slow.typical * loop_s
     costs = Costs(**computing, noise=noise, update_noise=steps, run=slow.run, **side)
@@ -88,74 +91,90 @@ def _stall_notes(table, stalled: np.ndarray) -> list[str]:
 def _line(rows) -> Line:
     if rows.empty:
         return Line()
-    base_s, slope_s = lines.line(rows["amount"].to_numpy(float), rows["seconds"].to_numpy())
-    return Line(base_s=base_s, slope_s=slope_s)
+    cold_s = _cold_s(rows)
+    base_s, slope_s = lines.line(rows["amount"].to_numpy(float), _warm_s(rows, cold_s).to_numpy())
+    return Line(base_s=base_s, slope_s=slope_s, cold_s=cold_s)
+
+
+def _cold_s(rows) -> float:
+    """What a rank that has been idle takes more: within runs that sleep, the slope of seconds over how cold it was.
+
+    Sleeps are induced, so that they do not depend on how long work takes; between runs the processor drifts. 0 where they tell too
+    little, or it is less than drift.
+    """
+    slept = rows[rows["slept"]]
+    by_run = slept.groupby(["run", "rank", "amount", "turns"])
+    if len(slept) < FEWEST_COLD:
+        return 0.0
+    cold, seconds = (slept[name] - by_run[name].transform("mean") for name in ("cold", "seconds"))
+    if cold.std() < SPREAD_COLD:
+        return 0.0
+    found_s = float((cold * seconds).sum() / (cold**2).sum())
+    return found_s if found_s > lines.DRIFT * slept["seconds"].mean() else 0.0
 
 
 def _gradient(table) -> tuple[Line, float, Line, list[str]]:
     """compute, loop_s, partition, and how the one that was not measured was made from the other."""
-    import pandas as pd
-
     whole, parts = table[table["activity"] == "compute"], table[table["activity"] == "partition"]
-    small = _single_turns(parts)[lambda rows: rows["amount"] < whole["amount"].min()]
-    compute = _line(pd.concat([whole, small]) if len(small) else whole)
+    compute = _line(whole)
     notes = [f"compute fitted from {len(whole)} rows, batches {_levels(whole)}"] if len(whole) else []
-    if len(small):
-        notes.append(f"and, for smaller batches, from {len(small)} loops of a single turn, of {_levels(small)} samples")
     if parts.empty:
         note = "partition assumed: the slope of compute; entering the loop and each turn cost nothing more"
-        return compute, compute.base_s, Line(slope_s=compute.slope_s), [*notes, note]
-    loop_s, partition = _loop(parts, compute.slope_s if len(whole) else 0.0)
+        return compute, compute.base_s, Line(slope_s=compute.slope_s, cold_s=compute.cold_s), [*notes, note]
+    loop_s, partition = _loop(parts, compute)
     notes.append(f"loop and partition fitted from {len(parts)} rows, micro-batches {_levels(parts)}")
     if whole.empty:
         notes.append("compute assumed: one turn of the loop with the whole minibatch")
-        compute = Line(base_s=loop_s + partition.base_s, slope_s=partition.slope_s)
+        compute = partition.model_copy(update={"base_s": loop_s + partition.base_s})
     return compute, loop_s, partition, notes
 
 
-def _single_turns(parts: DataFrame) -> DataFrame:
-    """The rows of runs whose loops all made one turn, by their settings; such a loop computes one small minibatch."""
-    return parts[parts.groupby("group")["turns"].transform("max") == 1]
-
-
 def _times(factor: float, line: Line) -> Line:
-    return Line(base_s=factor * line.base_s, slope_s=factor * line.slope_s)
+    return Line(**{name: factor * seconds for name, seconds in line})
 
 
 def _levels(rows) -> str:
     return ", ".join(f"{level:g}" for level in np.unique(rows["amount"]))
 
 
-def _loop(parts, slope_s: float) -> tuple[float, Line]:
-    """loop_s and the line of a turn. One micro-batch alone cannot tell base from slope: the slope is then `slope_s`."""
+def _loop(parts, compute: Line) -> tuple[float, Line]:
+    """loop_s and the line of a turn. One micro-batch alone cannot tell base from slope: the slope is then that of `compute`.
+
+    A cold rank takes as much more as for `compute`.
+    """
     turns, amount = parts["turns"].to_numpy(float), parts["amount"].to_numpy(float)
     mean_turns = parts.groupby("group")["turns"].mean()
-    several = len(np.unique(amount)) > 1
+    several, warm_s = len(np.unique(amount)) > 1, _warm_s(parts, compute.cold_s).to_numpy()
     columns = [turns] + [turns * amount] * several
     columns += [np.ones(len(parts))] * bool(mean_turns.max() > SPREAD_TURNS * mean_turns.min())
-    turn_s, *rest = lines.fit(np.column_stack(columns), parts["seconds"].to_numpy(), parts["group"].to_numpy())
+    turn_s, *rest = lines.fit(np.column_stack(columns), warm_s, parts["group"].to_numpy())
     loop_s = float(rest[several]) if len(rest) > several else 0.0
     if several:
-        return loop_s, Line(base_s=turn_s, slope_s=rest[0])
-    share_s = min(slope_s, turn_s / amount[0]) or turn_s / amount[0]
-    return loop_s, Line(base_s=max(0.0, turn_s - share_s * amount[0]), slope_s=share_s)
+        return loop_s, Line(base_s=turn_s, slope_s=rest[0], cold_s=compute.cold_s)
+    share_s = min(compute.slope_s, turn_s / amount[0]) or turn_s / amount[0]
+    return loop_s, Line(base_s=max(0.0, turn_s - share_s * amount[0]), slope_s=share_s, cold_s=compute.cold_s)
 
 
 def _factors(table, compute: Line, loop_s: float, partition: Line):
-    """The rows of computation, with `factor`: seconds over what the costs say."""
+    """The rows of computation, with `factor`: seconds of a warm rank over what the costs say."""
     rows = table[table["activity"].isin(["compute", "partition"])]
-    whole_s = compute(rows["amount"])
-    said_s = whole_s.where(rows["activity"] == "compute", loop_s + rows["turns"] * partition(rows["amount"]))
-    return rows.assign(factor=rows["seconds"] / said_s)
+    whole = rows["activity"] == "compute"
+    said_s = compute(rows["amount"]).where(whole, loop_s + rows["turns"] * partition(rows["amount"]))
+    return rows.assign(factor=_warm_s(rows, compute.cold_s) / said_s)
 
 
-def _update_factors(table) -> np.ndarray:
-    """Seconds of each update over the mean of its run and rank; what differs between them is not noise."""
+def _warm_s(rows, cold_s: float) -> Series:
+    """Seconds that a warm rank would have taken."""
+    return (rows["seconds"] - cold_s * rows["cold"]).clip(lower=LEAST_WARM * rows["seconds"])
+
+
+def _update_factors(table, update: Line) -> np.ndarray:
+    """Seconds of each update over the mean of its run and rank, of warm ranks; what differs between them is not noise."""
     rows = table[table["activity"] == "update"]
     if rows.empty:
         return np.ones(1)
-    mean_s = rows.groupby(["run", "rank"])["seconds"].transform("mean")
-    return (rows["seconds"] / mean_s).to_numpy()
+    warm_s = _warm_s(rows, update.cold_s)
+    return (warm_s / warm_s.groupby([rows["run"], rows["rank"]]).transform("mean")).to_numpy()
 
 
 def _noise(factor, mean, hidden: dict) -> np.ndarray:

@@ -12,6 +12,7 @@ from calibration.hosts import QUARTERS
 from calibration.placement import Placement
 from calibration.sharing import core_seconds
 from sim import replay
+from sim.costs import cold_share
 from sim.errors import WrongSetting
 from sim.traces import Trace
 
@@ -40,8 +41,9 @@ class Rows:
     Args:
         table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 where it is too
             short for a part of it to say anything), activity (a field of sim.costs.Costs, for computation `compute` or
-            `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), group (of what does not depend on
-            noise: the run, its settings and the induced sleep).
+            `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), cold (how cold the rank was, 0 to 1,
+            see sim.costs.cold_share), slept (whether ranks sleep in that run), group (of what does not depend on noise: the run, its
+            settings and the induced sleep).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
     """
 
@@ -79,12 +81,14 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
 def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
     seconds = core_seconds(rows, place, contention)
-    rows = rows.assign(seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"])
-    rows = rows[rows["step"] >= header.warmup]
+    idle_s = _idle_s(rows, header.servers)
+    rows = rows.assign(
+        seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"], cold=cold_share(idle_s)
+    )
+    rows = rows[rows["step"] >= header.warmup].assign(slept=bool((rows["activity"] == "sleep").any()))
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
-    updates = (rows["activity"] == "update") & (rows["rank"] >= header.servers) & (header.servers > 0)
-    rows.loc[updates & (rows["samples"] == 0), "activity"] = "take_up"  # workers of the hybrid update too
+    rows.loc[_taken_up(rows, header.servers), "activity"] = "take_up"
     if header.protocol == "hybrid":  # what it adds up is rows, or pieces of an allreduce, which know of no samples
         rows.loc[(rows["activity"] == "reduce") & (rows["samples"] > 0), "activity"] = "reduce_rows"
     partitions = header.settings.get("partitions")
@@ -92,8 +96,22 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
         rows = _partitions(rows, header.batch // partitions)
     settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
     rows = rows[rows["activity"].isin(COSTED)]
-    columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level"]
+    columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level", "cold", "slept"]
     return rows.loc[rows["seconds"] > 0, columns].assign(run_settings=settings)
+
+
+def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
+    """Which updates are a worker's, of parameters that came; workers of the hybrid make updates of their own too."""
+    of_workers = (rows["activity"] == "update") & (rows["rank"] >= servers) & (servers > 0)
+    return of_workers & (rows["samples"] == 0)
+
+
+def _idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
+    """Seconds from the end of a rank's last gradient or update to the start of each, as in the simulator; 0 of other rows."""
+    heavy = rows["activity"].isin(["compute", "update"]) & ~_taken_up(rows, servers)
+    found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")
+    before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
+    return (found["start_s"] - before_s).clip(lower=0.0).reindex(rows.index, fill_value=0.0).to_numpy()
 
 
 def _partitions(rows: pd.DataFrame, micro_batch: int) -> pd.DataFrame:

@@ -84,20 +84,27 @@ class Cell:
         return replace(described, cluster=cluster, sleeps_of=sleeps_of)
 
 
-def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024), **job) -> list[Cell]:
-    """What a profile is learned from: 1 and 2 workers, no stragglers, two batches.
+SLEEPS = "niagara*0.03"  # of some runs that are fitted: none in about half of the steps, else up to 0.2 s
 
-    Of amb, one partition a step and all of them, or the cost of entering the loop and that of a turn cannot be told apart.
+
+def fitted_cells(steps: int, seed: int, batches: tuple[int, int] = (512, 1024), **job) -> list[Cell]:
+    """What a profile is learned from: 1 and 2 workers, two batches, few sleeps.
+
+    Of amb, one partition a step and all of them, or the cost of entering the loop and that of a turn cannot be told apart. Of fmb,
+    besides, a minibatch as small as a partition, for amb-dg computes such ones, and sleeps, which tell what idle ranks take more.
 
     Args:
         job: further fields of the cells, as the workload.
     """
-    return [
+    small = batches[1] // job.get("partitions", Cell.partitions)
+    kinds = [(batch, *way) for batch in batches for way in (("fmb", None), ("amb", 0.0), ("amb", 3600.0))]
+    kinds += [(small, "fmb", None)]
+    cells = [
         Cell(protocol, workers, batch, limit_s, steps=steps, seed=seed, **job)
         for workers in (1, 2)
-        for batch in batches
-        for protocol, limit_s in (("fmb", None), ("amb", 0.0), ("amb", 3600.0))
+        for batch, protocol, limit_s in kinds
     ]
+    return cells + [Cell("fmb", n, batches[0], stragglers=SLEEPS, steps=steps, seed=seed, **job) for n in (1, 2)]
 
 
 def interleaved(cells: list[tuple[str, Cell, int]], seed: int) -> list[tuple[str, Cell]]:

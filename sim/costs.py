@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from sim.laws import AnyLaw, Law, LogNormal
 from sim.ranges import LogSpread, Seconds
 
+COLD_FROM_S, COLD_AFTER_S = (
+    2e-3,
+    8e-3,
+)  # of idling: after less a rank is warm, after more it is cold (measured; see DESIGN.md)
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 
@@ -18,14 +24,25 @@ class Line(BaseModel):
     Args:
         base_s: seconds whatever the amount.
         slope_s: seconds for each sample or byte more.
+        cold_s: seconds more after the rank has long been idle: its caches have gone cold, and its threads sleep.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     base_s: Seconds = 0.0
     slope_s: Seconds = 0.0
+    cold_s: Seconds = 0.0
 
     def __call__(self, amount: float) -> float:
         return self.base_s + self.slope_s * amount
+
+    def cold(self, idle_s):
+        """Seconds more after so many idle ones, a number or an array; no gradient was computed and no update made meanwhile."""
+        return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
+
+
+def cold_share(idle_s):
+    """How cold a rank is after so many idle seconds, from 0 to 1: as much more with each doubling."""
+    return np.log(np.clip(idle_s, COLD_FROM_S, COLD_AFTER_S) / COLD_FROM_S) / math.log(COLD_AFTER_S / COLD_FROM_S)
 
 
 def _of_mean_one(law: Law) -> Law:
@@ -42,8 +59,9 @@ class Costs(BaseModel):
 
     Args:
         input: fetching and feeding a minibatch; amount in samples.
-        resume_s: what the first work after an induced sleep takes more: caches have gone cold, threads must wake.
-        compute: one gradient of a fixed minibatch; amount in samples.
+        resume_s: what the first work after an induced sleep takes more, where that was measured for a step as a whole.
+        compute: one gradient of a fixed minibatch; amount in samples. Of `compute`, `partition` and `update` a rank that has been idle
+            takes `cold_s` more, once.
         loop_s: entering the in-graph loop of partitions, once a step.
         partition: one turn of that loop; amount in samples of the micro-batch. A workload that gives neither has them from `compute`.
         pack: the gradients of all variables are joined into one message; amount in bytes.

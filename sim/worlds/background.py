@@ -73,7 +73,7 @@ class Background(Collective):
         self.begin_gradient()
         batch, costs = self.scenario.batch, self.world.costs
         yield from self._input(batch)
-        start_s, work_s = self.now_s, self._factor() * costs.compute(batch)
+        start_s, work_s = self.now_s, self._factor() * costs.compute(batch) + self._cold_s(costs.compute)
         shares = layer_shares([variable.size for variable in self.scenario.workload.variables], order)
         yield from self._spend(work_s * (1 - sum(shares)), computing=True)
         self.samples = batch
@@ -83,6 +83,7 @@ class Background(Collective):
             if self.world.timeline:
                 self.world.timeline.ready(self.rank, self.ready, self.now_s)
         self._record("compute", start_s, samples=batch)
+        self._warm_s = self.now_s
 
     def next_cycle(self, cycle_s: float):
         """Asleep until the first cycle that finds a gradient ready everywhere; the empty ones before it are taken to cost nothing."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import simpy
 
+from sim.costs import Line
 from sim.cpu import ROUND_OFF_S, THREADS_TURN_S, TICK_S, Cores
 from sim.errors import RunFailed
 from sim.flows import Flows
@@ -134,7 +135,7 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         self.begin_serving(scenario.updates if rank == 0 else ENDLESS)
         self.begin_aggregating(world.groups)
         self.begin_asynchrony(scenario.delays(world.replication, number))
-        self._fetched, self._slept_s = False, 0.0
+        self._fetched, self._slept_s, self._warm_s = False, 0.0, 0.0  # when it last ended a gradient or an update
         self.inbox, self._posted = Inbox(world.env), None
         self.luck = luck = (scenario.seed, world.replication, number)
         self._sleeps = scenario.sleeps(world.replication, number)
@@ -178,7 +179,7 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         if not self._fetched:
             yield from self.fetch()
         batch, self.oldest, self._fetched = self.world.scenario.batch, self.version, False
-        yield from self._work("compute", self._factor() * self.world.costs.compute(batch), samples=batch)
+        yield from self._gradient(batch)
         self.samples, self.minibatches = batch, 1
         yield from self._pack()
 
@@ -188,7 +189,8 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         yield from self._input(self.world.scenario.batch)
         start_s, factor = self.now_s, self._factor()
         micro_batch = self.world.scenario.batch // partitions
-        yield from self._spend(factor * self.world.costs.loop_s, computing=True)
+        cold_s = self._cold_s(self.world.costs.partition)
+        yield from self._spend(factor * self.world.costs.loop_s + cold_s, computing=True)
         done = 0
         while done < partitions and (done == 0 or deadline_s - self.now_s > CLOCK_S):
             yield from self._spend(factor * self.world.costs.partition(micro_batch), computing=True)
@@ -196,6 +198,7 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         self.world.ran_out += done == partitions and deadline_s - self.now_s > CLOCK_S
         self.samples = done * micro_batch
         self._record("compute", start_s, samples=self.samples)
+        self._warm_s = self.now_s
         yield from self._pack()
 
     def begin_minibatch(self):
@@ -207,7 +210,7 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
     def compute_partition(self, done: int, partitions: int):
         """The gradient of one partition, by itself, added to those of the `done` before."""
         micro_batch = self.world.scenario.batch // partitions
-        yield from self._work("compute", self._factor() * self.world.costs.compute(micro_batch), samples=micro_batch)
+        yield from self._gradient(micro_batch)
         yield from self._pack()
         self.samples += micro_batch
 
@@ -248,9 +251,11 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
         self.number_update()
         self.version += 1
         self.updated()
-        noise = self._update_noise[self.step]
-        about = {"samples": self.samples, "bytes": sum(parts)}
-        yield from self._work_on([noise * self.world.costs.update(size) for size in parts], "update", **about)
+        noise, about = self._update_noise[self.step], {"samples": self.samples, "bytes": sum(parts)}
+        parts_s = [noise * self.world.costs.update(size) for size in parts]
+        parts_s[0] += self._cold_s(self.world.costs.update)
+        yield from self._work_on(parts_s, "update", **about)
+        self._warm_s = self.now_s
         self.samples = self.minibatches = 0
 
     def evaluate(self):
@@ -284,6 +289,16 @@ class Rank(AtHand, Sending, Exchanging, Serving, Asynchrony, Layers, Background,
     def _pack(self):
         size_bytes = self.world.scenario.packed_bytes
         yield from self._work("pack", self.world.costs.pack(size_bytes), bytes=size_bytes)
+
+    def _gradient(self, samples: int):
+        """Compute a gradient at once."""
+        compute = self.world.costs.compute
+        seconds = self._factor() * compute(samples) + self._cold_s(compute)
+        yield from self._work("compute", seconds, samples=samples)
+        self._warm_s = self.now_s
+
+    def _cold_s(self, line: Line) -> float:
+        return float(line.cold(self.now_s - self._warm_s))
 
     def _factor(self) -> float:
         return self._run_factor * self._noise[self.step]

@@ -143,7 +143,7 @@ class Group(AtHand, Hub, Lockstep):
         self.world, self.ranks, self.speeds = world, ranks, speeds
         self.step, self.done, self.ran_out, self._received = 0, 0, 0, 0
         shape = (len(world.replications), len(ranks))
-        self.now_s, self._out_free_s, self._in_free_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
         self.samples, self._slept = np.zeros(shape, int), np.zeros(shape, bool)
         self._last_reach_s, self._calls = (
             np.full((shape[0], 1), -math.inf),
@@ -191,7 +191,9 @@ class Group(AtHand, Hub, Lockstep):
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self.begin_gradient()
         self._input(batch)
-        self._spend(self._of_step(self._factors) * costs.compute(batch))
+        cold_s = costs.compute.cold(self.now_s - self._warm_s)
+        self._spend(self._of_step(self._factors) * costs.compute(batch) + cold_s)
+        self._warm_s = self.now_s
         self._spend(costs.pack(self.world.scenario.packed_bytes))
         self.samples = np.full(self.now_s.shape, batch)
         yield from self._did()
@@ -202,7 +204,8 @@ class Group(AtHand, Hub, Lockstep):
         self.begin_gradient()
         self._input(batch)
         factor = self._of_step(self._factors) / self.speeds
-        now_s, micro_batch = self.now_s + factor * costs.loop_s, batch // partitions
+        cold_s = costs.partition.cold(self.now_s - self._warm_s)
+        now_s, micro_batch = self.now_s + factor * costs.loop_s + cold_s / self.speeds, batch // partitions
         done, partition_s = np.zeros(now_s.shape, int), factor * costs.partition(micro_batch)
         for _ in range(partitions):
             goes_on = (done == 0) | (deadline_s - now_s > CLOCK_S)
@@ -210,7 +213,8 @@ class Group(AtHand, Hub, Lockstep):
                 break
             now_s, done = np.where(goes_on, now_s + partition_s, now_s), done + goes_on
         self.ran_out += np.count_nonzero((done == partitions) & (deadline_s - now_s > CLOCK_S))
-        self.now_s, self.samples = now_s, done * micro_batch
+        self.now_s = self._warm_s = now_s
+        self.samples = done * micro_batch
         self._spend(costs.pack(self.world.scenario.packed_bytes))
         yield from self._did()
 
@@ -233,7 +237,10 @@ class Group(AtHand, Hub, Lockstep):
             raise self.world.refuse("the text has workers update")
         self.begin_update(self.samples, self.step, len(self.world.updates))
         size_bytes = sum(self.world.scenario.updated_bytes(self.ranks[0]))
-        self._spend(self._of_step(self._update_factors) * self.world.scenario.costs.update(size_bytes))
+        update = self.world.scenario.costs.update
+        cold_s = update.cold(self.now_s - self._warm_s)
+        self._spend(self._of_step(self._update_factors) * update(size_bytes) + cold_s)
+        self._warm_s = self.now_s
         self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
         self.samples = np.zeros(self.now_s.shape, int)
         yield from self._did()

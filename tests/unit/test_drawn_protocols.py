@@ -172,7 +172,7 @@ def rings(draw) -> Drawn:
 
 
 def line():
-    return st.builds(Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6))
+    return st.builds(Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2))
 
 
 @st.composite

@@ -78,14 +78,44 @@ def test_planted_costs_are_recovered(recovered):
         assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-6), name
 
 
-def test_a_single_turn_of_the_loop_tells_what_a_small_minibatch_costs():
-    """One batch alone says nothing of that: 8 of its 64 samples would take an eighth of its time."""
+COLD_S = {"compute": 2e-3, "update": 1e-3}  # planted
+
+
+def with_sleeps(costs: Costs, *laws: str) -> Costs:
+    """Costs that are found in runs of fmb and amb, quick ones whose ranks stay warm, under each of the laws of sleeps."""
     protocols = [FixedMinibatch(), AnytimeMinibatch(time_limit_s=0, partitions=8)]
-    runs = [event.run(Scenario(p, batch=64, cluster=machines(PLANTED), **JOB)) for p in protocols]
-    profile = make([Source(f"run{i}", trace) for i, trace in enumerate(runs)], "small")
-    for samples in (8, 64):
-        assert profile.costs["mlp"].compute(samples) == pytest.approx(PLANTED.compute(samples), rel=0.02)
-    assert any("single turn, of 8 samples" in note for note in profile.provenance.notes)
+    job = {"batch": 16, **JOB, "cluster": machines(costs), "test_size": 0, "steps": 150}
+    runs = [
+        event.run(Scenario(protocol, stragglers=stragglers.read(law), **(job | {"workers": workers})))
+        for law in laws
+        for protocol in protocols
+        for workers in (1, 2)
+    ]
+    return make([Source(f"run{i}", trace) for i, trace in enumerate(runs)], "cold").costs["mlp"]
+
+
+def cold(costs: Costs) -> dict[str, float]:
+    return {name: getattr(costs, name).cold_s for name in ("compute", "partition", "update")}
+
+
+QUICK = {"update": Line(base_s=1e-3), "compute": Line(base_s=1e-3), "partition": Line(base_s=1e-3)}
+
+
+def test_what_an_idle_rank_takes_more_is_found_in_runs_with_sleeps_and_without():
+    lines = {name: QUICK[name].model_copy(update={"cold_s": COLD_S[name]}) for name in COLD_S}
+    planted = Costs(**(QUICK | lines), noise=LogNormal(cv=0.05)).model_copy(
+        update={"partition": Line(base_s=1e-3, cold_s=COLD_S["compute"])}
+    )
+    found = with_sleeps(planted, "none", "niagara*0.03")
+    assert cold(found) == pytest.approx(COLD_S | {"partition": COLD_S["compute"]}, rel=0.1)
+    assert found.compute(16) == pytest.approx(1e-3, rel=0.05)
+    assert found.update(JOB["workload"].message_bytes) == pytest.approx(1e-3, rel=0.05)
+    assert found.noise.draw(np.random.default_rng(1), 10_000).std() == pytest.approx(0.05, rel=0.3)
+
+
+@pytest.mark.parametrize("laws", [["none"], ["niagara*0.03"], ["none", "niagara*0.03"]])
+def test_nothing_is_taken_for_cold_that_is_not(laws):
+    assert cold(with_sleeps(Costs(**QUICK, noise=LogNormal(cv=0.05)), *laws)) == dict.fromkeys(cold(Costs()), 0.0)
 
 
 def test_planted_noise_is_recovered(recovered):
