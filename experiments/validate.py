@@ -1,8 +1,8 @@
-"""Predicted against measured on this machine: a fit on runs of 1 and 2 workers without stragglers predicts all others.
+"""Predicted against measured on this machine: a fit on runs of 1 and 2 workers, few of them with sleeps, predicts all others.
 
 All runs share one launch in random order, for the processor drifts; every cell runs several times, and the noise floor is
 how far those repeats fall from one another. No run that is predicted was fitted. Further cells are of models, laws of sleeps
-and protocols that the simulator was not built on: of each model fmb and amb are fitted, on 1 and 2 workers without sleeps.
+and protocols that the simulator was not built on: of each model fmb and amb are fitted, on 1 and 2 workers.
 """
 
 from __future__ import annotations
@@ -104,4 +104,4 @@ def report(rows: list[Comparison], further: list[Comparison], out: Path) -> None
     """The tables on stdout, the same as CSV, and a figure."""
     validate_report.write_csv(rows + further, out / "validate.csv")
     validate_report.figure(rows, out / "validate.png")
-    validate_report.show(rows, out, "fmb and amb, 1 and 2 workers without stragglers", further)
+    validate_report.show(rows, out, "fmb and amb, 1 and 2 workers, of fmb some with sleeps", further)
