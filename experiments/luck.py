@@ -1,6 +1,6 @@
 """One seed, one simulated and one real run: the same sleeps, so the same steps are long.
 
-Fitted: runs of 1 and 2 workers , few of them with sleeps. Predicted: 3 workers with niagara, step by step.
+Fitted: runs of 1 and 2 workers, few of them with sleeps. Predicted: 3 workers with niagara, step by step.
 """
 
 from __future__ import annotations
