@@ -272,20 +272,7 @@ def test_what_cannot_travel_is_a_row(tmp_path):
     assert sweep([job(Local())], str(tmp_path / "y.parquet"), processes=1)["error"].isna().all()
 
 
-SLOW = [
-    "--protocol",
-    "ps-async",
-    "--workers",
-    "3",
-    "--steps",
-    "200",
-    "--replications",
-    "3",
-    "--workload",
-    "mlp",
-    "--workers-processes",
-    "2",
-]
+SLOW = ["--protocol", "ps-async", "--steps", "200", "--replications", "3", "--workload", "mlp"]
 SEEDS = ",".join(map(str, range(30)))
 SCRIPT = "import sys; from sim.sweeps import results; results.BLOCK_S = 0; from sim import command, sweep; "
 SCRIPT += "command.run('sim.sweep', sweep.main)"
@@ -294,7 +281,7 @@ SCRIPT += "command.run('sim.sweep', sweep.main)"
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
 def test_one_that_is_ended_leaves_its_rows_and_no_processes(by, tmp_path):
     """Ctrl-C a file, a kill parts; both go on to one go."""
-    line = [*SLOW, "--seed", SEEDS, "-o", "x.parquet"]
+    line = [*SLOW, "--seed", SEEDS, "--workers-processes", "2", "-o", "x.parquet"]
     started = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", SCRIPT, *line], start_new_session=True, **started) as process:
         parts = tmp_path / "x.parquet.parts"
