@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from sim import command, options
@@ -73,16 +73,14 @@ def swept(wanted: list[Job], out: str, pool, resume: bool) -> pa.Table:
     Raises:
         WrongSetting, RunFailed: see `sweep`.
     """
-    from sim.sweeps.dealing import Dealing
     from sim.sweeps.results import Results
 
     results = Results(out, wanted)
     there = results.begin(resume)
     left = list({job.digest: job for job in wanted if job.digest not in there}.values())
     try:
-        with pool, Progress("simulating scenarios", len(left)) as progress:
-            none = [{"digest": job.digest, "error": job.error} for job in left if job.error]
-            for rows in chain([none], Dealing([job for job in left if not job.error], pool).rows()):
+        with Progress("simulating scenarios", len(left)) as progress, closing(_rows(left, pool)) as found:
+            for rows in found:
                 results.add(rows)
                 progress.advance(len(rows))
     except KeyboardInterrupt:
@@ -92,6 +90,17 @@ def swept(wanted: list[Job], out: str, pool, resume: bool) -> pa.Table:
         results.keep()
         raise
     return results.finish()
+
+
+def _rows(wanted: list[Job], pool) -> Iterator[list[dict]]:
+    """Rows as they come, first those of scenarios that cannot be."""
+    from sim.sweeps.dealing import Dealing
+
+    possible = [job for job in wanted if job.error is None]
+    yield [{"digest": job.digest, "error": job.error} for job in wanted if job.error is not None]
+    if possible:
+        with pool as opened:
+            yield from Dealing(possible, opened).rows()
 
 
 def parser() -> command.Parser:

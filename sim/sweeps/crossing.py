@@ -32,7 +32,7 @@ class Several(NamedTuple):
 def crossed_options() -> Parser:
     """A parent parser: the options of a scenario."""
     parser = Parser(add_help=False)
-    for group in grid.parser()._action_groups:
+    for group in filter(lambda group: group._group_actions, grid.parser()._action_groups):
         titled = parser.add_argument_group(group.title)
         for action in group._group_actions:
             _add(titled, action)

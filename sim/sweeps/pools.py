@@ -1,7 +1,7 @@
 """Where the scenarios of a sweep are simulated: in this process, in processes of its own, or by an executor that a program has.
 
-All have `processes`, how many there are; `pack`, what becomes of tasks that are submitted; `submit`, as executors have; `reopen`, for
-when a process has died; and, as contexts, an end: at once if it comes by an exception.
+Each is a context, which ends at once if it ends by an exception. It gives what has `processes`, how many there are; `pack`, what
+becomes of tasks that are submitted; `submit`, as executors have it; and `reopen`, for when a process has died.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pickle
 import signal
 import sys
 import threading
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 
 from sim.errors import RunFailed, WrongSetting
 from sim.ranges import MOST_CORES, check_integer
@@ -31,7 +31,7 @@ class Here:
     processes = 1
 
     def pack(self, tasks: list) -> list:
-        """What is submitted of tasks: they need not travel."""
+        """They need not travel."""
         return tasks
 
     def submit(self, function, *arguments) -> Future:
@@ -63,25 +63,33 @@ class Own:
         self.processes = processes
 
     def __enter__(self):
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(PRELOADED)
-        self._theirs, self._ours = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
+        self._open()
         return self
 
     def submit(self, function, *arguments) -> Future:
-        """See concurrent.futures.Executor."""
+        """As of concurrent.futures.Executor."""
         return self._executor.submit(function, *arguments)
 
     def reopen(self) -> None:
         """New processes in place of those that there are."""
         self._end()
-        self.__enter__()
+        self._open()
 
     def __exit__(self, kind, *_) -> None:
         if kind is None:
             self._executor.shutdown()
         self._end()
+
+    def _open(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        self._theirs, self._ours = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
+        try:
+            self._executor.submit(os.getpid).result()
+        except BrokenExecutor as error:
+            why = "a script calls sweep below `if __name__ == '__main__':`, because they import it"
+            raise RunFailed(f"the processes that are to simulate do not begin; {why}") from error
 
     def _end(self) -> None:
         self._ours.close()
@@ -90,7 +98,7 @@ class Own:
 
 
 def _begin(pipe) -> None:
-    """A process begins: Ctrl-C is the business of the one that started it, and it ends with that."""
+    """A process begins: Ctrl-C is for the one that started it to answer, and it ends with that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
@@ -103,20 +111,22 @@ def _end_with(pipe) -> None:
 
 
 class Given:
-    """An executor that a program has; what it has begun is its own affair if the sweep ends early.
+    """An executor that a program has, which goes on after the sweep.
 
     Args:
-        processes: that it has; as many as it says itself if None.
+        executor: of concurrent.futures, or one that is like those.
     """
 
     pack = staticmethod(pickle.dumps)
 
-    def __init__(self, executor: Executor, processes: int | None = None):
+    def __init__(self, executor: Executor):
         self.submit = executor.submit
-        self.processes = processes or getattr(executor, "_max_workers", None) or cores()
+        self.processes = (
+            getattr(executor, "_max_workers", None) or cores()
+        )  # all of concurrent.futures and mpi4py have it
 
     def reopen(self) -> None:
-        """Nothing here can.
+        """A program's executor stays broken.
 
         Raises:
             RunFailed: always.
@@ -130,14 +140,14 @@ class Given:
         pass
 
 
-class Ranks(Given):
-    """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals."""
+class Ranks:
+    """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals. If one of them dies, mpirun ends all."""
 
-    def __init__(self):
+    def __enter__(self) -> Given:
         from mpi4py.futures import MPIPoolExecutor
 
         self._executor = MPIPoolExecutor()
-        super().__init__(self._executor, self._executor.num_workers)
+        return Given(self._executor)
 
     def __exit__(self, kind, *_) -> None:
         self._executor.shutdown(wait=kind is None, cancel_futures=True)

@@ -54,6 +54,12 @@ def test_the_example_is_right():
     assert doctest.testmod(sim).failed == 0
 
 
+def test_the_lines_of_the_readme_run(capsys):
+    lines = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(inspect.cleandoc(lines), {})
+    assert "step" in capsys.readouterr().out
+
+
 def test_importing_loads_nothing():
     """Not even NumPy: names are loaded when they are used."""
     code = "import sys; before = set(sys.modules); import sim; print(*set(sys.modules) - before)"

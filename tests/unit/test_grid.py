@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sim import options, sweep
 from sim.errors import WrongSetting
-from sim.sweeps import crossing, grid
+from sim.sweeps import crossing, grid, jobs
 
+ROOT = Path(__file__).parents[2]
 HEAD = 'schema = "sweep/1"\n'
 
 
@@ -68,6 +71,14 @@ def test_a_command_line_goes_before_a_file(tmp_path, monkeypatch, capsys):
     assert rows["workers"].tolist() == [3, 4, 5]
     assert set(rows["workload"]) == {"mlp"}
     assert capsys.readouterr().out == "x.parquet: 3 of 3 scenarios simulated\n"
+
+
+def test_the_grid_of_the_readme_is_one(read):
+    text = (ROOT / "README.md").read_text().split('```toml\n  schema = "sweep/1"\n')[1].split("```")[0]
+    found = read(text)
+    assert len(found) == 3 * 2 + 3 * 2
+    read_once = options.Readers(remember=True)
+    assert [one.error for one in (jobs.of_options(one, read_once) for one in found)] == [None] * 12
 
 
 WRONG = {

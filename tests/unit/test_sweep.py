@@ -381,3 +381,16 @@ def test_copies_that_know_nothing_of_one_another_are_refused(name, tmp_path, mon
     assert "python -m mpi4py.futures -m sim.sweep" in capsys.readouterr().err
     monkeypatch.setenv(name, "1")
     assert end("sim.sweep", *LINE, "--protocol", "fmb", "--workers-processes", "1", "-o", "x.parquet") == 0
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    """Its processes import it, and so would sweep again."""
+    script = "from sim.sweep import sweep\nsweep([['--protocol', 'fmb']] , 'x.parquet', processes=2)\n"
+    (tmp_path / "script.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    line = [sys.executable, "script.py"]
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.splitlines()[-1].endswith(
+        "a script calls sweep below `if __name__ == '__main__':`, because they import it"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
