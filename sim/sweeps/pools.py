@@ -18,6 +18,9 @@ from sim.errors import RunFailed, WrongSetting
 from sim.ranges import MOST_CORES, check_integer
 
 PRELOADED = ["sim.sweeps.work", "sim.worlds.vector", "sim.worlds.event", "pandas"]
+UNGUARDED = (
+    "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
+)
 LAUNCHED = (
     "OMPI_COMM_WORLD_SIZE",
     "PMI_SIZE",
@@ -60,6 +63,8 @@ class Own:
     pack = staticmethod(pickle.dumps)
 
     def __init__(self, processes: int):
+        if getattr(multiprocessing.current_process(), "_inheriting", False):  # one of them, that is about to begin
+            raise RunFailed(UNGUARDED)
         self.processes = processes
 
     def __enter__(self):
@@ -88,8 +93,7 @@ class Own:
         try:
             self._executor.submit(os.getpid).result()
         except BrokenExecutor as error:
-            why = "a script calls sweep below `if __name__ == '__main__':`, because they import it"
-            raise RunFailed(f"the processes that are to simulate do not begin; {why}") from error
+            raise RunFailed(UNGUARDED) from error
 
     def _end(self) -> None:
         self._ours.close()

@@ -109,7 +109,7 @@ class Results:
         """Leave what there is in parts, as far as the system takes it."""
         with suppress(RunFailed):
             self._write_part()
-        if not any(self.parts.iterdir()):
+        if self.parts.is_dir() and not any(self.parts.iterdir()):
             self.parts.rmdir()
 
     def _write_part(self) -> None:

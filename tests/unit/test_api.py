@@ -46,7 +46,10 @@ def test_a_public_name_has_a_docstring(name):
     found = getattr(sim, name)
     assert inspect.getdoc(found)
     if name == "Result":
-        assert all(inspect.getdoc(member) for key, member in vars(found).items() if not key.startswith("_"))
+        members = [member for key, member in vars(found).items() if key[0] != "_"]
+        said = [inspect.getdoc(member) for member in members if callable(member) or isinstance(member, property)]
+        assert all(said)
+        assert len(said) > 10
 
 
 def test_the_example_is_right():
@@ -64,8 +67,8 @@ def test_importing_loads_nothing():
     """Not even NumPy: names are loaded when they are used."""
     code = "import sys; before = set(sys.modules); import sim; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {name.partition(".")[0] for name in done.stdout.split()} == {"sim"}
-    assert "sim.errors" not in done.stdout.split()
+    loaded = set(done.stdout.split())
+    assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == {"sim"}
 
 
 @pytest.mark.parametrize("protocol", ["amb", "ps-async"])

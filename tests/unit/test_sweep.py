@@ -258,7 +258,7 @@ def test_a_scenario_that_kills_its_process_is_a_row(whole, tmp_path, capfd):
     assert found["error"].isna().tolist() == [False, *[True] * len(whole), False]
     assert "its process died twice" in found["error"][0]
     rest = timeless(found)[1:-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(rest[whole.columns], whole)
+    pd.testing.assert_frame_equal(rest[whole.columns], whole, check_dtype=False)
 
 
 def test_what_cannot_travel_is_a_row(tmp_path):
@@ -272,8 +272,8 @@ def test_what_cannot_travel_is_a_row(tmp_path):
     assert sweep([job(Local())], str(tmp_path / "y.parquet"), processes=1)["error"].isna().all()
 
 
-SLOW = ["--protocol", "ps-async", "--steps", "200", "--replications", "3", "--workload", "mlp"]
-SEEDS = ",".join(map(str, range(30)))
+SLOW = ["--protocol", "ps-async", "--steps", "60", "--replications", "2", "--workload", "mlp"]
+SEEDS = ",".join(map(str, range(20)))
 SCRIPT = "import sys; from sim.sweeps import results; results.BLOCK_S = 0; from sim import command, sweep; "
 SCRIPT += "command.run('sim.sweep', sweep.main)"
 
@@ -292,13 +292,13 @@ def test_one_that_is_ended_leaves_its_rows_and_no_processes(by, tmp_path):
     assert process.returncode == (130 if by == signal.SIGINT else -by)
     there = [tmp_path / "x.parquet"] if by == signal.SIGINT else sorted(parts.glob("part-*.parquet"))
     rows = sum(len(pd.read_parquet(path)) for path in there)
-    assert 0 < rows < 30
+    assert 0 < rows < 20
     if by == signal.SIGINT:
         assert said.splitlines()[-1] == "sim.sweep: interrupted"
         assert not parts.exists()
     done = child("sim.sweep", *line, "--resume", cwd=tmp_path)
-    assert done.stdout == "x.parquet: 30 of 30 scenarios simulated\n", done.stderr
-    assert pd.read_parquet(tmp_path / "x.parquet")["seed"].tolist() == list(range(30))
+    assert done.stdout == "x.parquet: 20 of 20 scenarios simulated\n", done.stderr
+    assert pd.read_parquet(tmp_path / "x.parquet")["seed"].tolist() == list(range(20))
 
 
 def until(holds) -> None:
@@ -390,7 +390,5 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     line = [sys.executable, "script.py"]
     done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stderr.splitlines()[-1].endswith(
-        "a script calls sweep below `if __name__ == '__main__':`, because they import it"
-    )
+    assert done.stderr.splitlines()[-1].endswith(pools.UNGUARDED)
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
