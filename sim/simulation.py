@@ -127,13 +127,14 @@ def _by_vector(
     one = needs.check(scenario, "vector", within_s)
     if want_trace:
         needs.check(scenario, "event")
-    outcomes = [vector.run(scenario, first=first, within_s=within_s)]
-    took_s = time.monotonic() - start_s
-    done(1)
-    more = int(min(asked - 1, within_s / took_s - 1))
     together = max(1, int(needs.most_bytes() / one.bytes))
-    for next_one in range(1, more + 1, together):
-        outcomes.append(vector.run(scenario, min(together, more + 1 - next_one), first=first + next_one))
+    begun = 1 if within_s < math.inf else min(asked, together)  # of which the time tells how many more there is time for
+    outcomes = [vector.run(scenario, begun, first, within_s)]
+    took_s = time.monotonic() - start_s
+    done(begun)
+    most = int(min(asked, within_s / took_s))
+    for next_one in range(begun, most, together):
+        outcomes.append(vector.run(scenario, min(together, most - next_one), first + next_one))
         done(len(outcomes[-1].step_s))
     return _Ran("vector", asked, join(outcomes), event.run(scenario, first) if want_trace else None)
 
