@@ -128,7 +128,9 @@ def _by_vector(
     if want_trace:
         needs.check(scenario, "event")
     together = max(1, int(needs.most_bytes() / one.bytes))
-    begun = 1 if within_s < math.inf else min(asked, together)  # of which the time tells how many more there is time for
+    begun = (
+        1 if within_s < math.inf else min(asked, together)
+    )  # of which the time tells how many more there is time for
     outcomes = [vector.run(scenario, begun, first, within_s)]
     took_s = time.monotonic() - start_s
     done(begun)
