@@ -322,6 +322,11 @@ def group(leader: int) -> bool:
     return True
 
 
+def test_ctrl_c_is_not_for_its_processes():
+    with pools.Own(2) as pool:
+        assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+
+
 def test_if_all_fail_the_command_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     line = "--protocol amb --batch 4 --set partitions=5,6 -o x.parquet --workers-processes 1"
