@@ -42,6 +42,8 @@ def crossed_options() -> Parser:
 def _add(group, action: argparse.Action) -> None:
     """The same option, but of several values."""
     about = {"metavar": action.metavar or "|".join(action.choices or ()), "help": action.help}
+    if action.dest == "variable_partitions":
+        about["help"] = "parts that each variable is cut into"  # no search
     if action.dest == "set":
         group.add_argument("--set", action="append", default=[], **about)
         return
