@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sim.scenario import Scenario
     from sim.sweeps.jobs import Job
+    from sim.sweeps.pools import Pool
 
 
 def sweep(
@@ -67,7 +68,7 @@ def sweep(
     return swept(wanted, out, pool, resume).to_pandas()
 
 
-def swept(wanted: list[Job], out: str, pool, resume: bool) -> pa.Table:
+def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
     """Simulate what has no row yet; all rows. Ctrl-C leaves a file of those that there are.
 
     Raises:
@@ -92,7 +93,7 @@ def swept(wanted: list[Job], out: str, pool, resume: bool) -> pa.Table:
     return results.finish()
 
 
-def _rows(wanted: list[Job], pool) -> Iterator[list[dict]]:
+def _rows(wanted: list[Job], pool: Pool) -> Iterator[list[dict]]:
     """Rows as they come, first those of scenarios that cannot be."""
     from sim.sweeps.dealing import Dealing
 

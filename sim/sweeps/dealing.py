@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from itertools import islice
 
 from sim.sweeps.jobs import Job
+from sim.sweeps.pools import Given, Here, Own
 from sim.sweeps.work import Task, said, work
 
 CHUNK_S, MOST_IN_CHUNK = 0.5, 64  # a chunk is to take so long, by what scenarios have taken so far
@@ -22,10 +23,10 @@ class Dealing:
 
     Args:
         jobs: that have a scenario.
-        pool: see sim.sweeps.pools.
+        pool: that simulates them, opened.
     """
 
-    def __init__(self, jobs: Iterable[Job], pool):
+    def __init__(self, jobs: Iterable[Job], pool: Here | Own | Given):
         self.pool = pool
         self._left, self._suspects = deque(jobs), deque()
         self._pending: dict[Future, list[Job]] = {}

@@ -162,7 +162,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def of_command(processes: int | None):
+Pool = Here | Own | Given | Ranks
+
+
+def of_command(processes: int | None) -> Pool:
     """The pool of the command: the ranks of mpi4py.futures if it was started so, else so many processes, one a core if None.
 
     Raises:
@@ -179,7 +182,7 @@ def of_command(processes: int | None):
     return of_size(processes)
 
 
-def of_size(processes: int | None):
+def of_size(processes: int | None) -> Pool:
     """So many processes, one a core if None; of one, this.
 
     Raises:

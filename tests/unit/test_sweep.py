@@ -234,9 +234,11 @@ def test_a_scenario_that_fails_is_a_row_and_the_others_go_on(processes, tmp_path
     assert found["samples_per_s"].notna().tolist() == [True, False, False, True]
 
 
-def test_numbers_that_no_column_holds_are_a_row(tmp_path):
-    found = sweep([[*LINE, "--workers", "9" * 30], [*LINE, "--seed", str(2**64 - 1)]], str(tmp_path / "x.parquet"))
-    assert "--workers" in found["error"][0]
+def test_what_no_column_holds_is_a_row(tmp_path):
+    wanted = [[*LINE, *odd] for odd in (("--workers", "9" * 30), ("--seed", str(2**64 - 1)), ("--placement", "\udcff"))]
+    found = sweep(wanted, str(tmp_path / "x.parquet"))
+    assert [word in str(found["error"][row]) for row, word in ((0, "--workers"), (2, "--placement"))] == [True, True]
+    assert found["placement"][2] == "\\udcff"
     assert int(pq.read_table(tmp_path / "x.parquet")["seed"][1].as_py()) == 2**64 - 1
 
 
@@ -251,6 +253,15 @@ def test_a_process_that_is_killed_once_costs_nothing(whole, tmp_path, capfd):
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "a process died" in lines[0]
+
+
+def test_a_workload_that_computes_nothing_is_a_row(tmp_path):
+    """As sim.run refuses it."""
+    (tmp_path / "w.toml").write_text('name = "w"\nbatch = 8\nvariables = [{ name = "v", shape = [9] }]\n')
+    found = sweep(
+        [["--protocol", "fmb", "--workload", str(tmp_path / "w.toml")]], str(tmp_path / "x.parquet"), processes=1
+    )
+    assert "a workload that says what computing takes" in found["error"][0]
 
 
 def test_a_scenario_that_kills_its_process_is_a_row(whole, tmp_path, capfd):
