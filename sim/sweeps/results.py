@@ -68,7 +68,7 @@ class Results:
         files = [*sorted(self.parts.glob("part-*.parquet")), *([self.path] if self.path.exists() else [])]
         if files and not resume:
             raise WrongSetting(
-                "--output", str(self.path), "a file that is not there; or --resume, to go on with this one"
+                "--output", str(files[0]), "a file that is not there; or --resume, to go on with this one"
             )
         self._tables, self._number = [self._read(file) for file in files], len(files)
         try:
@@ -100,8 +100,12 @@ class Results:
         """
         self._take_in()
         table = self._joined()
-        if len(table):
-            write_whole(self.path, lambda file: _write(table, file))
+        try:
+            if len(table):
+                write_whole(self.path, lambda file: _write(table, file))
+        except RunFailed:
+            self.keep()
+            raise
         shutil.rmtree(self.parts, ignore_errors=True)
         return table
 

@@ -362,6 +362,7 @@ def test_a_full_disk_is_one_line(tmp_path):
     done = child("sim.sweep", *line, cwd=tmp_path, preexec_fn=partial(limit, 1000))
     assert done.returncode == 1
     assert done.stderr == "sim.sweep: x.parquet could not be written (File too large)\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_part_that_the_disk_does_not_take_is_one_line(tmp_path, monkeypatch, capsys):
