@@ -145,7 +145,10 @@ class Given:
 
 
 class Ranks:
-    """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals. If one of them dies, mpirun ends all."""
+    """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals.
+
+    If one of them dies, or at Ctrl-C, mpirun kills all: the parts of the file stay, and --resume goes on.
+    """
 
     def __enter__(self) -> Given:
         from mpi4py.futures import MPIPoolExecutor
