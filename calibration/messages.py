@@ -15,6 +15,7 @@ from calibration.placement import hosts_of
 from calibration.residuals import as_placed, played, scenario_of
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
+from sim.simulation import simulate
 from sim.traces import Trace
 
 NUDGE_S = 1e-4  # by which latency is changed to see how many of it a message takes
@@ -95,10 +96,8 @@ def _kind(trace: Trace) -> str:
 
 
 def _simulated(trace: Trace, cluster: Cluster) -> Trace:
-    from sim.worlds import event
-
     head = played(trace)
-    return event.run(scenario_of(head, as_placed(cluster, head)))
+    return simulate(scenario_of(head, as_placed(cluster, head)), "event", 1).trace
 
 
 def _agreed(late: list[Late]) -> float:

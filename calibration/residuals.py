@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration import factors
-from sim import outcome, replay, simulation
+from sim import outcome, replay
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
 from sim.progress import each
 from sim.scenario import Scenario
+from sim.simulation import simulate
 from sim.traces import Header, Trace
 
 REPLICATIONS = 6
@@ -149,7 +150,7 @@ def _job(header: Header) -> str:
 
 def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:
     """log samples/s of each replication, shape (replications,)."""
-    return np.log(simulation.outcome(scenario, replications).throughput())
+    return np.log(simulate(scenario, replications=replications).outcome.throughput())
 
 
 def scenario_of(header: Header, cluster: Cluster) -> Scenario:

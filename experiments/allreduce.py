@@ -30,12 +30,12 @@ from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
-from sim.outcome import Outcome, of_trace
+from sim.outcome import Outcome
 from sim.progress import Progress, advance
 from sim.scenario import Scenario
+from sim.simulation import simulate
 from sim.tcp import Tcp
 from sim.workload import ITEM_BYTES, Variable, Workload
-from sim.worlds import event
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,9 +122,9 @@ def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: in
 
 
 def _simulated(scenario: Scenario) -> Outcome:
-    trace = event.run(scenario)
-    advance(len(trace.rows), f"{scenario.workload.name}, {scenario.workers} ranks")
-    return of_trace(trace)
+    found = simulate(scenario, "event", 1)
+    advance(len(found.trace.rows), f"{scenario.workload.name}, {scenario.workers} ranks")
+    return found.outcome
 
 
 def fitted_bandwidth(measured_images_per_s: float, by_name: bool = False, model: str = FITTED) -> float:

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from real import campaign
-from sim import options, simulation
+from sim import options
 from sim.cluster import Cluster
 from sim.errors import WrongSetting
 from sim.outcome import Outcome
 from sim.scenario import Scenario
+from sim.simulation import simulate
 from sim.traces import Trace, read
-from sim.worlds import event
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,10 @@ def fitted(
 
 def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
     """What the simulator says of a cell; the replications differ in noise, not in sleeps."""
-    return simulation.outcome(cell.scenario(cluster), replications)
+    return simulate(cell.scenario(cluster), replications=replications).outcome
 
 
-def simulate(cell: Cell, cluster: Cluster, replications: int) -> list[Trace]:
+def simulated_runs(cell: Cell, cluster: Cluster, replications: int) -> list[Trace]:
     """The event world's runs of a cell."""
     scenario = cell.scenario(cluster)
-    return [event.run(scenario, replication) for replication in range(replications)]
+    return [simulate(scenario, "event", 1, first=replication).trace for replication in range(replications)]

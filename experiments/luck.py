@@ -18,7 +18,7 @@ from sim.outcome import of_trace
 def run(out: Path, seed: int = 0) -> None:
     """Measure, fit, predict; out/luck.png and out/side_by_side.json (Perfetto), and the correlations on stdout."""
     from sim import timeline
-    from sim.worlds import event
+    from sim.simulation import simulate
 
     same = {"stragglers": STRAGGLERS, "steps": 100, "seed": seed}
     cells = {"fmb": Cell("fmb", 3, 512, **same), "amb": Cell("amb", 3, 1024, 0.12, **same)}
@@ -31,7 +31,7 @@ def run(out: Path, seed: int = 0) -> None:
         error = simulated.step_s.mean() / real.step_s.mean() - 1
         print(f"{name}: correlation of step times {steps:.4f}, mean step {error:+.2%}")
     figure(pairs, out / "luck.png")
-    simulated = event.run(cells["fmb"].scenario(cluster))
+    simulated = simulate(cells["fmb"].scenario(cluster), "event", 1).trace
     timeline.write_many([("simulated", simulated), ("measured", traces["fmb"])], out / "side_by_side.json")
     print(f"figure: {out / 'luck.png'}; both runs for Perfetto: {out / 'side_by_side.json'}")
 

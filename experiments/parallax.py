@@ -19,11 +19,10 @@ from experiments import pages
 from sim import protocols, workload
 from sim.cluster import LOCAL, Cluster, Host, Link
 from sim.costs import Costs, Line
-from sim.outcome import of_trace
 from sim.partitions import Search, searched
 from sim.progress import Progress, advance
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim.simulation import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +108,7 @@ def job(model: str, system: str, machines: int, constants: Constants) -> Scenari
 
 def throughput(model: str, system: str, machines: int, constants: Constants) -> float:
     """Samples a second, images or words."""
-    found = float(of_trace(event.run(job(model, system, machines, constants))).throughput()[0])
+    found = float(simulate(job(model, system, machines, constants), "event", 1).outcome.throughput()[0])
     advance(label=f"{model}, {system}, {machines} machine{'s' * (machines > 1)}")
     return found
 

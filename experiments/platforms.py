@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments import platforms_report
 from experiments.agreement import Agreement, tolerance, unequal_updates
-from experiments.cells import Cell, fitted, interleaved, measure, refusal, simulate
+from experiments.cells import Cell, fitted, interleaved, measure, refusal, simulated_runs
 from real import parameters
 from sim import interval
 from sim import workload as workloads
@@ -255,7 +255,7 @@ def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], pr
     learnt = []
     if "accuracy" in cells:
         learnt = traces[f"accuracy-{platform.slug}-0"].header.evaluations
-    predicted = None if profile is None else step_s(simulate(cells["speed"], profile, REPLICATIONS))
+    predicted = None if profile is None else step_s(simulated_runs(cells["speed"], profile, REPLICATIONS))
     return Row(platform.name, step_s(measured), [(step + 1, *said) for step, *said in learnt], predicted)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments import figures, pages
-from sim import simulation
+from sim.simulation import simulate
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -113,8 +113,8 @@ def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scen
 
 def predicted(job: Scenario, replications: int = REPLICATIONS) -> list[Steps]:
     """One prediction a replication, each as long as the job."""
-    outcome = simulation.outcome(job, replications)
-    return [Steps(s, n) for s, n in zip(outcome.step_s, outcome.samples, strict=True)]
+    found = simulate(job, replications=replications)
+    return [Steps(s, n) for s, n in zip(found.step_s, found.samples, strict=True)]
 
 
 def pooled(runs: list[Steps]) -> Steps:

@@ -24,6 +24,7 @@ import numpy as np
 from experiments import pages
 from experiments.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
 from sim.progress import Progress, advance
+from sim.simulation import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,10 +99,7 @@ def job(
 
 def throughput(scenario: Scenario) -> float:
     """Images per second of one simulated run."""
-    from sim.outcome import of_trace
-    from sim.worlds import event
-
-    found = float(of_trace(event.run(scenario)).throughput()[0])
+    found = float(simulate(scenario, "event", 1).outcome.throughput()[0])
     advance(
         scenario.workers * scenario.rounds * len(scenario.placed), f"{scenario.workload.name}, {scenario.workers} GPUs"
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments import pages, validate_report
-from experiments.cells import Cell, fitted, measure, simulate
+from experiments.cells import Cell, fitted, measure, simulated_runs
 from experiments.comparison import Comparison
 from experiments.validate import STRAGGLERS, Plan, order
 from sim import bottleneck
@@ -63,10 +63,10 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
     for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
         way = next(way for way, protocols in WAYS.items() if cell.protocol in protocols)
         real = [traces[f"predict-{index}-{repeat}"] for repeat in range(chosen.repeats)]
-        simulated = simulate(cell, clusters[way], REPLICATIONS)
-        rows.append(Comparison(cell, join([of_trace(t) for t in simulated]), [of_trace(t) for t in real]))
+        played = simulated_runs(cell, clusters[way], REPLICATIONS)
+        rows.append(Comparison(cell, join([of_trace(t) for t in played]), [of_trace(t) for t in real]))
         if cell.protocol == "ps-async" and cell.workers > 1:
-            stale.append((cell, histogram(simulated), histogram(real)))
+            stale.append((cell, histogram(played), histogram(real)))
     validate_report.write_csv(rows, out / "servers.csv")
     validate_report.figure(rows, out / "servers.png")
     validate_report.show(

@@ -29,7 +29,8 @@ def parse(argv: list[str] | None = None, prog: str = "real.run") -> argparse.Nam
 
 def parser(prog: str = "real.run") -> command.Parser:
     """The command line."""
-    parser = command.Parser(prog=prog, description="Run a training job for real.", parents=[options.job_options()])
+    parents = [options.job_options(), options.answer_options()]
+    parser = command.Parser(prog=prog, description="Run a training job for real.", parents=parents)
     parser.add_argument(
         "--runtime",
         choices=("mpi", "horovod", "tensorflow"),

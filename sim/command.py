@@ -90,13 +90,13 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return 130, "interrupted"
     except Exception as error:
-        line = _failure(error)
+        line = failure(error)
         if line is None:
             raise
         return 1, line
 
 
-def _failure(error: Exception) -> str | None:
+def failure(error: Exception) -> str | None:
     """What is said of a failure: of a run, in a user's own protocol, or of the system; None of one that is our mistake."""
     from sim.protocols import own
 

@@ -16,7 +16,13 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
-    return found if world in trust.REAL else found + trust.notes(scenario)
+    return found if world in trust.REAL else found + _of_computing(scenario) + trust.notes(scenario)
+
+
+def _of_computing(scenario: Scenario) -> list[str]:
+    """Commands refuse such a job (Scenario.check_computing); a program may mean it, to time messages alone."""
+    takes_time = scenario.costs.compute(scenario.batch) or scenario.costs.partition(scenario.batch)
+    return [] if takes_time else ["computing takes no time: no costs of the workload are known"]
 
 
 def _of_arrivals(scenario: Scenario, trace: Trace) -> list[str]:

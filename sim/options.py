@@ -1,4 +1,4 @@
-"""The options that sim.run and real.run share, and the scenario they describe."""
+"""The options that sim.run, sim.sweep and real.run share, and the scenario they describe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim.command import Parser
 from sim.errors import WrongSetting
 from sim.files import check_outputs
-from sim.ranges import MOST_RANKS, check_integer
+from sim.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
-MOST_REPLICATIONS = 10**6
 SEARCH = "search"  # in place of a number of parts
 OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
 
 
 def job_options() -> Parser:
-    """A parent parser: what to run, and where the answer goes."""
+    """A parent parser: what to run."""
     from sim import protocols, stragglers
     from sim.placement import STRATEGIES
     from sim.workload import NAMED
@@ -90,6 +89,12 @@ def job_options() -> Parser:
         help="runs, each with its own luck (default: real.run 1, sim.run what --within allows)",
     )
     job.add_argument("--seed", type=int, default=0, metavar="N", help="decides the luck: equal seeds, equal sleeps")
+    return parser
+
+
+def answer_options() -> Parser:
+    """A parent parser: where the answer goes."""
+    parser = Parser(add_help=False)
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
     answer.add_argument("--trace", metavar="FILE", help="the first replication's activities, .parquet or .jsonl")
@@ -99,31 +104,51 @@ def job_options() -> Parser:
     return parser
 
 
-def scenario(options: argparse.Namespace, here: Cluster | None = None, **further) -> Scenario:
+class Readers:
+    """What reads the files and names that options give.
+
+    Args:
+        remember: read each of them once, as for many scenarios; equal ones are then one object.
+    """
+
+    def __init__(self, remember: bool = False):
+        from functools import cache
+
+        from sim import cluster, protocols, stragglers, workload
+
+        reads = protocols.find, cluster.read, stragglers.read, workload.read
+        self.protocol, self.cluster, self.stragglers, self.workload = map(cache, reads) if remember else reads
+
+
+def scenario(
+    options: argparse.Namespace, here: Cluster | None = None, read: Readers | None = None, **further
+) -> Scenario:
     """The job that the options describe.
 
     Args:
         here: the cluster if none is given with --cluster; one rank a host if None.
+        read: reads files and names.
         further: settings of the scenario that have no option here.
 
     Raises:
         WrongSetting: naming the option.
     """
-    from sim import cluster, protocols, stragglers
+    from sim import protocols
     from sim.scenario import Scenario
 
+    read = read or Readers()
     check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
-    placed = cluster.read(options.cluster) if options.cluster else None
+    placed = read.cluster(options.cluster) if options.cluster else None
     searches = options.variable_partitions == SEARCH
     described = Scenario(
         protocol=protocols.make(options.protocol, options.set),
-        workload=workload_of(options),
+        workload=workload_of(options, read),
         workers=DEFAULT_WORKERS if options.workers is None else options.workers,
         steps=options.steps,
         warmup=options.warmup,
         batch=options.batch,
         cluster=placed or here,
-        stragglers=stragglers.read(options.stragglers),
+        stragglers=read.stragglers(options.stragglers),
         stragglers_name=options.stragglers,
         seed=options.seed,
         test_size=options.test_size,
@@ -141,16 +166,15 @@ def scenario(options: argparse.Namespace, here: Cluster | None = None, **further
     return described
 
 
-def workload_of(options: argparse.Namespace) -> Workload:
+def workload_of(options: argparse.Namespace, read: Readers | None = None) -> Workload:
     """The workload asked for, or that the cluster was calibrated for.
 
     Raises:
         WrongSetting: there is none.
     """
-    from sim import cluster, workload
-
-    calibrated = _calibrated(cluster.read(options.cluster)) if options.cluster and not options.workload else None
-    return workload.read(options.workload or calibrated or DEFAULT_WORKLOAD)
+    read = read or Readers()
+    calibrated = _calibrated(read.cluster(options.cluster)) if options.cluster and not options.workload else None
+    return read.workload(options.workload or calibrated or DEFAULT_WORKLOAD)
 
 
 def replications(options: argparse.Namespace, default: int | None) -> int | None:

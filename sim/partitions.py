@@ -10,6 +10,7 @@ import numpy as np
 from sim import needs
 from sim.progress import Progress, advance
 from sim.scenario import Scenario
+from sim.simulation import simulate
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,6 @@ def searched(scenario: Scenario, step_s: Callable[[Scenario], float] | None = No
 
 
 def _simulated_step_s(scenario: Scenario, parts: int) -> float:
-    from sim.outcome import of_trace
-    from sim.worlds import event
-
-    step_s = float(of_trace(event.run(replace(scenario, variable_partitions=parts))).step_s.mean())
+    step_s = float(simulate(replace(scenario, variable_partitions=parts), "event", 1).step_s.mean())
     advance(label=f"{parts} parts: {step_s * 1e3:.4g} ms a step")
     return step_s

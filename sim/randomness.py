@@ -24,6 +24,26 @@ def generator(seed: int, replication: int, rank: int, purpose: str) -> np.random
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
+MOST_KEPT = 4096  # blocks, of 2 KiB
+_kept: dict[tuple, tuple[Law, np.ndarray]] = {}
+
+
+def first_block(law: Law, *key) -> np.ndarray:
+    """The first draws of a stream, shape (BLOCK,); kept for scenarios that have the same ones, as most of a sweep have.
+
+    Args:
+        key: see `generator`.
+    """
+    known = (id(law), *key)  # a law that is kept is still there, so no other one has its id
+    found = _kept.get(known)
+    if found is None:
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()
+        found = _kept[known] = law, law.draw(generator(*key), BLOCK)
+        found[1].flags.writeable = False
+    return found[1]
+
+
 class Stream:
     """The draws of one law for one rank and purpose, by index."""
 
@@ -32,12 +52,16 @@ class Stream:
 
     @cached_property
     def _rng(self) -> np.random.Generator:
-        return generator(*self._key)  # many a stream is never drawn from
+        rng = generator(*self._key)  # many a stream is never drawn from
+        self._law.draw(rng, len(self._drawn))  # which are at hand already
+        return rng
 
     def first(self, count: int) -> np.ndarray:
         """Draws 0 to count - 1, shape (count,)."""
         if self._law.sole is not None:
             return np.full(count, self._law.sole)
+        if not len(self._drawn) and count:
+            self._drawn = first_block(self._law, *self._key)
         blocks = -(-(count - len(self._drawn)) // BLOCK)
         if blocks > 0:
             self._drawn = np.concatenate([self._drawn, *(self._law.draw(self._rng, BLOCK) for _ in range(blocks))])

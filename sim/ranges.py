@@ -18,6 +18,7 @@ MOST_BYTES = 10**15
 MOST_RANKS = 10**6  # and hosts
 MOST_CORES = 2**12  # of a host, twice what the largest have
 MOST = 10**12  # of anything that is counted
+MOST_REPLICATIONS = 10**6
 MOST_PARAMETERS = 10**14
 MOST_VARIABLES = 10**5  # and parts that they are cut into
 LONGEST_NAME = 1000

@@ -10,78 +10,51 @@ import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from sim import command, options
+from sim import command, options, simulated_options
 from sim.errors import WrongSetting
 from sim.progress import Progress, advance
-from sim.ranges import LONGEST_S
-from sim.simulation import WORLDS, Simulated, simulate
+from sim.simulated_options import WITHIN_S
+from sim.simulation import simulate
 
-WITHIN_S = 10.0
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
 def parser() -> command.Parser:
     """The command line."""
-    parser = command.Parser(prog="sim.run", description="Simulate a training job.", parents=[options.job_options()])
-    parser.add_argument("--world", default="auto", choices=WORLDS, help="auto: vector where it is exact")
-    parser.add_argument(
-        "--servers-on",
-        default="own",
-        metavar="HOSTS",
-        help="own: servers take slots before workers do; workers: they sit beside the workers",
-    )
-    parser.add_argument(
-        "--within",
-        type=float,
-        metavar="SECONDS",
-        help="answer in about so many seconds, from fewer runs or steps, warm-up's too, if need be "
-        f"(default: {WITHIN_S:g}, or however long it takes with --replications or a file to write)",
-    )
-    return parser
+    parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
+    return command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
-    clock_s = time.perf_counter()
+    began_s = time.monotonic()
     options.check_files(given)
-    scenario = options.scenario(given, servers_on=given.servers_on)
-    scenario.check_computing()
-    found = None
+    scenario, search = simulated_options.scenario(given), None
     if given.variable_partitions == options.SEARCH:
         from sim.partitions import searched
 
-        found = searched(scenario)
-        scenario = replace(scenario, variable_partitions=found.best)
-    replications = options.replications(given, None)
-    timeline, within_s = horovod_timeline(given, scenario), within(given)
-    compares = not given.json and scenario.stragglers.mean > 0
-    each_s = within_s / (1 + compares)
-    with waiting(within_s, replications and replications * (1 + compares)):
-        done = simulate(scenario, given.world, replications, wants_trace(given), timeline, each_s, advance)
-        if timeline:
-            timeline.write(given.horovod_timeline)
-        free = None
-        if compares and time.perf_counter() - clock_s < within_s:
-            world = "event" if done.world == "event" else "auto"
-            runs = len(done.outcome.step_s)
-            free = simulate(scenario.without_stragglers(), world, runs, within_s=each_s, done=advance).outcome
-    report(given, scenario, done, free, clock_s, found)
+        search = searched(scenario)
+        scenario = replace(scenario, variable_partitions=search.best)
+    found, free = simulated(given, scenario, began_s)
+    report(given, replace(found, search=search), free)
     return 0
 
 
-def within(given: argparse.Namespace) -> float:
-    """Seconds to answer in.
-
-    Raises:
-        WrongSetting: a number that is not above 0.
-    """
-    if given.within is None:
-        whole = given.replications is not None or wants_trace(given) or given.horovod_timeline
-        return math.inf if whole else WITHIN_S
-    if not 0 < given.within <= LONGEST_S:
-        raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
-    return given.within
+def simulated(given: argparse.Namespace, scenario, began_s: float):
+    """The result, and that without stragglers if a page is to compare them and there is time for it."""
+    runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
+    within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
+    compares = not given.json and scenario.stragglers.mean > 0
+    each, free = {"within_s": within_s / (1 + compares), "done": advance}, None
+    with waiting(within_s, runs and runs * (1 + compares)):
+        found = simulate(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline, **each)
+        if timeline:
+            timeline.write(given.horovod_timeline)
+        if compares and time.monotonic() - began_s < within_s:
+            world = "event" if found.world == "event" else "auto"
+            free = simulate(scenario.without_stragglers(), world, found.done.runs, **each)
+    return found, free
 
 
 @contextmanager
@@ -128,37 +101,16 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def report(given: argparse.Namespace, scenario, done: Simulated, free, clock_s: float, found) -> None:
-    """Write the files asked for, and answer on stdout; `found` is what a search for partitions found, if there was one."""
-    from sim import summary
-    from sim.notes import notes
-
-    world, replications, outcome, trace = done
-    if trace is not None:
-        options.write_outputs(given, trace)
-    said = notes(scenario, outcome, world, trace) + ([str(found)] if found else [])
-    said += cut_short(scenario, outcome, replications)
-    answer = summary.as_json(scenario, world, outcome, time.perf_counter() - clock_s, found, replications, said)
+def report(given: argparse.Namespace, found, free) -> None:
+    """Write the files asked for, and answer on stdout; `free` is the result without stragglers, if there is one."""
+    if found.trace is not None:
+        options.write_outputs(given, found.trace)
     if given.json:
-        import json
-
-        print(json.dumps(answer))
+        print(found.to_json())
         return
-    baseline = summary.as_json(scenario.without_stragglers(), world, free, 0.0) if free is not None else None
-    summary.show(answer, scenario, baseline)
+    from sim import summary
 
-
-def cut_short(scenario, outcome, replications: int) -> list[str]:
-    """A note, if there was no time for all that was asked for."""
-    (runs, steps), warmup = outcome.step_s.shape, outcome.warmup
-    if (runs, steps, warmup) == (replications, scenario.steps, scenario.warmup):
-        return []
-    done = f"{runs} of {replications} runs"
-    if (steps, warmup) != (scenario.steps, scenario.warmup):
-        done = f"{steps} of {scenario.steps} steps of one run"
-    if warmup < scenario.warmup:
-        done += f" (warm-up: {warmup} of {scenario.warmup})"
-    return [f"{done}, for want of time; --within SECONDS gives it more"]
+    summary.show(found.answer(), found.scenario, free and free.answer())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -99,6 +99,10 @@ class Scenario:
             beside = self.servers_on == "workers" and self.workers
             object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
         _ = self.hosts
+
+    def __getstate__(self):
+        """What was worked out from the fields is not kept: each process that gets the scenario does so anew."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def check_evaluation(self) -> None:
         """Refuse what no rank can do that follows the protocol's text, in whatever world; TensorFlow's workers can.

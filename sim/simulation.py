@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import needs
-from sim.errors import RunFailed
+from sim.errors import RunFailed, WrongSetting
+from sim.ranges import MOST_REPLICATIONS, check_integer
+from sim.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,15 +25,8 @@ REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 TRY_STEPS, TRY_S = 10, 2.0
 
 
-class Simulated(NamedTuple):
-    """What came of a scenario.
-
-    Args:
-        world: the one that ran it.
-        asked: how many replications were asked for, or are usual in that world.
-        outcome: of those that there was time for.
-        trace: of the first, if it was needed.
-    """
+class _Ran(NamedTuple):
+    """What a world made of a scenario: the replications asked for, what came of those that there was time for, the first's trace."""
 
     world: str
     asked: int
@@ -43,35 +38,56 @@ def simulate(
     scenario: Scenario,
     world: str = "auto",
     replications: int | None = None,
+    *,
+    first: int = 0,
     want_trace: bool = False,
     timeline: Timeline | None = None,
     within_s: float = math.inf,
     done: Callable[[int], object] = lambda runs: None,
-) -> Simulated:
-    """All replications of a scenario.
+) -> Result:
+    """Simulate replications of a scenario.
 
     Args:
-        world: one of WORLDS; auto takes the event world wherever the vector world refuses or fails, so that no answer is of two.
-        replications: as many as are usual in the world if None.
-        timeline: told of the first replication, in the event world.
-        within_s: seconds after which there are no more replications, and the first ends early.
+        world: auto, event or vector. auto is the vector world where its answer is exact, and the event world for the whole answer
+            where the vector world refuses or fails.
+        replications: runs, each with random numbers of its own; as many as are usual in the world if None (20 or 10).
+        first: the number of the first replication. Equal numbers have equal random numbers.
+        want_trace: record the first replication, which only the event world does anyway.
+        timeline: records the first replication as Horovod's timeline would, in the event world.
+        within_s: seconds after which no replication begins and the first ends early.
         done: called with the number of replications that have just ended.
 
+    Returns:
+        Arrays of shape (replications, steps), and what they come to.
+
     Raises:
-        WrongSetting: the world asked for cannot run it.
-        RunFailed: no world can.
+        WrongSetting: the world asked for cannot run the scenario, or the job needs too much memory or time.
+        RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
+    if world not in WORLDS:
+        raise WrongSetting("--world", world, ", ".join(WORLDS))
+    if replications is not None:
+        check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    start_s = time.monotonic()
+    ran = _ran(scenario, world, replications, first, want_trace, timeline, within_s, done)
+    wall_s = time.monotonic() - start_s
+    return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, first, ran.trace)
+
+
+def _ran(
+    scenario: Scenario, world: str, replications, first: int, want_trace: bool, timeline, within_s: float, done
+) -> _Ran:
     from sim.worlds import vector
 
     start_s = time.monotonic()
     if world == "vector" or (world == "auto" and _suits_the_vector_world(scenario, within_s)):
         try:
-            return _by_vector(scenario, replications, want_trace, within_s, done)
+            return _by_vector(scenario, replications, first, want_trace, within_s, done)
         except (vector.Refused, RunFailed):
             if world == "vector":
                 raise
     left_s = max(0.0, within_s - (time.monotonic() - start_s))
-    return _by_event(scenario, replications, timeline, left_s, done)
+    return _by_event(scenario, replications, first, timeline, left_s, done)
 
 
 def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
@@ -85,11 +101,6 @@ def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
         return True
     there = needs.of(scenario, "event", within_s)
     return there.bytes > needs.most_bytes() or here.seconds <= there.seconds
-
-
-def outcome(scenario: Scenario, replications: int) -> Outcome:
-    """What so many replications of a scenario come to, however long it takes."""
-    return simulate(scenario, replications=replications).outcome
 
 
 def try_out(scenario: Scenario) -> None:
@@ -106,7 +117,9 @@ def try_out(scenario: Scenario) -> None:
         event.run(replace(scenario, **few), within_s=TRY_S)
 
 
-def _by_vector(scenario: Scenario, replications: int | None, want_trace: bool, within_s: float, done) -> Simulated:
+def _by_vector(
+    scenario: Scenario, replications: int | None, first: int, want_trace: bool, within_s: float, done
+) -> _Ran:
     from sim.outcome import join
     from sim.worlds import event, vector
 
@@ -114,31 +127,34 @@ def _by_vector(scenario: Scenario, replications: int | None, want_trace: bool, w
     one = needs.check(scenario, "vector", within_s)
     if want_trace:
         needs.check(scenario, "event")
-    outcomes = [vector.run(scenario, within_s=within_s)]
-    took_s = time.monotonic() - start_s
-    done(1)
-    more = int(min(asked - 1, within_s / took_s - 1))
     together = max(1, int(needs.most_bytes() / one.bytes))
-    for first in range(1, more + 1, together):
-        outcomes.append(vector.run(scenario, min(together, more + 1 - first), first=first))
+    begun = (
+        1 if within_s < math.inf else min(asked, together)
+    )  # of which the time tells how many more there is time for
+    outcomes = [vector.run(scenario, begun, first, within_s)]
+    took_s = time.monotonic() - start_s
+    done(begun)
+    most = int(min(asked, within_s / took_s))
+    for next_one in range(begun, most, together):
+        outcomes.append(vector.run(scenario, min(together, most - next_one), first + next_one))
         done(len(outcomes[-1].step_s))
-    return Simulated("vector", asked, join(outcomes), event.run(scenario) if want_trace else None)
+    return _Ran("vector", asked, join(outcomes), event.run(scenario, first) if want_trace else None)
 
 
 def _by_event(
-    scenario: Scenario, replications: int | None, timeline: Timeline | None, within_s: float, done
-) -> Simulated:
+    scenario: Scenario, replications: int | None, first: int, timeline: Timeline | None, within_s: float, done
+) -> _Ran:
     from sim.outcome import join, of_trace
     from sim.worlds import event
 
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s)
-    trace = event.run(scenario, timeline=timeline, within_s=within_s)
+    trace = event.run(scenario, first, timeline=timeline, within_s=within_s)
     outcomes = [of_trace(trace)]
     done(1)
     took_s = time.monotonic() - start_s
     whole = len(outcomes[0].step_s[0]) == scenario.steps and outcomes[0].warmup == scenario.warmup
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
-        outcomes.append(of_trace(event.run(scenario, len(outcomes))))
+        outcomes.append(of_trace(event.run(scenario, first + len(outcomes))))
         done(1)
-    return Simulated("event", asked, join(outcomes), trace)
+    return _Ran("event", asked, join(outcomes), trace)

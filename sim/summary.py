@@ -42,7 +42,6 @@ def as_json(
         ran: of a real run, the head of its trace: how it trained, and where.
     """
     done, steps = outcome.step_s.shape
-    pair, why = interval_of(scenario, world, outcome)
     searched = {"variable_partitions": asdict(found)} if found else {}
     answer = {
         "schema": SCHEMA,
@@ -51,16 +50,24 @@ def as_json(
         "world": world,
         "asked": {"runs": runs or done, "steps": scenario.steps, "warmup": scenario.warmup},
         "done": {"runs": done, "steps": steps, "warmup": outcome.warmup},
-        "samples_per_s": interval.middle(outcome.throughput()),
-        "step_s": _distribution(outcome.step_s),
-        "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
-        "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
-        "interval": {"level": interval.LEVEL, "samples_per_s": pair, "why_none": why},
+        **figures(scenario, world, outcome),
         "notes": list(notes),
         "wall_s": float(wall_s),
         **searched,
     }
     return _known(answer)
+
+
+def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
+    """The figures of an answer."""
+    pair, why = interval_of(scenario, world, outcome)
+    return {
+        "samples_per_s": interval.middle(outcome.throughput()),
+        "step_s": _distribution(outcome.step_s),
+        "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
+        "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
+        "interval": {"level": interval.LEVEL, "samples_per_s": pair, "why_none": why},
+    }
 
 
 def told(scenario: Scenario, world: str, ran: Header | None = None) -> dict:

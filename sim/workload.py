@@ -209,13 +209,13 @@ class Zoo(Mapping):
     """The workloads that come with the simulator, by name: sim/zoo/NAME.toml."""
 
     def __iter__(self):
-        return iter(sorted(path.stem for path in FOLDER.glob("*.toml")))
+        return iter(_names())
 
     def __len__(self):
-        return sum(1 for _ in self)
+        return len(_names())
 
     def __getitem__(self, name: str) -> Workload:
-        if name not in set(self):
+        if name not in _names():
             raise KeyError(name)
         return _from_zoo(name)
 
@@ -234,6 +234,11 @@ def read(text: str) -> Workload:
     if not os.path.exists(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     return _from_file(Path(text))
+
+
+@cache
+def _names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 @cache

@@ -42,13 +42,22 @@ PROTOCOLS: dict[str, type[Protocol]] = {
 }
 
 
+def find(name: str) -> type[Protocol]:
+    """The class of the protocol called `name`, or a user's own, module:Class.
+
+    Raises:
+        WrongSetting: there is none, or none that can be run.
+    """
+    return PROTOCOLS.get(name) or own.find(name, PROTOCOLS)
+
+
 def make(name: str, assignments: list[str] = ()) -> Protocol:
     """The protocol called `name`, or a user's own, module:Class, with `name=value` settings; seconds may carry a unit.
 
     Raises:
         WrongSetting: an unknown protocol or setting, a value of the wrong type, or a class that cannot be run.
     """
-    protocol = PROTOCOLS.get(name) or own.find(name, PROTOCOLS)
+    protocol = find(name)
     known = {f.name: f for f in fields(protocol)}
     settings = {}
     for assignment in assignments:

@@ -11,6 +11,7 @@ from hypothesis import strategies as draw
 from pydantic import BaseModel
 
 from sim import protocols
+from sim.sweeps.crossing import Several
 
 # Files of the folder in which commands run; see test_fuzz.
 GOOD = {"cluster": "cluster.toml", "workload": "workload.toml", "stragglers": "law.toml", "trace": "t.jsonl"}
@@ -124,6 +125,7 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "worker_hosts": ("a:2",),
     "out": ("results",),
     "name": ("here",),
+    "GRID": ("grid.toml",),
 }
 EXTREME = (
     "0",
@@ -157,6 +159,11 @@ FITTING_VALUES = (
     [1],
     {"base_s": 0.001},
 )
+GRID = {
+    "schema": "sweep/1",
+    "options": {"workload": "mlp", "workers": [1, 2], "steps": 3, "warmup": 1, "replications": 1},
+    "scenarios": [{"protocol": ["fmb", "ps-async"]}, {"protocol": "amb", "set": {"partitions": [1, 2]}}],
+}
 ODD_VALUES = (  # of keys in a file
     *(float("inf"), float("-inf"), float("nan"), 1e300, -1.0, 0.0, 1e-320, -1, 0, 1, 2, 10**30, 2**63, True, False),
     *(
@@ -180,7 +187,10 @@ ODD_VALUES = (  # of keys in a file
 
 
 def sensible(action: argparse.Action) -> tuple[str, ...]:
-    """Values that an option may have."""
+    """Values that an option may have; one that is crossed, two of them."""
+    if isinstance(action.type, Several):
+        one = sensible(action.type.one)
+        return (*one, ",".join(one[:2]))
     if action.choices:
         return tuple(map(str, action.choices))
     name = action.dest if action.option_strings else action.metavar
@@ -213,15 +223,21 @@ def line_of(parser: argparse.ArgumentParser, given: dict[str, tuple[str, ...]]) 
 def each_number(parser: argparse.ArgumentParser, base: dict[str, tuple[str, ...]]) -> Iterator[list[str]]:
     """Command lines of which one number is extreme: every option with every such value."""
     for action in parser._actions:
-        if action.type in (int, float):
+        if is_number(action):
             for value in EXTREME:
                 yield line_of(parser, base | {action.dest: (value,)})
+
+
+def is_number(action: argparse.Action) -> bool:
+    """Whether an option is one, or several."""
+    one = action.type.one if isinstance(action.type, Several) else action
+    return one.type in (int, float)
 
 
 def words(action: argparse.Action):
     """What is given with an option: mostly one value that makes sense."""
     fits, extreme = draw.sampled_from(sensible(action)), draw.sampled_from(EXTREME)
-    odd = extreme | draw.sampled_from(NONSENSE) if action.type in (int, float) else draw.sampled_from(NONSENSE)
+    odd = extreme | draw.sampled_from(NONSENSE) if is_number(action) else draw.sampled_from(NONSENSE)
     one = draw.integers(0, 9).flatmap(lambda die: odd if die < 3 else fits)
     return draw.integers(0, 30).flatmap(lambda die: draw.tuples(one, one) if die == 0 else draw.tuples(one))
 
@@ -251,6 +267,23 @@ def texts(pick, model: type[BaseModel], good: dict) -> str:
     for path in pick(draw.lists(draw.sampled_from(list(keys(model))), max_size=3)):
         pool = ODD_VALUES if pick(draw.integers(0, 2)) == 0 else FITTING_VALUES
         _put(table, path, pick(draw.sampled_from(pool)), gone=pick(draw.integers(0, 9)) == 0)
+    return tomli_w.dumps(table)
+
+
+@draw.composite
+def grids(pick, names: list[str]) -> str:
+    """A grid: a good one, of which up to three options are missing, odd or unknown."""
+    table = _copy(GRID)
+    places = [
+        ("schema",),
+        ("options",),
+        ("scenarios",),
+        *((where, name) for where in ("options", "scenarios") for name in names),
+    ]
+    places += [(where, "set", name) for where in ("options", "scenarios") for name in ("partitions", "time_limit_s")]
+    for path in pick(draw.lists(draw.sampled_from(places), max_size=3)):
+        pool = draw.sampled_from(ODD_VALUES) | draw.lists(draw.sampled_from(FITTING_VALUES), max_size=3)
+        _put(table, path, pick(pool), gone=pick(draw.integers(0, 9)) == 0)
     return tomli_w.dumps(table)
 
 

@@ -15,7 +15,16 @@ MAY_IMPORT = {
     "experiments": {"sim", "real", "calibration"},
 }
 SOURCES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
-LIGHT = ("sim.traces", "sim.cluster", "sim.protocols", "sim.workload", "sim.outcome", "sim.summary", "sim.timeline")
+LIGHT = (
+    "sim.traces",
+    "sim.cluster",
+    "sim.protocols",
+    "sim.workload",
+    "sim.outcome",
+    "sim.summary",
+    "sim.timeline",
+    "sim.sweep",
+)
 HEAVY = (
     "simpy",
     "mpi4py",
@@ -83,6 +92,33 @@ def test_the_words_load_without_what_is_heavy():
     assert not set(HEAVY).intersection(loaded.split())
 
 
+def test_the_worlds_are_run_by_one_function():
+    """Commands, experiments and calibration simulate by `sim.simulate`."""
+    worlds = {"sim.worlds.event", "sim.worlds.vector"}
+    running = {
+        str(p.relative_to(ROOT)) for p in SOURCES if worlds & modules(p.read_text()) and p.parent.name != "worlds"
+    }
+    assert running == {"sim/simulation.py"}
+
+
+def modules(text: str) -> set[str]:
+    """The modules that a module imports, inside functions too; of `from a import b` also a.b, which may be one."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_mpi_is_imported_where_it_is_needed_only():
+    """The simulator loads without it."""
+    for path in (path for path in SOURCES if path.is_relative_to(ROOT / "sim")):
+        outside = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert "mpi4py" not in imported("\n".join(map(ast.unparse, outside))), path
+
+
 def test_no_module_shadows_the_standard_library():
     assert not {path.stem for path in SOURCES}.intersection(sys.stdlib_module_names)
 
@@ -125,5 +161,6 @@ def test_every_data_file_is_installed():
         for end in ("toml", "csv")
         for p in (ROOT / top).rglob(f"*.{end}")
     ]
+    files.append("sim/py.typed")
     assert len(files) > 15
     assert not [name for name in files if not any(fnmatch(name, pattern) for pattern in patterns)]

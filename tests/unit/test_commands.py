@@ -17,7 +17,8 @@ from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    *("sim.run", "sim.timeline", "sim.plots", "sim.protocols.check", "calibration.fit", "experiments.run"),
+    *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check"),
+    *("calibration.fit", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
 KEYS = {
@@ -205,6 +206,7 @@ def test_help_loads_nothing_heavy(module):
 
 REFUSED = {
     "sim.run": ["--protocol", "abm"],
+    "sim.sweep": ["--protocol", "abm", "-o", "x.parquet"],
     "real.run": ["--protocol", "abm"],
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
@@ -264,6 +266,7 @@ def test_wrong_options_are_one_line(what, here):
 
 WRITES = {
     "sim.run": ["--trace", "no/where/t.jsonl"],
+    "sim.sweep": ["--output", "no/where/x.parquet"],
     "real.run": ["--timeline", "no/where/t.json"],
     "real.campaign": ["--probe", "no/where/probe.json", "cells.json"],
     "real.probe": ["--output", "no/where/probe.json"],

@@ -116,15 +116,12 @@ SOMETIMES = {
 }
 
 
-FLAGS = (
-    "uses_servers",
-    "overlaps",
-    "local_aggregation",
-    "applies_each_gradient",
-    "renews",
-    "in_library",
-    "delay_std_s",
-)
+FLAGS = {
+    **dict.fromkeys(
+        ("uses_servers", "overlaps", "local_aggregation", "applies_each_gradient", "renews", "in_library"), True
+    ),
+    "delay_std_s": 0.5,
+}
 MORE = [(verb, None) for verb in ("compute", "update", "take", "sleep")] + [("answer", "all"), ("gather", "all")]
 
 
@@ -149,7 +146,7 @@ def texts(draw) -> Drawn:
             worker += [*draw(extra), draw(compute), *draw(extra), ("send", None)]
             master += [*draw(extra), ("gather", draw(peers))]
     master += [("update", None)] * draw(st.sampled_from([1] * 20 + [0, 2])) + draw(extra)
-    flag = {draw(st.sampled_from(FLAGS)): True} if not draw(st.integers(0, 9)) else {}
+    flag = dict([draw(st.sampled_from(list(FLAGS.items())))]) if not draw(st.integers(0, 9)) else {}
     return type("Flagged", (Drawn,), flag)(spoilt(draw, worker), spoilt(draw, master))
 
 

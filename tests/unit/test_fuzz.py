@@ -80,6 +80,7 @@ def folder(tmp_path_factory):
     for name, table in (("cluster", CLUSTER), ("workload", WORKLOAD), ("law", LAW)):
         Path(f"{name}.toml").write_text(dumps(table))
     Path("broken.toml").write_text("hosts = [")
+    Path("grid.toml").write_text(dumps(odd_inputs.GRID))
     Path("empty").touch()
     Path("folder").mkdir()
     Path("cells.json").write_text(json.dumps([["--trace", "cell.parquet", "--workers", "1"]]))
@@ -153,6 +154,51 @@ def lines(module: str, **base):
 @given(lines("sim.run", **QUICK))
 def test_lines_of_simulations(folder, line):
     check_answer(line)
+
+
+SWEEP = {name: value for name, value in QUICK.items() if name != "json"}
+SWEEP |= {"output": ("sweep.parquet",), "workers_processes": ("1",)}
+
+
+@pytest.fixture(scope="module")
+def in_process():
+    """Sweeps that start no processes."""
+    from sim.sweeps import pools
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pools, "Own", lambda processes: pools.Here())
+        yield
+
+
+def check_sweep(line: list[str]) -> None:
+    """Of sim.sweep; the file has a row for each scenario, with figures that can be or an error."""
+    import shutil
+
+    import pandas as pd
+
+    Path("sweep.parquet").unlink(missing_ok=True)
+    shutil.rmtree("sweep.parquet.parts", ignore_errors=True)
+    if check("sim.sweep", line).startswith("sweep.parquet: "):
+        rows = pd.read_parquet("sweep.parquet")
+        figures = rows.loc[rows["error"].isna(), ["samples_per_s", "step_mean_s", "step_p95_s", "samples_per_step"]]
+        assert len(figures)
+        assert ((figures > 0) & (figures < math.inf)).all(axis=None), figures
+
+
+@examples(100)
+@given(lines("sim.sweep", **SWEEP))
+def test_lines_of_sweeps(folder, in_process, line):
+    check_sweep(line)
+
+
+@examples(60)
+@given(data=draw.data())
+def test_grids_of_sweeps(folder, in_process, data):
+    from sim.sweeps import grid
+
+    names = [name for name in grid.known() if name != "set"]
+    Path("odd.toml").write_text(data.draw(odd_inputs.grids(names)))
+    check_sweep(["odd.toml", "--within", "0.2", "--workers-processes", "1", "-o", "sweep.parquet"])
 
 
 FILES = {
@@ -260,6 +306,7 @@ def test_lines_of_experiments(unlaunched, idle, line):
 
 NUMBERS = {
     "sim.run": QUICK,
+    "sim.sweep": SWEEP,
     "real.run": REAL,
     "calibration.fit": {"traces": ("t.jsonl",), "output": ("a.toml",)},
     "experiments.run": {"name": ("benchmark",)},
@@ -267,9 +314,9 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("module", NUMBERS)
-def test_every_number_is_refused_or_can_be(unlaunched, idle, module):
+def test_every_number_is_refused_or_can_be(unlaunched, idle, in_process, module):
     """One at a time: so large, so small, infinite or none."""
     cases = list(odd_inputs.each_number(import_module(module).parser(), NUMBERS[module]))
     assert len(cases) >= 3 * len(odd_inputs.EXTREME)
     for line in cases:
-        check_answer(line) if module == "sim.run" else check(module, line)
+        {"sim.run": check_answer, "sim.sweep": check_sweep}.get(module, functools.partial(check, module))(line)

@@ -14,6 +14,7 @@ from sim.protocols import PROTOCOLS
 
 REPEATED = {
     "sim.run": ["--workers", "2", "--workers", "3"],
+    "sim.sweep": ["--workers", "2,3", "--workers", "4", "-o", "x.parquet"],
     "real.run": ["--optimiser", "sgd", "--optimiser=sgd"],
     "real.probe": ["-o", "a.json", "--output", "b.json"],
     "real.campaign": ["cells.json", "--probe", "a.json", "--probe", "b.json"],
@@ -67,7 +68,7 @@ def defaults(module: str) -> list:
     return [action.dest for action in actions if action.default and action.default != "==SUPPRESS=="]
 
 
-@pytest.mark.parametrize("module", ["sim.run", "real.run"])
+@pytest.mark.parametrize("module", ["sim.run", "sim.sweep", "real.run"])
 def test_names_are_those_of_the_registries(module, said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = " ".join(said(module, ["--help"], 0).split())

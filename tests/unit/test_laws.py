@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim import laws, stragglers
+from sim import laws, randomness, stragglers
 from sim.errors import WrongSetting
-from sim.randomness import Stream
+from sim.randomness import BLOCK, Stream, generator
 
 EXAMPLES = {
     "constant": laws.Constant(value=2.5),
@@ -36,6 +36,28 @@ def test_draws_have_the_mean_that_the_law_says(name):
 def test_draws_do_not_depend_on_how_many_are_asked_for(name):
     one_by_one, at_once = (Stream(EXAMPLES[name], 7, 0, 3, "sleep") for _ in range(2))
     assert [one_by_one[i] for i in range(300)] == at_once.first(1000)[:300].tolist()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_stream_is_what_its_generator_draws(name):
+    """In blocks; though the first block is kept for other scenarios."""
+    law, rng = EXAMPLES[name], generator(7, 0, 3, "sleep")
+    drawn = np.concatenate([law.draw(rng, BLOCK) for _ in range(3)])
+    for count in (1, BLOCK, BLOCK + 1, 3 * BLOCK):
+        np.testing.assert_array_equal(Stream(law, 7, 0, 3, "sleep").first(count), drawn[:count])
+    growing = Stream(law, 7, 0, 3, "sleep")
+    assert [growing[index] for index in (0, BLOCK, 2 * BLOCK + 5)] == drawn[[0, BLOCK, 2 * BLOCK + 5]].tolist()
+
+
+def test_kept_draws_are_forgotten_before_they_are_too_many(monkeypatch):
+    monkeypatch.setattr(randomness, "MOST_KEPT", 3)
+    randomness._kept.clear()
+    law = laws.LogNormal(cv=0.1)
+    for rank in range(10):
+        Stream(law, 7, 0, rank, "sleep").first(1)
+        assert len(randomness._kept) <= 3
+    with pytest.raises(ValueError, match="read-only"):
+        Stream(law, 7, 0, 9, "sleep").first(1)[0] = 0.0
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -1,0 +1,63 @@
+"""The options that only simulations have, and the scenario that is to be simulated."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from sim import options
+from sim.command import Parser
+from sim.errors import WrongSetting
+from sim.ranges import LONGEST_S
+from sim.simulation import WORLDS
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
+
+WITHIN_S = 10.0
+
+
+def simulation_options() -> Parser:
+    """A parent parser: how to simulate."""
+    parser = Parser(add_help=False)
+    group = parser.add_argument_group("the simulation")
+    group.add_argument("--world", default="auto", choices=WORLDS, help="auto: vector where it is exact")
+    group.add_argument(
+        "--servers-on",
+        default="own",
+        metavar="HOSTS",
+        help="own: servers take slots before workers do; workers: they sit beside the workers",
+    )
+    group.add_argument(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="answer in about so many seconds, from fewer runs or steps, warm-up's too, if need be "
+        f"(default: {WITHIN_S:g}, or however long it takes with --replications or a file to write)",
+    )
+    return parser
+
+
+def scenario(given: argparse.Namespace, read: options.Readers | None = None) -> Scenario:
+    """The job to simulate.
+
+    Raises:
+        WrongSetting: naming the option; or nothing says how long computing takes.
+    """
+    described = options.scenario(given, read=read, servers_on=given.servers_on)
+    described.check_computing()
+    return described
+
+
+def within_s(given: argparse.Namespace, whole: bool = False) -> float:
+    """Seconds to answer in; infinite if runs are counted, or the first is wanted whole, and no time is given.
+
+    Raises:
+        WrongSetting: a number that is not above 0.
+    """
+    if given.within is None:
+        return math.inf if whole or given.replications is not None else WITHIN_S
+    if not 0 < given.within <= LONGEST_S:
+        raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
+    return given.within

@@ -1,0 +1,162 @@
+"""Simulate many scenarios, on all cores or many hosts: `python -m sim.sweep GRID.toml -o grid.parquet`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from sim import command, options
+from sim.errors import RunFailed, WrongSetting
+from sim.files import check_outputs
+from sim.progress import Progress
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from sim.scenario import Scenario
+    from sim.sweeps.jobs import Job
+    from sim.sweeps.pools import Pool
+
+
+def sweep(
+    scenarios: Iterable[Scenario | Sequence[str]],
+    out: str,
+    executor: Executor | None = None,
+    *,
+    processes: int | None = None,
+    world: str = "auto",
+    replications: int | None = None,
+    within_s: float = math.inf,
+    resume: bool = False,
+) -> pd.DataFrame:
+    """Simulate scenarios, and keep a row of each in a parquet file.
+
+    A script calls it below `if __name__ == "__main__":`, because the processes that it starts import the script.
+
+    Args:
+        scenarios: scenarios, or lists of sim.run's options, as ["--protocol", "amb", "--workers", "4"].
+        out: the file; while the sweep is under way its rows are in the folder `out`.parts.
+        executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
+        processes: how many, without an executor; one a core if None; 1 is this process alone.
+        world, replications, within_s: of each scenario, see sim.simulate; lists of options say so themselves.
+        resume: go on with a file, or parts, that are there.
+
+    Returns:
+        The rows, in the order of the scenarios, equal ones once: sim.sweeps.columns says what the columns are. A scenario that
+        cannot be simulated is a row with `error`.
+
+    Raises:
+        WrongSetting: an option that there is not, a file that is there without `resume`, or one of another sweep.
+        RunFailed: the system does not take the rows; those of the parts are kept.
+    """
+    from sim.sweeps import grid, jobs, pools
+
+    how, read = jobs.How(world, replications, within_s), options.Readers(remember=True)
+    wanted = [
+        jobs.of_options(grid.parsed(one), read) if isinstance(one, Sequence) else jobs.of_scenario(one, how)
+        for one in scenarios
+    ]
+    if not wanted:
+        raise WrongSetting("scenarios", [], "one or more")
+    pool = pools.of_size(processes) if executor is None else pools.Given(executor)
+    return swept(wanted, out, pool, resume).to_pandas()
+
+
+def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
+    """Simulate what has no row yet; all rows. Ctrl-C leaves a file of those that there are.
+
+    Raises:
+        WrongSetting, RunFailed: see `sweep`.
+    """
+    from sim.sweeps.results import Results
+
+    results = Results(out, wanted)
+    there = results.begin(resume)
+    left = list({job.digest: job for job in wanted if job.digest not in there}.values())
+    try:
+        with Progress("simulating scenarios", len(left)) as progress, closing(_rows(left, pool)) as found:
+            for rows in found:
+                results.add(rows)
+                progress.advance(len(rows))
+    except KeyboardInterrupt:
+        results.finish()
+        raise
+    except BaseException:
+        results.keep()
+        raise
+    return results.finish()
+
+
+def _rows(wanted: list[Job], pool: Pool) -> Iterator[list[dict]]:
+    """Rows as they come, first those of scenarios that cannot be."""
+    from sim.sweeps.dealing import Dealing
+
+    possible = [job for job in wanted if job.error is None]
+    yield [{"digest": job.digest, "error": job.error} for job in wanted if job.error is not None]
+    if possible:
+        with pool as opened:
+            yield from Dealing(possible, opened).rows()
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    from sim.sweeps import crossing
+
+    parser = command.Parser(
+        prog="sim.sweep",
+        description="Simulate many scenarios. Options that have several values, as in --workers 4,8,16, are crossed.",
+        parents=[crossing.crossed_options()],
+    )
+    parser.add_argument(
+        "GRID", nargs="?", help="a TOML file of options and of lists of them; options given here go before"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="a row for each scenario, .parquet")
+    parser.add_argument(
+        "--workers-processes",
+        type=int,
+        metavar="N",
+        help="processes that simulate; 1: this one alone (default: one a core)",
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with a file that an earlier go has left")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command.
+
+    Raises:
+        RunFailed: no scenario could be simulated.
+    """
+    from sim.sweeps import crossing, grid, jobs, pools
+
+    given = parser().parse_args(argv)
+    check_outputs([("--output", given.output)], [given.GRID])
+    tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
+    read = options.Readers(remember=True)
+    wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
+    pool = pools.of_command(given.workers_processes)
+    print(said(swept(wanted, given.output, pool, given.resume), given))
+    return 0
+
+
+def said(rows: pa.Table, given: argparse.Namespace) -> str:
+    """How the sweep ended, in one line.
+
+    Raises:
+        RunFailed: no scenario could be simulated.
+    """
+    errors = [error for error in rows["error"].to_pylist() if error is not None]
+    if len(errors) == len(rows):
+        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {given.output} says why, first: {errors[0]}")
+    failed = f", {len(errors)} could not be (see the column error)" if errors else ""
+    return f"{given.output}: {len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
+
+
+if __name__ == "__main__":
+    command.run("sim.sweep", main)

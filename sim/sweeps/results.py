@@ -1,0 +1,190 @@
+"""The file of a sweep, parquet, one row a scenario; while the sweep is under way its rows are in parts beside it.
+
+A part is written whole, every few seconds, so that a crash costs the rows of these; at the end the parts become one file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim import __version__
+from sim.errors import RunFailed, WrongSetting, of_system
+from sim.files import check_output, reading, write_whole
+from sim.sweeps import columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sim.sweeps.jobs import Job
+
+ABOUT = {"schema": "sweep-rows/1", "version": __version__}
+BLOCK_S, BLOCK_ROWS = 5.0, 10_000  # at most, between two parts
+
+
+def check_path(path: str) -> None:
+    """Refuse a file that could not be written.
+
+    Raises:
+        WrongSetting: no name of a parquet file, or a folder that is not there or cannot be written.
+    """
+    check_output("--output", path)
+    if Path(path).suffix != ".parquet":
+        raise WrongSetting("--output", path, "a name that ends in .parquet")
+
+
+class Results:
+    """The rows of a sweep.
+
+    Args:
+        path: of the file.
+        jobs: of the sweep, in order, each once.
+
+    Raises:
+        WrongSetting: the file cannot be written.
+    """
+
+    def __init__(self, path: str, jobs: Iterable[Job]):
+        check_path(path)
+        self.path, self.parts = Path(path), Path(f"{path}.parts")
+        self._jobs = {job.digest: job for job in jobs}
+        self._kinds = columns.kinds(self._jobs.values())
+        self._schema = _schema(self._kinds)
+        self._tables: list[pa.Table] = []
+        self._rows: list[dict] = []
+        self._written_s, self._number = time.monotonic(), 0
+
+    def begin(self, resume: bool) -> set[str]:
+        """Make room for parts; the digests of the rows that are there already, if the sweep goes on.
+
+        Raises:
+            WrongSetting: rows are there, and it does not go on; or they are of another sweep or version.
+        """
+        files = [*sorted(self.parts.glob("part-*.parquet")), *([self.path] if self.path.exists() else [])]
+        if files and not resume:
+            raise WrongSetting(
+                "--output", str(files[0]), "a file that is not there; or --resume, to go on with this one"
+            )
+        self._tables, self._number = [self._read(file) for file in files], len(files)
+        try:
+            self.parts.mkdir(exist_ok=True)
+        except OSError as error:
+            raise WrongSetting(
+                "--output", str(self.path), f"a file with room beside it ({of_system(error)})"
+            ) from error
+        return {digest for table in self._tables for digest in table["digest"].to_pylist()}
+
+    def add(self, rows: Iterable[dict]) -> None:
+        """Keep answers; write a part if it is time.
+
+        Args:
+            rows: with the digest of the job.
+
+        Raises:
+            RunFailed: the system does not take the part.
+        """
+        self._rows += [self._jobs[row["digest"]].asked | row for row in rows]
+        if time.monotonic() - self._written_s > BLOCK_S or len(self._rows) >= BLOCK_ROWS:
+            self._write_part()
+
+    def finish(self) -> pa.Table:
+        """Write the file, in the order of the sweep, and take the parts away; its rows. Without any there is no file.
+
+        Raises:
+            RunFailed: the system does not take the file; the parts stay.
+        """
+        self._take_in()
+        table = self._joined()
+        try:
+            if len(table):
+                write_whole(self.path, lambda file: _write(table, file))
+        except RunFailed:
+            self.keep()
+            raise
+        shutil.rmtree(self.parts, ignore_errors=True)
+        return table
+
+    def keep(self) -> None:
+        """Leave what there is in parts, as far as the system takes it."""
+        with suppress(RunFailed):
+            self._write_part()
+        if self.parts.is_dir() and not any(self.parts.iterdir()):
+            self.parts.rmdir()
+
+    def _write_part(self) -> None:
+        table = self._take_in()
+        self._written_s = time.monotonic()
+        if len(table):
+            try:
+                write_whole(self.parts / f"part-{self._number:06d}.parquet", lambda file: _write(table, file))
+            except RunFailed as error:
+                raise RunFailed(f"{error}; --resume goes on") from error
+            self._number += 1
+
+    def _take_in(self) -> pa.Table:
+        """The rows that were added of late, from now on one of the tables."""
+        import pyarrow as pa
+
+        kinds = self._kinds.items()
+        rows = [{name: columns.fitted(row.get(name), kind) for name, kind in kinds} for row in self._rows]
+        self._tables.append(pa.Table.from_pylist(rows, self._schema))
+        self._rows = []
+        return self._tables[-1]
+
+    def _joined(self) -> pa.Table:
+        """Every row once, in the order of the sweep."""
+        import pyarrow as pa
+
+        table = pa.concat_tables([self._schema.empty_table(), *self._tables])
+        rows = {digest: row for row, digest in enumerate(table["digest"].to_pylist())}
+        return table.take([rows[digest] for digest in self._jobs if digest in rows])
+
+    def _read(self, path: Path) -> pa.Table:
+        """The rows of an earlier go.
+
+        Raises:
+            WrongSetting: of another sweep, of another version, or no rows at all.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with reading("--resume", path):
+            path.open("rb").close()
+        try:
+            table = pq.read_table(path, partitioning=None)
+            self._check(table, path)
+            names = table.column_names
+            found = [table[name] if name in names else pa.nulls(len(table)) for name in self._schema.names]
+            return pa.table(found, names=self._schema.names).cast(self._schema)
+        except WrongSetting:
+            raise
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            why = " ".join(str(error).split())[:200]
+            raise WrongSetting("--resume", str(path), f"the rows of a sweep ({why})") from error
+
+    def _check(self, table: pa.Table, path: Path) -> None:
+        about = json.loads((table.schema.metadata or {}).get(b"sweep", b"{}"))
+        for key, value in ABOUT.items():
+            if about.get(key) != value:
+                raise WrongSetting(f"{path}: {key}", about.get(key), f"{value} (sweep again into another file)")
+        foreign = sum(digest not in self._jobs for digest in table["digest"].to_pylist())
+        if foreign:
+            allowed = f"rows of this sweep: {foreign} of its {len(table)} are of other scenarios"
+            raise WrongSetting("--resume", str(path), allowed)
+
+
+def _schema(kinds: dict[str, str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(list(kinds.items()), metadata={"sweep": json.dumps(ABOUT)})
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path)

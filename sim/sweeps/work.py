@@ -1,0 +1,81 @@
+"""What a process of a sweep does: it simulates a chunk of scenarios, each of which comes to a row, whatever happens to it."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim import command, summary
+from sim.errors import WrongSetting
+from sim.protocols import own
+from sim.simulation import simulate
+
+if TYPE_CHECKING:
+    from sim.result import Result
+    from sim.scenario import Scenario
+    from sim.sweeps.jobs import How
+
+
+class Task(NamedTuple):
+    """What a process needs of a job."""
+
+    digest: str
+    scenario: Scenario
+    how: How
+
+
+def work(digests: list[str], chunk: bytes | list[Task]) -> list[dict]:
+    """The rows of a chunk: columns of sim.sweeps.columns.ANSWERED, and the digest.
+
+    Args:
+        digests: of its scenarios.
+        chunk: its tasks; in another process pickled, so that what cannot be unpickled is their error and not the process's end.
+    """
+    try:
+        tasks = pickle.loads(chunk) if isinstance(chunk, bytes) else chunk
+    except Exception as error:
+        return [{"digest": digest, "error": f"not to be had by another process: {said(error)}"} for digest in digests]
+    return [row(task) for task in tasks]
+
+
+def row(task: Task) -> dict:
+    """What comes of one scenario: figures, or an error; and the seconds that it took."""
+    start_s = time.monotonic()
+    own.SOURCES.update(own.sources(type(task.scenario.protocol)))  # so that mistakes there are said with their place
+    try:
+        how = task.how
+        found = figures(simulate(task.scenario, how.world, how.replications, within_s=how.within_s))
+    except (Exception, SystemExit) as error:
+        found = {"error": said(error)}
+    return {"digest": task.digest, **found, "wall_s": time.monotonic() - start_s}
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line."""
+    return str(error) if isinstance(error, WrongSetting) else command.failure(error) or own.complaint(error)
+
+
+def figures(found: Result) -> dict:
+    """The columns of an answer."""
+    answer = summary.figures(found.scenario, found.world, found.outcome)
+    (low, high), step_s = answer["interval"]["samples_per_s"] or (None, None), answer["step_s"]
+    idle, servers = answer["idle_fraction"], found.scenario.servers
+    return {
+        "world": found.world,
+        "runs_done": found.done.runs,
+        "steps_done": found.done.steps,
+        "warmup_done": found.done.warmup,
+        "samples_per_s": answer["samples_per_s"],
+        "samples_per_s_low": low,
+        "samples_per_s_high": high,
+        "why_no_interval": answer["interval"]["why_none"],
+        **{f"step_{name}_s": value for name, value in step_s.items()},
+        "samples_per_step": answer["samples_per_step"]["mean"],
+        "samples_per_step_sd": answer["samples_per_step"]["sd"],
+        "idle_fraction_servers": float(np.mean(idle[:servers])) if servers else None,
+        "idle_fraction_workers": float(np.mean(idle[servers:])) if found.scenario.workers else None,
+        "notes": "; ".join(found.notes),
+    }

@@ -1,0 +1,143 @@
+"""The front door for programs: what `sim` exports, and what a result says."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sim
+from sim import Scenario, WrongSetting, protocols, read_stragglers, read_workload, simulate
+from sim.run import main
+from sim.workload import Variable, Workload
+
+ROOT = Path(__file__).parents[2]
+NAMES = {
+    *("Cluster", "Costs", "Host", "Line", "Link", "Result", "RunFailed", "Scenario", "Trace", "Variable", "Workload"),
+    *("WrongSetting", "laws", "protocols", "read_cluster", "read_stragglers", "read_trace", "read_workload"),
+    "simulate",
+}
+
+
+def job(protocol="amb", **settings):
+    law = "niagara*0.01"
+    about = {"workers": 2, "steps": 30, "stragglers": read_stragglers(law), "stragglers_name": law} | settings
+    return Scenario(protocols.make(protocol), read_workload("mlp"), **about)
+
+
+def test_public_names_are_exactly_these():
+    assert set(sim.__all__) == NAMES
+    assert set(dir(sim)) == NAMES | {"__version__"}
+    assert all(getattr(sim, name) for name in sim.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'simulation_of'"):
+        _ = sim.simulation_of
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_public_name_has_a_docstring(name):
+    """So has every method of a result."""
+    found = getattr(sim, name)
+    assert inspect.getdoc(found)
+    if name == "Result":
+        members = [member for key, member in vars(found).items() if key[0] != "_"]
+        said = [inspect.getdoc(member) for member in members if callable(member) or isinstance(member, property)]
+        assert all(said)
+        assert len(said) > 10
+
+
+def test_the_example_is_right():
+    assert doctest.testmod(sim).attempted >= 4
+    assert doctest.testmod(sim).failed == 0
+
+
+def test_the_lines_of_the_readme_run(capsys):
+    lines = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(inspect.cleandoc(lines), {})
+    assert "step" in capsys.readouterr().out
+
+
+def test_importing_loads_nothing():
+    """Not even NumPy: names are loaded when they are used."""
+    code = "import sys; before = set(sys.modules); import sim; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == {"sim"}
+
+
+@pytest.mark.parametrize("protocol", ["amb", "ps-async"])
+def test_a_result_is_the_answer_of_the_command(protocol, capsys):
+    """All but the seconds that it took."""
+    words = ["--protocol", protocol, "--workload", "mlp", "--workers", "2", "--steps", "30", "--replications", "3"]
+    assert main([*words, "--json"]) == 0
+    printed, found = json.loads(capsys.readouterr().out), simulate(job(protocol), replications=3)
+    made = json.loads(found.to_json())
+    assert made.pop("wall_s") > 0
+    del printed["wall_s"]
+    assert made == printed
+    assert found.answer() | {"wall_s": 0.0} == json.loads(json.dumps(found.answer())) | {"wall_s": 0.0}
+
+
+@pytest.mark.parametrize("world", ["event", "vector"])
+def test_arrays_have_the_shapes_that_they_say(world):
+    found = simulate(job(), world, 3)
+    assert found.world == world
+    assert found.step_s.shape == found.samples.shape == (3, 30)
+    assert found.idle_fraction.shape == (3, 3)
+    assert found.asked == found.done == (3, 30, 10)
+    each = found.samples.sum(axis=1) / found.step_s.sum(axis=1)
+    assert found.samples_per_s == pytest.approx(math.exp(np.log(each).mean()))
+    assert (found.interval, found.why_no_interval) == (None, "compute times are nominal")
+    assert (found.trace is None) == (world == "vector")
+
+
+def test_a_frame_has_a_row_for_each_step():
+    found = simulate(job(), replications=3, first=4)
+    frame = found.to_frame()
+    assert frame["replication"].unique().tolist() == [4, 5, 6]
+    assert (frame.groupby("replication")["step"].apply(list).map(lambda steps: steps == list(range(30)))).all()
+    picked = frame[(frame["replication"] == 5) & (frame["step"] == 7)]
+    assert picked["step_s"].item() == found.step_s[1, 7]
+    assert picked["samples"].item() == found.samples[1, 7]
+
+
+@pytest.mark.parametrize("world", ["event", "vector"])
+def test_replications_are_the_same_whichever_is_the_first(world):
+    np.testing.assert_array_equal(simulate(job(), world, 3).step_s[1:], simulate(job(), world, 2, first=1).step_s)
+
+
+def test_the_first_trace_is_of_the_first_replication():
+    assert simulate(job(), replications=1, first=3, want_trace=True).trace.header.replication == 3
+    assert simulate(job(), "event", 1, first=3).trace.header.replication == 3
+
+
+@pytest.mark.parametrize(("world", "replications", "said"), [("mars", 1, "--world"), ("event", 0, "--replications")])
+def test_what_cannot_be_simulated_is_refused(world, replications, said):
+    with pytest.raises(WrongSetting, match=said):
+        simulate(job(), world, replications)
+
+
+def test_a_job_that_only_sends_says_so():
+    """Commands refuse it; a program may time messages alone."""
+    vector = Workload(name="vector", variables=[Variable(name="v", shape=(1000,))])
+    found = simulate(Scenario(protocols.make("allreduce", ["algorithm=ring"]), vector, steps=3), replications=1)
+    assert "computing takes no time" in found.notes[0]
+    assert not any("computing takes no time" in note for note in simulate(job(), replications=1).notes)
+
+
+def test_a_scenario_travels_without_what_was_worked_out():
+    import pickle
+
+    whole = job("ps-sync", servers=2)
+    _ = whole.loads(0), whole.costs
+    there = pickle.loads(pickle.dumps(whole))
+    assert there == whole
+    assert "loads" in vars(whole)
+    assert "loads" not in vars(there)
+    np.testing.assert_array_equal(simulate(there, replications=1).step_s, simulate(whole, replications=1).step_s)
