@@ -90,10 +90,10 @@ def simulated(job: Scenario) -> Trace:
     Raises:
         RunFailed: its ranks wait for ever, its text makes a mistake, or a second run differs.
     """
-    from sim.worlds import event
+    from sim import simulate
 
     try:
-        trace, again = event.run(job), event.run(job)
+        trace, again = (simulate(job, "event", 1).trace for _ in range(2))
     except RunFailed as error:
         raise RunFailed(f"{error} ({_said(job)})") from error
     if not trace.rows.equals(again.rows):
@@ -125,14 +125,14 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
     Raises:
         RunFailed: it says something else.
     """
+    from sim import simulate
     from sim.outcome import of_trace
-    from sim.worlds import vector
 
     alike, refusals = 0, set()
     for job, trace in zip(jobs, traces, strict=True):
         try:
-            fast, exact = vector.run(job), of_trace(trace)
-        except vector.Refused as error:
+            fast, exact = simulate(job, "vector", 1), of_trace(trace)
+        except WrongSetting as error:
             refusals.add(error.allowed.removeprefix("event: "))
             continue
         if not (np.array_equal(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
@@ -177,15 +177,14 @@ def _line(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
 
 
 def _compared(job: Scenario, real: Trace) -> str:
-    from sim import stragglers
-    from sim.worlds import event
+    from sim import simulate, stragglers
 
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:
         raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
     if job.protocol.arrival_order_matters:
         return f"{job.workers} workers trained; the order of arrival decides their record"
-    alike = event.run(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"))
+    alike = simulate(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1).trace
     if conformance.record(real) != conformance.record(alike):
         differs = next(iter((conformance.record(real) - conformance.record(alike)) or conformance.record(alike)))
         raise RunFailed(f"{name}: real and simulated record differ, first in (rank, step, activity, ...) {differs}")
