@@ -1,10 +1,12 @@
 """How fast the simulator simulates, beside a plain SimPy model, SimGrid and Cimba, on one job (experiments/engines/job.py).
 
 A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its
-own, which imports, compiles and simulates a small job before; its seconds are those of a core. Set-up counts: a scenario and its streams
-of random numbers, actors, a platform. Engines alternate in each round. They have different random numbers, and need not have the same
-number of steps: each has as many as it simulates in about half a second, but at least three. That all of them simulate the same job is
-checked: their mean steps must agree (experiments/engines/same_job.py).
+own, which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
+scenarios, streams of random numbers, actors, platforms. The event world records a trace besides, as always.
+
+Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
+second, but at least two. Their mean steps must agree, or else they do not simulate the same job (experiments/engines/same_job.py).
+SimGrid has two rows. In one, messages pass through its network model, as in its documentation; in the other there is no network.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from experiments import speed_report
-from experiments.engines import ENGINES, FURTHER, same_job
+from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
 from experiments.engines.measured import Measured, measure
+from sim.errors import RunFailed
 from sim.progress import each
 
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
@@ -39,27 +42,47 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     sizes, rounds, further = (DEMO_SIZES, DEMO_ROUNDS, {}) if demo else (SIZES, ROUNDS, FURTHER)
     with tempfile.TemporaryDirectory() as folder:
         commands, left_out = available(Path(folder))
-        found = measured(commands | {name: in_python(name) for name in further}, sizes, rounds, seed)
-    print(*left_out, *checked(found, sizes), sep="\n")
+        commands |= {name: in_python(name) for name in further}
+        found, failed = measured(commands, sizes, rounds, seed)
+    print(*left_out, *failed, *checked(found, sizes), sep="\n")
     speed_report.write_csv(found, out / "speed.csv")
     speed_report.figure(found, out / "speed.png")
     speed_report.show(found, f"{rounds} rounds; files: {out}")
 
 
-def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> Results:
-    """Every engine with every number of workers, and the other jobs, in each round; what takes too long has no entry."""
-    found, too_long = {}, set()
+def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:
+    """Every engine with every number of workers, and the other jobs, in each round; a line for each engine that fails.
+
+    What takes too long, or fails, has no entry, and the engine is not tried with more workers.
+    """
+    found, given_up = {}, {}
     for name, job in each(plan(list(commands), sizes, rounds, seed), "measuring", lambda item: item[0]):
         key = name, job.workers
-        if key in too_long or takes_too_long(found, name, job.workers):
-            too_long.add(key)
+        if any(engine == name and workers <= job.workers for engine, workers in given_up):
             continue
-        if (one := measure(commands[name](job), LONGEST_S)) is None:
-            too_long.add(key)
-            found.pop(key, None)
-        else:
+        one = tried(commands[name], name, job, found)
+        if isinstance(one, Measured):
             found.setdefault(key, []).append(one)
-    return found
+        else:
+            given_up[key] = one
+            found.pop(key, None)
+    return found, [line for line in given_up.values() if line]
+
+
+def tried(command: Command, name: str, job: Job, found: Results) -> Measured | str:
+    """What a job took, or a line that says why an engine failed; the line is empty where the job takes too long.
+
+    Raises:
+        RunFailed: the engine is the one that all others are compared with.
+    """
+    if takes_too_long(found, name, job):
+        return ""
+    try:
+        return measure(command(job), LONGEST_S) or ""
+    except RunFailed as error:
+        if name == REFERENCE:
+            raise
+        return f"{title_of(name)} with {job.workers:,} workers: {error}"
 
 
 def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> list[tuple[str, Job]]:
@@ -75,14 +98,13 @@ def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> li
     return order
 
 
-def takes_too_long(found: Results, name: str, workers: int) -> bool:
-    """Whether a measurement would, by the one with fewer workers before it, if its seconds grow as the workers do."""
-    fewer = max((size for engine, size in found if engine == name and size < workers), default=None)
-    return (
-        fewer is not None
-        and (name, workers) not in found
-        and found[name, fewer][0].wall_s * workers / fewer > LONGEST_S
-    )
+def takes_too_long(found: Results, name: str, job: Job) -> bool:
+    """Whether a measurement would, by the one with fewer workers before it, if a worker-step costs as much."""
+    fewer = max((workers for engine, workers in found if engine == name and workers < job.workers), default=None)
+    if fewer is None or (name, job.workers) in found:
+        return False
+    more = job.workers * job.steps / (fewer * ENGINES[name].steps(fewer))
+    return found[name, fewer][0].wall_s * more > LONGEST_S
 
 
 def checked(found: Results, sizes: tuple[int, ...]) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from experiments.engines import ENGINES, simgrid
@@ -31,7 +32,11 @@ def in_cimba(_folder: Path) -> Command:
     return in_python("cimba", os.environ.get(CIMBA_PYTHON) or sys.executable)
 
 
-OPTIONAL = {"simgrid": simgrid.compiled, "cimba": in_cimba}
+OPTIONAL = {
+    "simgrid": simgrid.compiled,
+    "simgrid-semaphores": partial(simgrid.compiled, way=simgrid.SEMAPHORES),
+    "cimba": in_cimba,
+}
 HINTS = {"cimba": f"; {CIMBA_PYTHON} may name a Python 3.13 that has it"}
 
 

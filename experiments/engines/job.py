@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 COMPUTE_S, CV = 1.0, 0.5  # mean of a worker's computation, and its standard deviation over the mean
-PASSING_S = 0.5  # in which the messages of all workers pass the master's port one way
+PASSING_S = 4.0  # in which the messages of all workers pass the master's port one way
 UPDATE_S = 0.05
 
 

@@ -1,4 +1,9 @@
-"""Do all engines simulate the same job? Their mean steps must agree, as far as chance allows."""
+"""Do all engines simulate the same job? Their mean steps must agree, as far as chance allows.
+
+An engine whose messages left the master at once would have shorter steps with any number of workers. One whose master received all
+gradients at once would have steps that are 6 % shorter with 10 workers, where the difference of means is known to about 1 %; with
+hundreds of workers the steps would be as long, because gradients then come no faster than parameters leave.
+"""
 
 from __future__ import annotations
 

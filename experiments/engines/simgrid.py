@@ -14,15 +14,23 @@ from sim.errors import RunFailed
 SOURCE = Path(__file__).with_name("simgrid_fmb.cpp")
 COMPILER, FLAGS = "g++", ("-std=c++17", "-O2")
 HEADER = "simgrid/s4u.hpp"
+MESSAGES, SEMAPHORES = "messages", "semaphores"  # see the program
 
 
-def compiled(folder: Path) -> Callable[[Job], list[str]]:
-    """The command that measures a job, once the program is compiled into a folder.
+def compiled(folder: Path, way: str = MESSAGES) -> Callable[[Job], list[str]]:
+    """The command that measures a job in one of two ways, once the program is compiled into a folder.
 
     Raises:
         RunFailed: there is no compiler or no SimGrid, or they do not take the program.
     """
-    compiler, program = shutil.which(COMPILER), folder / SOURCE.stem
+    program = folder / SOURCE.stem
+    if not program.exists():
+        _compile(program)
+    return lambda job: [str(program), way, *map(str, arguments(job))]
+
+
+def _compile(program: Path) -> None:
+    compiler = shutil.which(COMPILER)
     if compiler is None:
         raise RunFailed(f"there is no {COMPILER}")
     words = [compiler, *FLAGS, str(SOURCE), "-o", str(program), "-lsimgrid"]
@@ -32,7 +40,6 @@ def compiled(folder: Path) -> Callable[[Job], list[str]]:
     if done.returncode:
         complaint = next((line for line in done.stderr.splitlines() if "error" in line), last_line(done.stderr))
         raise RunFailed(f"{COMPILER} does not compile {SOURCE.name}: {complaint}")
-    return lambda job: [str(program), *map(str, arguments(job))]
 
 
 def arguments(job: Job) -> tuple:

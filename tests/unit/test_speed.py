@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import numpy as np
@@ -14,13 +13,18 @@ from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.measured import Measured, measure
 from sim.errors import RunFailed
 
-WORKERS, STEPS = 10, 300
+WORKERS, STEPS = 10, 2000
 FASTER = {"event": 0.5, "vector": 10.0, "draws": 40.0}  # than the reference, as planted
 LATER_ROUNDS = (1.0, 0.8, 1.1)  # of the reference's speed
 
 
 def planted(step_s: float = 2.0, cpu_s: float = 0.5, **further) -> Measured:
     return Measured([step_s] * 4, cpu_s, 2 * cpu_s, 10**7, 10**8, **further)
+
+
+def named(*names: str) -> dict[str, commands.Command]:
+    """Commands that are no more than the engine's name and the number of workers."""
+    return {name: lambda job, name=name: (name, job.workers) for name in names}
 
 
 @pytest.fixture
@@ -102,7 +106,7 @@ def test_the_report_shows_what_was_measured(results, tmp_path, capsys):
     shown = capsys.readouterr().out.splitlines()
     rows = [line.split() for line in shown if line.strip().startswith("event world")]
     assert [row[2:] for row in rows[:3]] == [["500", "(30%)", "-", "-"], ["0.5", "(0.5-0.5)", "-"], ["100", "-"]]
-    assert any("ring allreduce, event world" in line and " 128 " in line for line in shown)
+    assert any("ring allreduce, event world" in line and " 640 " in line for line in shown)
     assert not any("…" in line for line in shown)
     lines = (tmp_path / "speed.csv").read_text().splitlines()
     assert len(lines) == 1 + 3 * 7 + 1
@@ -120,7 +124,7 @@ def test_engines_take_turns_at_being_first():
 
 def test_steps_are_fewer_with_more_workers_and_never_none():
     steps = [ENGINES["event"].steps(workers) for workers in (1, 10, 1_000, 1_000_000)]
-    assert steps == [2000, 2000, 20, 3]
+    assert steps == [10_000, 2000, 20, 2]
 
 
 def test_what_would_take_too_long_is_left_out(monkeypatch):
@@ -132,11 +136,27 @@ def test_what_would_take_too_long_is_left_out(monkeypatch):
         return None if (name, workers) == ("event", 100) else planted(cpu_s=3.0 if name == REFERENCE else 0.01)
 
     monkeypatch.setattr(speed, "measure", taking)
-    both = {name: lambda job, name=name: (name, job.workers) for name in (REFERENCE, "event")}
-    found = speed.measured(both, (10, 100, 1000), 2, seed=0)
-    assert set(found) == {(REFERENCE, 10), ("event", 10), ("event", 1000)}
+    found, failed = speed.measured(named(REFERENCE, "event"), (10, 100, 10_000_000), 2, seed=0)
+    assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), ("event", 10)}
+    assert not failed
     assert asked.count(("event", 100)) == 1
-    assert (REFERENCE, 100) not in asked
+    assert not any(workers > 100 for _, workers in asked)
+
+
+def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(monkeypatch):
+    def failing(command, longest_s):
+        if command == (broken, 100):
+            raise RunFailed("python failed: no memory")
+        return planted()
+
+    monkeypatch.setattr(speed, "measure", failing)
+    broken = "event"
+    found, failed = speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
+    assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), ("event", 10)}
+    assert failed == ["event world with 100 workers: python failed: no memory"]
+    broken = REFERENCE
+    with pytest.raises(RunFailed, match="no memory"):
+        speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
 
 
 def test_a_job_is_measured_in_a_process_of_its_own():
@@ -203,14 +223,13 @@ def test_engines_that_are_not_there_are_left_out(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv(commands.CIMBA_PYTHON, str(tmp_path / "python"))
     found, left_out = commands.available(tmp_path)
-    assert set(found) == ENGINES.keys() - {"simgrid", "cimba"}
+    assert set(found) == ENGINES.keys() - commands.OPTIONAL.keys()
     assert left_out[0] == "SimGrid, C++ is left out: there is no g++"
-    assert left_out[1].startswith(f"Cimba is left out: {tmp_path / 'python'} does not run (No such file or directory)")
+    assert left_out[2].startswith(f"Cimba is left out: {tmp_path / 'python'} does not run (No such file or directory)")
 
 
 def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path, capsys):
-    kept = {name: lambda job, name=name: json.dumps([name, job.workers]) for name in (REFERENCE, "event")}
-    monkeypatch.setattr(speed, "available", lambda folder: (kept, ["Cimba is left out: planted"]))
+    monkeypatch.setattr(speed, "available", lambda folder: (named(REFERENCE, "event"), ["Cimba is left out: planted"]))
     monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted())
     speed.run(tmp_path, demo=True)
     shown = capsys.readouterr().out.splitlines()
@@ -220,28 +239,30 @@ def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path,
 
 
 def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
-    kept = {name: lambda job, name=name: name for name in (REFERENCE, "event")}
-    monkeypatch.setattr(speed, "available", lambda folder: (kept, []))
-    monkeypatch.setattr(speed, "measure", lambda name, longest_s: planted(2.0 if name == REFERENCE else 2.1))
+    monkeypatch.setattr(speed, "available", lambda folder: (named(REFERENCE, "event"), []))
+    monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted(2.0 if command[0] == REFERENCE else 2.1))
     with pytest.raises(RunFailed, match=r"^event world simulates another job"):
         speed.run(tmp_path, demo=True)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
-def simgrid_command(tmp_path_factory):
+def simgrid_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("simgrid")
     try:
-        return simgrid.compiled(tmp_path_factory.mktemp("simgrid"))
+        simgrid.compiled(folder)
     except RunFailed as error:
         if "there is no" in str(error) or "finds no" in str(error):
             pytest.skip(str(error))
         raise
+    return folder
 
 
+@pytest.mark.parametrize("way", [simgrid.MESSAGES, simgrid.SEMAPHORES])
 @pytest.mark.parametrize("workers", [2, 10, 200])
-def test_simgrid_simulates_the_same_job(simgrid_command, workers):
+def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
     job = Job(workers, 20_000 // workers, seed=5)
-    one = measure(simgrid_command(job), 60)
+    one = measure(simgrid.compiled(simgrid_folder, way)(job), 60)
     assert len(one.step_s) == job.steps
     same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
 
