@@ -56,7 +56,7 @@ def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, 
     What takes too long, or fails, has no entry, and the engine is not tried with more workers.
     """
     found, given_up = {}, {}
-    for name, job in each(plan(list(commands), sizes, rounds, seed), "measuring", lambda item: item[0]):
+    for name, job in each(plan(list(commands), sizes, rounds, seed), "measuring", labelled):
         key = name, job.workers
         if any(engine == name and workers <= job.workers for engine, workers in given_up):
             continue
@@ -67,6 +67,11 @@ def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, 
             given_up[key] = one
             found.pop(key, None)
     return found, [line for line in given_up.values() if line]
+
+
+def labelled(item: tuple[str, Job]) -> str:
+    """An engine and its job, in words."""
+    return f"{title_of(item[0])}, {item[1].workers:,} workers"
 
 
 def tried(command: Command, name: str, job: Job, found: Results) -> Measured | str:

@@ -57,26 +57,32 @@ def with_spread(values: np.ndarray) -> str:
 
 def with_range(values: np.ndarray) -> str:
     """The median, and the lowest and the highest of the rounds."""
-    return f"{np.median(values):.2g} ({values.min():.2g}-{values.max():.2g})"
+    return f"{short(np.median(values))} ({short(values.min())} to {short(values.max())})"
+
+
+def short(value: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def show(found: Results, caption: str) -> None:
     """Print all tables."""
     from rich.console import Console
 
-    console = Console(width=WIDE, highlight=False)
-    speed = _by_size(
-        found, "Worker-steps per second of a core: median (spread of the rounds, over it)", speeds, with_spread, growth
-    )
-    against = f"Times as fast as {ENGINES[REFERENCE].title}: median (lowest-highest of the rounds)"
-    memory = "Peak memory of a process, MB: median"
-    console.print(speed, _by_size(found, against, ratios, with_range), sep="\n\n")
-    console.print("", _by_size(found, memory, peak_mb, lambda values: f"{np.median(values):,.0f}"), sep="\n")
+    against = f"Times as fast as {ENGINES[REFERENCE].title} (lowest to highest round)"
+    tables = [
+        _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
+        _by_size(found, against, ratios, with_range),
+        _by_size(found, "Peak memory, MB", peak_mb, lambda values: f"{np.median(values):,.0f}"),
+    ]
     if any(name in FURTHER for name, _ in found):
-        console.print("", _others(found), sep="\n")
+        tables.append(_others(found))
+    console = Console(width=WIDE, highlight=False)
+    console.print(*tables, sep="\n\n")
     console.print(
-        f"Growth: cost of a worker-step with the most workers, over that with the fewest. -: not measured. {caption}"
+        "Medians of the rounds; seconds of a core; -: not measured, because it would take too long or it failed."
     )
+    console.print(f"Growth: cost of a worker-step with the most workers, over that with the fewest. {caption}")
 
 
 def _by_size(found: Results, title: str, values_of: Callable, said: Callable, further: Callable | None = None):
