@@ -44,7 +44,8 @@ QUESTIONS = {
         "How do TensorFlow's own servers scale on this machine, and with how many servers best?", "5 to 9 min"
     ),
     "speed": Question(
-        "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?", "5 min"
+        "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?",
+        "4 to 5 min",
     ),
 }
 FURTHER = (

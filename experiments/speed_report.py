@@ -31,7 +31,9 @@ def worker_steps(name: str, workers: int, one) -> int:
 
 
 def ratios(found: Results, name: str, workers: int) -> np.ndarray:
-    """How many times as fast as the reference, round by round; empty if either was not measured."""
+    """How many times as fast as the reference, round by round; empty if either was not measured, or both are one."""
+    if name == REFERENCE:
+        return np.array([])
     mine, others = speeds(found, name, workers), speeds(found, REFERENCE, workers)
     return mine / others if len(mine) == len(others) else np.array([])
 
@@ -43,6 +45,11 @@ def growth(found: Results, name: str) -> float | None:
         return None
     few, many = (np.median(speeds(found, name, workers)) for workers in (min(sizes), max(sizes)))
     return float(few / many)
+
+
+def steps(found: Results, name: str, workers: int) -> np.ndarray:
+    """Steps of one run, shape (rounds,)."""
+    return np.array([ENGINES[name].steps(workers) for _ in found.get((name, workers), [])])
 
 
 def peak_mb(found: Results, name: str, workers: int) -> np.ndarray:
@@ -60,6 +67,11 @@ def with_range(values: np.ndarray) -> str:
     return f"{short(np.median(values))} ({short(values.min())} to {short(values.max())})"
 
 
+def the_median(values: np.ndarray) -> str:
+    """The median alone."""
+    return f"{np.median(values):,.0f}"
+
+
 def short(value: float) -> str:
     """Two digits, or all before the point."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
@@ -73,7 +85,8 @@ def show(found: Results, caption: str) -> None:
     tables = [
         _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
         _by_size(found, against, ratios, with_range),
-        _by_size(found, "Peak memory, MB", peak_mb, lambda values: f"{np.median(values):,.0f}"),
+        _by_size(found, "Peak memory with what is imported, MB", peak_mb, the_median),
+        _by_size(found, "Steps", steps, the_median),
     ]
     if any(name in FURTHER for name, _ in found):
         tables.append(_others(found))
@@ -82,7 +95,10 @@ def show(found: Results, caption: str) -> None:
     console.print(
         "Medians of the rounds; seconds of a core; -: not measured, because it would take too long or it failed."
     )
-    console.print(f"Growth: cost of a worker-step with the most workers, over that with the fewest. {caption}")
+    console.print(
+        "Growth: cost of a worker-step with the most workers, over that with the fewest. More workers have fewer"
+    )
+    console.print(f"steps, in which set-up weighs more. {caption}")
 
 
 def _by_size(found: Results, title: str, values_of: Callable, said: Callable, further: Callable | None = None):
@@ -93,6 +109,8 @@ def _by_size(found: Results, title: str, values_of: Callable, said: Callable, fu
     for name in [name for name in ENGINES if any(engine == name for engine, _ in found)]:
         values = [values_of(found, name, size) for size in sizes]
         cells = [said(each) if len(each) else "-" for each in values]
+        if not any(len(each) for each in values):
+            continue
         if further:
             grown = further(found, name)
             cells.append("-" if grown is None else f"{grown:.2f}")
@@ -127,7 +145,7 @@ def write_csv(found: Results, path: Path) -> None:
 
 def figure(found: Results, path: Path) -> None:
     """Worker-steps a second against workers, a line an engine; bars reach from the slowest round to the fastest."""
-    drawing, axes = pages.figure(1, 1, (8, 5))
+    drawing, axes = pages.figure(1, 1, (9, 5))
     for name, engine in ENGINES.items():
         sizes = sorted(workers for each, workers in found if each == name)
         values = [speeds(found, name, size) for size in sizes]
@@ -137,5 +155,5 @@ def figure(found: Results, path: Path) -> None:
             style = "o--" if name == FLOOR else "o-"
             axes.errorbar(sizes, middle, yerr=np.abs(ends - middle), fmt=style, ms=4, capsize=2, label=engine.title)
     axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="worker-steps per second of a core")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     pages.save(drawing, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-COMPUTE_S, CV = 1.0, 0.5  # mean of a worker's computation, and its standard deviation over the mean
+COMPUTE_S, CV = 1.0, 0.25  # mean of a worker's computation, and its standard deviation over the mean
 PASSING_S = 4.0  # in which the messages of all workers pass the master's port one way
 UPDATE_S = 0.05
 

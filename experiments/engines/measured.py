@@ -58,4 +58,4 @@ def measure(command: list[str], longest_s: float) -> Measured | None:
 
 def last_line(text: str) -> str:
     """The last line that is not blank: what a failed program says in the end."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    return next((" ".join(line.split()) for line in reversed(text.splitlines()) if line.strip()), "it said nothing")

@@ -1,7 +1,7 @@
 """Do all engines simulate the same job? Their mean steps must agree, as far as chance allows.
 
 An engine whose messages left the master at once would have shorter steps with any number of workers. One whose master received all
-gradients at once would have steps that are 6 % shorter with 10 workers, where the difference of means is known to about 1 %; with
+gradients at once would have steps that are 6 % shorter with 10 workers, where the difference of means is known to better than 1 %; with
 hundreds of workers the steps would be as long, because gradients then come no faster than parameters leave.
 """
 
@@ -15,10 +15,8 @@ import numpy as np
 from experiments.engines import ENGINES, REFERENCE
 from sim.errors import RunFailed
 
-ERRORS, FLOOR = (
-    5,
-    1e-3,
-)  # standard errors of the difference of two means that are allowed, and a share of the mean besides
+ERRORS = 5  # standard errors of the difference of two means that are allowed,
+SHARE = 1e-3  # and this share of the mean besides
 
 
 class Difference(NamedTuple):
@@ -42,7 +40,7 @@ def differences(steps_s: dict[str, np.ndarray]) -> list[Difference]:
     for engine, values in steps_s.items():
         error_s = spread_s * sqrt(1 / len(values) + 1 / len(against))
         off = values.mean() / against.mean() - 1
-        found.append(Difference(engine, off, ERRORS * error_s / against.mean() + FLOOR))
+        found.append(Difference(engine, off, ERRORS * error_s / against.mean() + SHARE))
     return [one for one in found if one.engine != REFERENCE]
 
 
