@@ -1,4 +1,4 @@
-"""The job in Cimba for Python, whose models are compiled onto a C engine; it needs Python 3.13."""
+"""The job in Cimba for Python, whose models are compiled onto a C engine (written for 0.9.6)."""
 
 import cimba as cb
 from cimba import inputs

@@ -37,7 +37,7 @@ OPTIONAL = {
     "simgrid-semaphores": partial(simgrid.compiled, way=simgrid.SEMAPHORES),
     "cimba": in_cimba,
 }
-HINTS = {"cimba": f"; {CIMBA_PYTHON} may name a Python 3.13 that has it"}
+HINTS = {"cimba": f"; {CIMBA_PYTHON} may name a Python that has it"}
 
 
 def available(folder: Path) -> tuple[dict[str, Command], list[str]]:
