@@ -43,6 +43,10 @@ QUESTIONS = {
     "benchmark": Question(
         "How do TensorFlow's own servers scale on this machine, and with how many servers best?", "5 to 9 min"
     ),
+    "speed": Question(
+        "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?",
+        "4 to 5 min",
+    ),
 }
 FURTHER = (
     "demo",

@@ -1,0 +1,59 @@
+"""Engines that simulate one and the same job (`job.py`), for `experiments.speed`: ours, and others beside them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Engine(NamedTuple):
+    """A way to simulate a job.
+
+    Args:
+        title: its name in tables.
+        entry: module:function of this package that takes a job and returns the seconds of its steps; empty: a program of its own.
+        worker_steps: of one measurement, which then takes about half a second.
+        runs: replications that it simulates at once.
+    """
+
+    title: str
+    entry: str
+    worker_steps: int
+    runs: int = 1
+
+    def steps(self, workers: int) -> int:
+        """How many steps are measured with so many workers."""
+        return max(LEAST_STEPS, min(MOST_STEPS, self.worker_steps // (workers * self.runs)))
+
+
+LEAST_STEPS, MOST_STEPS = 2, 10_000
+REFERENCE = "simpy"  # with which all others are compared
+FLOOR = (
+    "draws"  # simulates nothing, in as many steps as the vector world: with these random numbers that cannot be faster
+)
+ENGINES = {
+    REFERENCE: Engine("SimPy, as documented", "plain_simpy:run", 50_000),
+    "event": Engine("event world", "ours:event", 20_000),
+    "vector": Engine("vector world", "ours:vector", 500_000),
+    "vector-20": Engine("vector world, 20 runs", "ours:vector_runs", 1_000_000, runs=20),
+    "simgrid": Engine("SimGrid, C++", "", 100_000),
+    "simgrid-semaphores": Engine("SimGrid, C++, no network", "", 200_000),
+    "cimba": Engine("Cimba", "cimba_model:run", 500_000),
+    FLOOR: Engine("our random numbers alone", "ours:draws", 500_000),
+}
+# Other jobs, of our engines alone: their title, entry, workers and steps.
+FURTHER = {
+    "horovod": ("Horovod, ResNet-50, event world", "protocols:horovod", 64, 1),
+    "ring": ("ring allreduce, event world", "protocols:ring", 64, 5),
+    "ring-vector": ("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
+    "ps-async": ("ps-async, event world", "protocols:ps_async", 1_000, 3),
+}
+
+
+def entry_of(name: str) -> str:
+    """module:function of an engine, or of one of the other jobs."""
+    return ENGINES[name].entry if name in ENGINES else FURTHER[name][1]
+
+
+def title_of(name: str) -> str:
+    """Of an engine, or of one of the other jobs, in tables."""
+    return ENGINES[name].title if name in ENGINES else FURTHER[name][0]

@@ -1,0 +1,61 @@
+"""Have a process measure a job, and read what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim.errors import RunFailed
+
+ROOT = Path(__file__).parents[2]  # of the packages, for a Python that does not have them
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one job took in one engine.
+
+    Args:
+        step_s: simulated seconds of each step, shape (steps,); none of what simulates no step.
+        cpu_s: seconds of a core, without imports and compilation.
+        wall_s: seconds by the clock, likewise.
+        before_bytes: memory of the process before the job.
+        peak_bytes: the most memory that it had.
+    """
+
+    step_s: list[float]
+    cpu_s: float
+    wall_s: float
+    before_bytes: int
+    peak_bytes: int
+
+
+def measure(command: list[str], longest_s: float) -> Measured | None:
+    """What a process measures; None if that takes longer than `longest_s`.
+
+    Raises:
+        RunFailed: the process cannot be started, or fails.
+    """
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    about = {
+        "capture_output": True,
+        "text": True,
+        "stdin": subprocess.DEVNULL,
+        "env": os.environ | {"PYTHONPATH": path},
+    }
+    try:
+        done = subprocess.run(command, timeout=longest_s, check=False, **about)
+    except subprocess.TimeoutExpired:
+        return None
+    except OSError as error:
+        raise RunFailed(f"{command[0]} does not run ({error.strerror})") from error
+    if done.returncode:
+        raise RunFailed(f"{command[0]} failed: {last_line(done.stderr)}")
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank: what a failed program says in the end."""
+    return next((" ".join(line.split()) for line in reversed(text.splitlines()) if line.strip()), "it said nothing")

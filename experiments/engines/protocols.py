@@ -1,0 +1,34 @@
+"""Other jobs of our own engine, whose cost the job of `job.py` does not tell."""
+
+from __future__ import annotations
+
+from experiments.engines.job import Job
+from sim import protocols, workload
+from sim.scenario import Scenario
+from sim.simulation import simulate
+
+
+def horovod(job: Job) -> list[float]:
+    """Seconds of each step of Horovod on ResNet-50: a ring for each fusion of gradients, while ranks compute."""
+    return _simulated(job, "horovod", ["algorithm=ring"], "resnet50", "event")
+
+
+def ring(job: Job) -> list[float]:
+    """Seconds of each step of a ring allreduce in the event world."""
+    return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", "event")
+
+
+def ring_vector(job: Job) -> list[float]:
+    """Seconds of each step of a ring allreduce in the vector world."""
+    return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", "vector")
+
+
+def ps_async(job: Job) -> list[float]:
+    """Seconds of each step of one asynchronous parameter server: as many updates as there are workers."""
+    return _simulated(job, "ps-async", [], "mnist", "event")
+
+
+def _simulated(job: Job, protocol: str, settings: list[str], model: str, world: str) -> list[float]:
+    about = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
+    scenario = Scenario(protocols.make(protocol, settings), workload.read(model), **about)
+    return simulate(scenario, world, 1).outcome.step_s.ravel().tolist()

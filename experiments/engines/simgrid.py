@@ -1,0 +1,47 @@
+"""The job as an S4U program of SimGrid (`simgrid_fmb.cpp`), compiled where there are a compiler and SimGrid's headers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.engines.job import UPDATE_S, Job
+from experiments.engines.measured import last_line
+from sim.errors import RunFailed
+
+SOURCE = Path(__file__).with_name("simgrid_fmb.cpp")
+COMPILER, FLAGS = "g++", ("-std=c++17", "-O2")
+HEADER = "simgrid/s4u.hpp"
+MESSAGES, SEMAPHORES = "messages", "semaphores"  # see the program
+
+
+def compiled(folder: Path, way: str = MESSAGES) -> Callable[[Job], list[str]]:
+    """The command that measures a job in one of two ways, once the program is compiled into a folder.
+
+    Raises:
+        RunFailed: there is no compiler or no SimGrid, or they do not take the program.
+    """
+    program = folder / SOURCE.stem
+    if not program.exists():
+        _compile(program)
+    return lambda job: [str(program), way, *map(str, arguments(job))]
+
+
+def _compile(program: Path) -> None:
+    compiler = shutil.which(COMPILER)
+    if compiler is None:
+        raise RunFailed(f"there is no {COMPILER}")
+    words = [compiler, *FLAGS, str(SOURCE), "-o", str(program), "-lsimgrid"]
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if f"{HEADER}: No such file" in done.stderr:
+        raise RunFailed(f"{COMPILER} finds no {HEADER} (Debian: libsimgrid-dev)")
+    if done.returncode:
+        complaint = next((line for line in done.stderr.splitlines() if "error" in line), last_line(done.stderr))
+        raise RunFailed(f"{COMPILER} does not compile {SOURCE.name}: {complaint}")
+
+
+def arguments(job: Job) -> tuple:
+    """What the program is given."""
+    return job.workers, job.steps, job.port_s, UPDATE_S, job.mu, job.sigma, job.seed

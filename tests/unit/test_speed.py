@@ -1,0 +1,284 @@
+"""The comparison of speeds: engines simulate one job, ratios come from planted figures, engines that are not there are a line."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import speed, speed_report
+from experiments.engines import ENGINES, FURTHER, REFERENCE, commands, ours, plain_simpy, same_job, simgrid
+from experiments.engines.job import PASSING_S, UPDATE_S, Job
+from experiments.engines.measured import Measured, measure
+from sim.errors import RunFailed
+
+WORKERS, STEPS = 10, 2000
+FASTER = {"event": 0.5, "vector": 10.0, "draws": 40.0}  # than the reference, as planted
+LATER_ROUNDS = (1.0, 0.8, 1.1)  # of the reference's speed
+
+
+def planted(step_s: float = 2.0, cpu_s: float = 0.5, **further) -> Measured:
+    return Measured([step_s] * 4, cpu_s, 2 * cpu_s, 10**7, 10**8, **further)
+
+
+def named(*names: str) -> dict[str, commands.Command]:
+    """Commands that are no more than the engine's name and the number of workers."""
+    return {name: lambda job, name=name: (name, job.workers) for name in names}
+
+
+@pytest.fixture
+def results() -> speed.Results:
+    """1,000 worker-steps a second of the reference with 10 workers, half as many with 100; three rounds."""
+    found = {}
+    for workers, slower in ((10, 1), (100, 2)):
+        for name, faster in {REFERENCE: 1.0, **FASTER}.items():
+            steps = ENGINES[name].steps(workers) if name == "draws" else 4
+            taken_s = [workers * steps * slower / (1000 * faster * round_) for round_ in LATER_ROUNDS]
+            step_s = [] if name == "draws" else [2.0] * steps
+            found[name, workers] = [Measured(step_s, cpu_s, cpu_s, 10**7, workers * 10**7) for cpu_s in taken_s]
+    return found
+
+
+@pytest.fixture(scope="module")
+def steps_s() -> dict[str, np.ndarray]:
+    job = Job(WORKERS, STEPS, seed=3)
+    found = {REFERENCE: plain_simpy.run(job), "event": ours.event(job), "vector": ours.vector(job)}
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def test_the_engines_agree_on_the_mean_step(steps_s):
+    line = same_job.check(steps_s, WORKERS)
+    assert line.startswith(f"{WORKERS} workers: mean step")
+    assert max(one.allowed for one in same_job.differences(steps_s)) < 0.01
+    np.testing.assert_allclose(steps_s["event"], steps_s["vector"])
+
+
+def test_a_step_without_the_port_is_another_job(steps_s, monkeypatch):
+    """The negative control: nothing else is left out, and the check sees it."""
+    monkeypatch.setattr(plain_simpy.simpy, "Resource", lambda env: simpy_resource(env, capacity=WORKERS))
+    found = steps_s | {"simgrid": np.array(plain_simpy.run(Job(WORKERS, 3000)))}
+    with pytest.raises(RunFailed, match=r"^SimGrid, C\+\+ simulates another job: with 10 workers its mean step is "):
+        same_job.check(found, WORKERS)
+
+
+simpy_resource = plain_simpy.simpy.Resource
+
+
+def test_one_worker_s_step_is_what_it_takes():
+    """Two messages and an update besides computing, whose draws are the same in both worlds."""
+    job = Job(1, 200, seed=1)
+    compute_s = [step_s - 2 * job.port_s - UPDATE_S for step_s in ours.event(job)]
+    assert job.port_s == PASSING_S
+    assert min(compute_s) > 0
+    assert np.mean(compute_s) == pytest.approx(1, abs=0.15)
+
+
+def test_several_runs_at_once_are_as_many_steps():
+    assert len(ours.vector_runs(Job(3, 5))) == 5 * ENGINES["vector-20"].runs
+
+
+def test_one_engine_has_nothing_to_compare_with():
+    assert "no two" in same_job.check({REFERENCE: np.ones(3)}, 10)
+
+
+def test_ratios_are_taken_round_by_round(results):
+    assert speed_report.speeds(results, REFERENCE, 10) == pytest.approx([1000, 800, 1100])
+    for name, faster in FASTER.items():
+        for workers in (10, 100):
+            assert speed_report.ratios(results, name, workers) == pytest.approx([faster] * 3)
+    results["event", 10].reverse()
+    assert speed_report.ratios(results, "event", 10) == pytest.approx([0.55, 0.5, 0.5 / 1.1])
+    assert not len(speed_report.ratios(results, "cimba", 10))
+
+
+def test_growth_is_of_the_cost_of_a_worker_step(results):
+    assert speed_report.growth(results, "event") == pytest.approx(2)
+    assert speed_report.growth({("event", 10): results["event", 10]}, "event") is None
+
+
+def test_the_report_shows_what_was_measured(results, tmp_path, capsys):
+    results["ring", 64] = [planted()]
+    del results["event", 100]
+    speed_report.show(results, "planted")
+    speed_report.write_csv(results, tmp_path / "speed.csv")
+    speed_report.figure(results, tmp_path / "speed.png")
+    shown = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in shown if line.strip().startswith("event world")]
+    assert [row[2:] for row in rows[:3]] == [
+        ["500", "(30%)", "-", "-"],
+        ["0.5", "(0.5", "to", "0.5)", "-"],
+        ["100", "-"],
+    ]
+    assert any("ring allreduce, event world" in line and " 640 " in line for line in shown)
+    assert not any("…" in line for line in shown)
+    lines = (tmp_path / "speed.csv").read_text().splitlines()
+    assert len(lines) == 1 + 3 * 7 + 1
+    assert lines[1].startswith("simpy,10,0,40,0.04,0.04,1000.0,2.0,")
+    assert (tmp_path / "speed.png").stat().st_size > 1000
+
+
+def test_engines_take_turns_at_being_first():
+    order = speed.plan([REFERENCE, "event", "ring"], (10, 100), 2, seed=7)
+    names = [name for name, _ in order]
+    assert names == ["event", "simpy", "event", "simpy", "ring", "simpy", "event", "simpy", "event", "ring"]
+    assert [job.workers for _, job in order] == [10, 10, 100, 100, 64] * 2
+    assert {job.seed for _, job in order} == {7, 8}
+
+
+def test_steps_are_fewer_with_more_workers_and_never_none():
+    steps = [ENGINES["event"].steps(workers) for workers in (1, 10, 1_000, 1_000_000)]
+    assert steps == [10_000, 2000, 20, 2]
+    several, one = ENGINES["vector-20"], ENGINES["vector-20"]._replace(runs=1)
+    assert several.steps(1_000) * 20 == one.steps(1_000)
+
+
+def test_what_would_take_too_long_is_left_out(monkeypatch):
+    asked = []
+
+    def taking(command, longest_s):
+        asked.append(command)
+        name, workers = command
+        return None if (name, workers) == ("event", 100) else planted(cpu_s=3.0 if name == REFERENCE else 0.01)
+
+    monkeypatch.setattr(speed, "measure", taking)
+    found, failed = speed.measured(named(REFERENCE, "event"), (10, 100, 10_000_000), 2, seed=0)
+    assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), ("event", 10)}
+    assert not failed
+    assert asked.count(("event", 100)) == 1
+    assert not any(workers > 100 for _, workers in asked)
+
+
+def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(monkeypatch):
+    def failing(command, longest_s):
+        if command == (broken, 100):
+            raise RunFailed("python failed: no memory")
+        return planted()
+
+    monkeypatch.setattr(speed, "measure", failing)
+    broken = "event"
+    found, failed = speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
+    assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), ("event", 10)}
+    assert failed == ["event world with 100 workers: python failed: no memory"]
+    broken = REFERENCE
+    with pytest.raises(RunFailed, match="no memory"):
+        speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
+
+
+def test_a_job_is_measured_in_a_process_of_its_own():
+    one = measure(commands.in_python(REFERENCE)(Job(5, 4, seed=2)), 60)
+    assert one.step_s == plain_simpy.run(Job(5, 4, seed=2))
+    assert 0 < one.before_bytes <= one.peak_bytes < 10**9
+    assert one.cpu_s > 0
+
+
+def test_memory_is_the_process_s_own():
+    """The negative control is a maximum that counts what this process has."""
+    held = np.ones(30_000_000)
+    one = measure(commands.in_python(REFERENCE)(Job(2, 2)), 60)
+    assert one.peak_bytes < held.nbytes
+
+
+def test_a_process_that_takes_too_long_measures_nothing():
+    assert measure([sys.executable, "-c", "import time; time.sleep(60)"], 0.2) is None
+
+
+def test_a_process_that_fails_is_a_line():
+    with pytest.raises(RunFailed, match=r"failed: SystemError: no more$"):
+        measure([sys.executable, "-c", "raise SystemError('no more')"], 60)
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_the_other_jobs_can_be_simulated(name):
+    from importlib import import_module
+
+    title, entry, _workers, _steps = FURTHER[name]
+    module, function = entry.split(":")
+    step_s = getattr(import_module(f"experiments.engines.{module}"), function)(Job(2, 2))
+    assert len(step_s) == 2
+    assert min(step_s) > 0
+    assert title
+
+
+def test_a_missing_compiler_is_a_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunFailed, match=r"^there is no g\+\+$"):
+        simgrid.compiled(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("f.cpp:1: fatal error: simgrid/s4u.hpp: No such file or directory", r"finds no simgrid/s4u.hpp \(Debian: "),
+        (
+            "f.cpp: In function:\nf.cpp:9: error: no sg4\n   ^",
+            "does not compile simgrid_fmb.cpp: f.cpp:9: error: no sg4$",
+        ),
+    ],
+)
+def test_a_missing_library_is_a_line(said, line, monkeypatch, tmp_path):
+    compiler = tmp_path / simgrid.COMPILER
+    compiler.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunFailed, match=line):
+        simgrid.compiled(tmp_path)
+
+
+def test_engines_that_are_not_there_are_left_out(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(commands.CIMBA_PYTHON, str(tmp_path / "python"))
+    found, left_out = commands.available(tmp_path)
+    assert set(found) == ENGINES.keys() - commands.OPTIONAL.keys()
+    assert left_out[0] == "SimGrid, C++ is left out: there is no g++"
+    assert left_out[2].startswith(f"Cimba is left out: {tmp_path / 'python'} does not run (No such file or directory)")
+
+
+def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(speed, "available", lambda folder: (named(REFERENCE, "event"), ["Cimba is left out: planted"]))
+    monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted())
+    speed.run(tmp_path, demo=True)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "Cimba is left out: planted"
+    assert "100 workers: mean step 2 s in SimPy, as documented; the furthest from it is event world" in shown[2]
+    assert {path.name for path in tmp_path.iterdir()} == {"speed.csv", "speed.png"}
+
+
+def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "available", lambda folder: (named(REFERENCE, "event"), []))
+    monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted(2.0 if command[0] == REFERENCE else 2.1))
+    with pytest.raises(RunFailed, match=r"^event world simulates another job"):
+        speed.run(tmp_path, demo=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def simgrid_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("simgrid")
+    try:
+        simgrid.compiled(folder)
+    except RunFailed as error:
+        if "there is no" in str(error) or "finds no" in str(error):
+            pytest.skip(str(error))
+        raise
+    return folder
+
+
+@pytest.mark.parametrize("way", [simgrid.MESSAGES, simgrid.SEMAPHORES])
+@pytest.mark.parametrize("workers", [2, 10, 200])
+def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
+    job = Job(workers, 20_000 // workers, seed=5)
+    one = measure(simgrid.compiled(simgrid_folder, way)(job), 60)
+    assert len(one.step_s) == job.steps
+    same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
+
+
+def test_cimba_simulates_the_same_job():
+    job, command = Job(10, 1000, seed=5), commands.in_cimba(None)
+    try:
+        one = measure(command(job), 120)
+    except RunFailed as error:
+        if "No module named 'cimba'" in str(error):
+            pytest.skip(str(error))
+        raise
+    same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "cimba": np.array(one.step_s)}, 10)
