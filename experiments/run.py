@@ -21,7 +21,7 @@ class Question(NamedTuple):
 
 
 QUESTIONS = {
-    "validate": Question("How close are predictions to real runs on this machine?", "18 to 26 min"),
+    "validate": Question("How close are predictions to real runs on this machine?", "35 to 40 min"),
     "servers": Question("How close are predictions to TensorFlow's own parameter servers on this machine?", "14 min"),
     "collectives": Question(
         "How close are predictions to allreduce by MPI, Horovod and TensorFlow on this machine?", "10 min"

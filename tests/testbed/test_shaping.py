@@ -12,7 +12,14 @@ from real import shaping, testbed
 
 RATE, PAYLOAD = 12.5e6, 0.957  # 100 Mbit/s; what Ethernet's, IP's and TCP's headers leave of it
 TRIES = 30
-SERVE = """
+FIRST = """
+import os
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+except PermissionError:
+    pass
+"""  # before all processes that compute: what a port carries is not for them to say
+SERVE = f"""{FIRST}
 import socket, threading
 def take(peer):
     while peer.recv(1 << 20):
@@ -23,7 +30,7 @@ print("ready", flush=True)
 while True:
     threading.Thread(target=take, args=listener.accept()[:1], daemon=True).start()
 """
-SEND = """
+SEND = FIRST + """
 import socket, time
 peer = socket.create_connection(("host1", 5000))
 start_s = time.perf_counter()
@@ -32,7 +39,7 @@ peer.shutdown(socket.SHUT_WR)
 peer.recv(1)
 print(time.perf_counter() - start_s)
 """
-KEEP_ON = """
+KEEP_ON = f"""{FIRST}
 import socket
 peer = socket.create_connection(("host0", 5000))
 print("ready", flush=True)
