@@ -30,7 +30,9 @@ print("ready", flush=True)
 while True:
     threading.Thread(target=take, args=listener.accept()[:1], daemon=True).start()
 """
-SEND = FIRST + """
+SEND = (
+    FIRST
+    + """
 import socket, time
 peer = socket.create_connection(("host1", 5000))
 start_s = time.perf_counter()
@@ -39,6 +41,7 @@ peer.shutdown(socket.SHUT_WR)
 peer.recv(1)
 print(time.perf_counter() - start_s)
 """
+)
 KEEP_ON = f"""{FIRST}
 import socket
 peer = socket.create_connection(("host0", 5000))
