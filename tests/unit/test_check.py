@@ -23,16 +23,17 @@ COUNT = itertools.count()
 @dataclass(frozen=True)
 class Own(Protocol):
 """
-TAKES = """
-    arrival_order_matters = True
-
+WORKER = """
     def worker(self, me):
         for _ in me.steps():
             yield from me.receive(me.master)
             yield from me.sleep()
             yield from me.compute()
             yield from me.send(me.master)
-
+"""
+TAKES = f"""
+    arrival_order_matters = True
+{WORKER}
     def master(self, me):
         for _ in me.steps():
             yield from me.send(me.workers)
@@ -41,14 +42,7 @@ TAKES = """
                 yield from me.add()
             yield from me.update()
 """
-GATHERS = """
-    def worker(self, me):
-        for _ in me.steps():
-            yield from me.receive(me.master)
-            yield from me.sleep()
-            yield from me.compute()
-            yield from me.send(me.master)
-
+GATHERS = f"""{WORKER}
     def master(self, me):
         for _ in me.steps():
             yield from me.send(me.workers)
