@@ -246,9 +246,13 @@ class Cluster(BaseModel):
         return any(host.gpus is None and ranks[index] > host.cores for index, host in enumerate(machines))
 
 
-def one_rank_a_host(ranks: int) -> Cluster:
-    """The cluster assumed when none is given: every rank has a host of its own, 10 Gbit/s between them."""
-    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks)),))
+def one_rank_a_host(ranks: int, cores: int = 1) -> Cluster:
+    """The cluster assumed when none is given: every rank has a host of its own, 10 Gbit/s between them.
+
+    Args:
+        cores: of each host, one for each thread of a rank.
+    """
+    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks), cores=cores, slots=1),))
 
 
 def read(path: str) -> Cluster:

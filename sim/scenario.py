@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -84,11 +85,11 @@ class Scenario:
             object.__setattr__(self, "batch", self.workload.batch)
         if not self.served:
             object.__setattr__(self, "servers", 0)
-        elif not self.protocol.uses_servers:
+        elif not self.protocol.has_servers:
             object.__setattr__(self, "servers", 1)
         for name, (least, most) in (JOB | {"servers": (1 if self.served else 0, MOST_RANKS)}).items():
             check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
-        if self.workers < 1 and type(self.protocol).alone is Protocol.alone:
+        if self.workers < 1 and not self.protocol.can_be_alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         if self.servers_on not in ("own", "workers"):
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
@@ -97,7 +98,8 @@ class Scenario:
             _ = self.server_slices
         if self.cluster is None:
             beside = self.servers_on == "workers" and self.workers
-            object.__setattr__(self, "cluster", one_rank_a_host(self.workers if beside else self.ranks))
+            hosts, threads = self.workers if beside else self.ranks, 2 if self.protocol.overlaps else 1
+            object.__setattr__(self, "cluster", one_rank_a_host(hosts, cores=threads))
         _ = self.hosts
 
     def __getstate__(self):
@@ -147,7 +149,7 @@ class Scenario:
     @property
     def updates_per_step(self) -> int:
         """Updates of a server in which every worker contributes once on average."""
-        return self.workers if self.protocol.applies_each_gradient else 1
+        return self.protocol.updates_per_step(self.workers)
 
     @property
     def updates(self) -> int:
@@ -176,6 +178,18 @@ class Scenario:
     def cores_shared(self) -> bool:
         """Whether ranks share cores, with one another or with a runtime's other threads."""
         return bool(len(set(self.hosts)) < self.ranks or self.cluster.shared_cores or self.threaded)
+
+    @cached_property
+    def cores_suffice(self) -> bool:
+        """Whether every thread that works has a core of its own, and none slows another down."""
+        if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.look_s:
+            return False
+        for index, ranks in Counter(self.hosts).items():
+            host = self.machines[index]
+            threads = ranks * (2 if self.protocol.overlaps and not host.gpus else 1)
+            if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
+                return False
+        return True
 
     @cached_property
     def threaded(self) -> bool:
@@ -241,14 +255,14 @@ class Scenario:
 
     def _loads(self, server: int, minibatches: int = 1) -> list[Load]:
         held = [variable for variable, holder in self.placed if holder == server]
-        if self.protocol.uses_servers and any(variable.rows for variable in held):
+        if self.protocol.has_servers and any(variable.rows for variable in held):
             return [variable.load(self.batch, minibatches) for variable in held]
         return [Load(0, sum(variable.size for variable in held))]
 
     @property
     def sends_rows(self) -> bool:
         """Whether rows of sparse variables travel between servers and workers."""
-        return self.protocol.uses_servers and any(variable.rows for variable in self.served)
+        return self.protocol.has_servers and any(variable.rows for variable in self.served)
 
     @cached_property
     def gathered_loads(self) -> list[Load]:
@@ -282,7 +296,7 @@ class Scenario:
     @property
     def _applied_at_once(self) -> int:
         """Minibatches whose gradients an update applies together."""
-        return 1 if self.protocol.applies_each_gradient else max(1, self.workers)
+        return max(1, min(self.workers, self.protocol.gradients_per_update(self.workers)))
 
     def updated_by(self, rank: int) -> int:
         """How many parameters a rank applies the optimiser to."""

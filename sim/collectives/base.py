@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sim.workload import ITEM_BYTES
 
 NOTHING = slice(0, 0)
+DENSE, ROWS, CONTROL = "dense", "rows", "control"
 
 
 class Exchange(NamedTuple):
@@ -20,6 +21,7 @@ class Exchange(NamedTuple):
         sent, taken: pieces of the vector, in items.
         adds: whether what is taken is added.
         ahead: it goes on before the piece handed over has left (MPI_Isend), which has by the end of the call.
+        kind: of what travels: dense items, rows of sparse variables, or a control message, which is no part of the vector.
     """
 
     to: int | None = None
@@ -28,6 +30,7 @@ class Exchange(NamedTuple):
     taken: slice = NOTHING
     adds: bool = False
     ahead: bool = False
+    kind: str = DENSE
 
     def among(self, first: int) -> Exchange:
         """The same between ranks that are numbered from `first`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sim import collectives
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.verbs import allgather, allreduce
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,6 @@ class Allreduce(Protocol):
     sparse_as_dense: bool = True
 
     name = "allreduce"
-    masterless = True
 
     def __post_init__(self):
         if self.algorithm not in collectives.NAMES:
@@ -51,7 +51,7 @@ class Allreduce(Protocol):
         for _ in me.steps():
             yield from me.sleep()
             yield from me.compute()
-            yield from me.allgather()
-            yield from me.allreduce(self.algorithm, self.fused)
+            yield from allgather(me)
+            yield from allreduce(me, self.algorithm, self.fused)
             yield from me.update()
             yield from me.evaluate()

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.ranges import check_integer, check_seconds
+from sim.verbs import gather
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,14 @@ class AnytimeMinibatch(Protocol):
 
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             yield from self.compute(me)
-            yield from me.send(me.master)
+            yield from me.send(GRADIENT, me.master)
 
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
-            yield from me.gather(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers)
             yield from me.update()
             yield from me.evaluate()
 

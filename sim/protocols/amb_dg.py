@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT
 from sim.ranges import check_seconds
+from sim.verbs import answer, compute_renewing, newest, take
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,6 @@ class AnytimeDelayedGradients(AnytimeMinibatch):
     delay_std_s: float = 0.0
 
     name = "amb-dg"
-    arrival_order_matters = True
-    renews = True
     alone = Protocol.alone  # which is refused: one process has no delays
 
     def __post_init__(self):
@@ -38,24 +38,24 @@ class AnytimeDelayedGradients(AnytimeMinibatch):
         check_seconds("--set delay_std_s", self.delay_std_s)
 
     def worker(self, me):
-        while (yield from me.newest(me.master)):
+        while (yield from newest(me, me.master)):
             yield from self.compute(me)
-            yield from me.post(me.master)
+            yield from me.send(GRADIENT, me.master, wait=False)
 
     def master(self, me):
-        yield from me.answer(me.workers)
+        yield from answer(me, me.workers)
         window_ends_s = me.now_s + self.window_s
-        while (yield from me.take(me.workers)):
-            yield from me.add()
-            while (yield from me.take(me.workers, until_s=window_ends_s)):
-                yield from me.add()
+        while letter := (yield from take(me, me.workers)):
+            yield from me.add(letter)
+            while letter := (yield from take(me, me.workers, until_s=window_ends_s)):
+                yield from me.add(letter)
             yield from me.update()
             window_ends_s = me.now_s + self.window_s
             yield from me.evaluate()
-            yield from me.answer(me.workers)
+            yield from answer(me, me.workers)
 
     def compute(self, me):
         """One worker's step; the clock starts before the sleep."""
         deadline_s = me.now_s + self.time_limit_s
         yield from me.sleep()
-        yield from me.compute_renewing(deadline_s, self.partitions, me.master)
+        yield from compute_renewing(me, deadline_s, self.partitions, me.master)

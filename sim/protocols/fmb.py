@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT, PARAMETERS
+from sim.verbs import gather
 
 
 @dataclass(frozen=True)
@@ -19,15 +21,15 @@ class FixedMinibatch(Protocol):
 
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             yield from me.sleep()
             yield from me.compute()
-            yield from me.send(me.master)
+            yield from me.send(GRADIENT, me.master)
 
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
-            yield from me.gather(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers)
             yield from me.update()
             yield from me.evaluate()
 

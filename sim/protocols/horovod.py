@@ -8,7 +8,7 @@ from sim import collectives
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.ranges import MOST_BYTES, check_integer, check_seconds
-from sim.workload import ITEM_BYTES
+from sim.verbs import compute_by_layer, negotiate, reduce_fused
 
 ORDERS = ("parameters", "uniform", "end")
 
@@ -38,8 +38,6 @@ class Horovod(Protocol):
     by_name: bool = False
 
     name = "horovod"
-    masterless = True
-    overlaps = True
 
     def __post_init__(self):
         if self.algorithm not in collectives.NAMES:
@@ -52,40 +50,15 @@ class Horovod(Protocol):
     def worker(self, me):
         for _ in me.steps():
             yield from me.sleep()
-            yield from me.beside(me.compute_by_layer(self.order), self.reduce(me))
+            yield from me.beside(compute_by_layer(me, self.order), self.reduce(me))
             yield from me.update()
             yield from me.evaluate()
 
     def reduce(self, me):
         """The background thread, for one step."""
-        pieces = collectives.pieces(me.scenario.summed, fused=False)
-        left = len(pieces)
+        left = len(me.scenario.summed)
         while left:
-            yield from me.next_cycle(self.cycle_s)
-            ready = yield from me.negotiate(self.by_name)
+            yield from me.cycle(self.cycle_s)
+            ready = yield from negotiate(me, self.by_name)
+            yield from reduce_fused(me, self.algorithm, ready, self.fusion_bytes)
             left -= len(ready)
-            for buffer in self.fuse([pieces[variable] for variable in ready]):
-                yield from self.reduce_buffer(me, buffer)
-
-    def reduce_buffer(self, me, buffer: list[slice]):
-        """Variables that became ready one after another lie side by side, the last of them first."""
-        whole = slice(buffer[-1].start, buffer[0].stop)
-        copied = len(buffer) > 1
-        if copied:
-            yield from me.copy(whole)
-        yield from me.reduce_all(self.algorithm, whole)
-        if copied:
-            yield from me.copy(whole)
-
-    def fuse(self, pieces: list[slice]) -> list[list[slice]]:
-        """Pieces in order, together as long as they fit."""
-        buffers: list[list[slice]] = []
-        room = 0
-        for piece in pieces:
-            size_bytes = ITEM_BYTES * (piece.stop - piece.start)
-            if not buffers or size_bytes > room:
-                buffers.append([])
-                room = self.fusion_bytes
-            buffers[-1].append(piece)
-            room -= size_bytes
-        return buffers

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sim import collectives
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.verbs import allreduce, collect, hand_in, let_go, pull, take_first
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,6 @@ class Hybrid(Protocol):
     local_aggregation: bool = True
 
     name = "hybrid"
-    arrival_order_matters = True
-    uses_servers = True
 
     def __post_init__(self):
         if self.algorithm not in collectives.NAMES:
@@ -49,21 +48,18 @@ class Hybrid(Protocol):
         for _ in me.steps():
             yield from me.sleep()
             yield from me.fetch()
-            yield from me.pull(me.servers)
+            yield from pull(me, me.servers)
             yield from me.compute()
-            yield from me.hand_in()
-            if me.scenario.summed:
-                yield from me.allreduce(self.algorithm)
+            yield from hand_in(me)
+            if me.summed:
+                yield from allreduce(me, self.algorithm)
                 yield from me.update()
-            yield from me.receive(me.aggregators)
-            yield from me.let_go(me.neighbours)
+            yield from collect(me, me.aggregators)
+            yield from let_go(me, me.neighbours)
             yield from me.evaluate()
 
     def server(self, me):
         for _ in me.steps():
-            added = []
-            for _ in me.senders:
-                added.append((yield from me.take(me.workers)))
-                yield from me.add()
+            added = yield from take_first(me, me.workers, len(me.senders))
             yield from me.update()
-            yield from me.let_go(added)
+            yield from let_go(me, added)

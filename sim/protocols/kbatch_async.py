@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT
 from sim.ranges import check_integer, check_seconds
+from sim.verbs import answer, newest, take
 
 
 @dataclass(frozen=True)
@@ -26,26 +28,28 @@ class KBatchAsynchronous(Protocol):
     delay_std_s: float = 0.0
 
     name = "kbatch-async"
-    arrival_order_matters = True
 
     def __post_init__(self):
         check_integer("--set gradients", self.gradients, 1)
         check_seconds("--set delay_std_s", self.delay_std_s)
 
+    def gradients_per_update(self, workers):
+        return self.gradients
+
     def worker(self, me):
-        while (yield from me.newest(me.master)):
+        while (yield from newest(me, me.master)):
             yield from me.sleep()
             yield from me.compute()
-            yield from me.post(me.master)
+            yield from me.send(GRADIENT, me.master, wait=False)
 
     def master(self, me):
-        yield from me.answer(me.workers)
+        yield from answer(me, me.workers)
         added = 0
-        while (yield from me.take(me.workers)):
-            yield from me.add()
+        while letter := (yield from take(me, me.workers)):
+            yield from me.add(letter)
             added += 1
             if added == self.gradients:
                 yield from me.update()
                 yield from me.evaluate()
-                yield from me.answer(me.workers)
+                yield from answer(me, me.workers)
                 added = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
+from sim.verbs import let_go, pull, push, take, training
 
 
 @dataclass(frozen=True)
@@ -16,22 +17,24 @@ class AsynchronousServers(Protocol):
     """
 
     name = "ps-async"
-    arrival_order_matters = True
-    uses_servers = True
-    applies_each_gradient = True
+
+    def gradients_per_update(self, workers):
+        return 1
+
+    def updates_per_step(self, workers):
+        return max(1, workers)
 
     def worker(self, me):
-        going_on = True
-        while going_on:
+        while training(me):
             yield from me.sleep()
             yield from me.fetch()
-            yield from me.pull(me.servers)
+            yield from pull(me, me.servers)
             yield from me.compute()
-            going_on = yield from me.push(me.servers)
+            yield from push(me, me.servers)
 
     def server(self, me):
-        while worker := (yield from me.take(me.workers)):
-            yield from me.add()
+        while letter := (yield from take(me, me.workers)):
+            yield from me.add(letter)
             yield from me.update()
             yield from me.evaluate()
-            yield from me.let_go(worker)
+            yield from let_go(me, letter.sender)

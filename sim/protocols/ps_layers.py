@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.protocols.me import FORWARD_SHARE, Layer, Variable
+from sim.verbs import barrier
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,6 @@ class LayerwiseServers(Protocol):
     local_aggregation: bool = False
 
     name = "ps-layers"
-    arrival_order_matters = True
-    uses_servers = True
-    overlaps = True
-    layerwise = True
 
     def check(self, scenario):
         if not scenario.server_slices[0]:
@@ -39,29 +37,36 @@ class LayerwiseServers(Protocol):
             raise WrongSetting("--servers", scenario.servers, allowed)
 
     def worker(self, me):
+        share = 1 / len(me.variables)
         for _ in me.steps():
             yield from me.sleep()
-            yield from me.begin()
-            for variable in me.variables:
-                yield from me.parameters(variable)
-                yield from me.forward(variable)
-            for variable in reversed(me.variables):
-                yield from me.backward(variable)
-                me.send_off(variable)
+            yield from me.fetch()
+            for number in me.variables:
+                yield from me.receive(me.servers, variable=number)
+                yield from me.compute(Layer(number, share * FORWARD_SHARE, backward=False))
+            for number in reversed(me.variables):
+                yield from me.compute(Layer(number, share * (1 - FORWARD_SHARE), last=number == 0))
+                yield from me.send(Variable(number), me.aggregators, wait=False)
 
     def server(self, me):
-        me.hand_out(me.held)
+        yield from self.hand_out(me, me.held)
         for _ in me.steps():
             missing = Counter(dict.fromkeys(me.held, len(me.senders)))
             while missing.total():
-                variable = yield from me.take_gradient()
-                missing[variable] -= 1
-                if not missing[variable]:
-                    yield from me.apply(variable)
+                letter = yield from me.receive(me.senders)
+                yield from me.add(letter)
+                missing[letter.variable] -= 1
+                if not missing[letter.variable]:
+                    yield from me.update([letter.variable])
                     if not self.barrier:
-                        me.hand_out([variable])
-            yield from me.end_step()
+                        yield from self.hand_out(me, [letter.variable])
+            yield from me.update()
             yield from me.evaluate()
             if self.barrier:
-                yield from me.meet()
-                me.hand_out(me.held)
+                yield from barrier(me, me.servers)
+                yield from self.hand_out(me, me.held)
+
+    def hand_out(self, me, variables):
+        """Let parameters leave for the next step, variable by variable, as they are needed; none after the last."""
+        for number in variables:
+            yield from me.send(Variable(number), me.senders, wait=False)

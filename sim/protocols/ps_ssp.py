@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sim.errors import WrongSetting
 from sim.protocols.base import INFINITE, Protocol
+from sim.verbs import let_go, pull, push, take, training
 
 
 @dataclass(frozen=True)
@@ -22,32 +23,34 @@ class StaleSynchronousServers(Protocol):
     staleness: float = field(default=3, metadata={INFINITE: True})
 
     name = "ps-ssp"
-    arrival_order_matters = True
-    uses_servers = True
-    applies_each_gradient = True
 
     def __post_init__(self):
         if not self.staleness >= 0:
             raise WrongSetting("--set staleness", self.staleness, "steps, 0 or more, or inf")
 
+    def gradients_per_update(self, workers):
+        return 1
+
+    def updates_per_step(self, workers):
+        return max(1, workers)
+
     def worker(self, me):
-        going_on = True
-        while going_on:
+        while training(me):
             yield from me.sleep()
             yield from me.fetch()
-            yield from me.pull(me.servers)
+            yield from pull(me, me.servers)
             yield from me.compute()
-            going_on = yield from me.push(me.servers)
+            yield from push(me, me.servers)
 
     def server(self, me):
         steps, waiting = dict.fromkeys(me.workers, 0), []
-        while worker := (yield from me.take(me.workers)):
-            yield from me.add()
+        while letter := (yield from take(me, me.workers)):
+            yield from me.add(letter)
             yield from me.update()
             yield from me.evaluate()
-            steps[worker] += 1
-            waiting.append(worker)
+            steps[letter.sender] += 1
+            waiting.append(letter.sender)
             slowest = min(steps.values())
             free = [w for w in waiting if steps[w] - slowest <= self.staleness]
             waiting = [w for w in waiting if w not in free]
-            yield from me.let_go(free)
+            yield from let_go(me, free)

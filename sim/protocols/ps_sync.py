@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
+from sim.verbs import hear, let_go, pull, push, take, take_first, tell, training
 
 
 @dataclass(frozen=True)
@@ -26,92 +27,65 @@ class SynchronousServers(Protocol):
     barrier: bool = False
 
     name = "ps-sync"
-    arrival_order_matters = True
-    uses_servers = True
-
-    def gradients(self, workers: int) -> int:
-        """How many gradients make an update."""
-        return workers
-
-    def apart(self, workers: int) -> bool:
-        """Whether servers need not agree who goes on: an update takes a gradient from everybody, so nobody is late."""
-        return self.barrier and self.gradients(workers) == workers
 
     def worker(self, me):
-        going_on = True
-        while going_on:
+        while training(me):
             yield from me.sleep()
             yield from me.fetch()
-            yield from me.pull(me.servers)
+            yield from pull(me, me.servers)
             yield from me.compute()
-            going_on = yield from me.push(me.servers, version=None if self.barrier else me.let_go_at)
+            yield from push(me, me.servers, version=None if self.barrier else me.book.token)
 
     def server(self, me):
-        if self.apart(len(me.workers)):
-            yield from self.wait_for_all(me)
-        elif me.rank != me.servers[0]:
+        if me.rank != me.servers[0] and not self.apart(len(me.workers)):
             yield from self.accumulate(me)
         else:
             yield from (self.wait_for_first if self.barrier else self.hand_out_tokens)(me)
 
-    def accumulate(self, me):
-        """Any server but the first: it adds up the first gradients on its newest parameters, and tells of each update."""
-        added = 0
-        while worker := (yield from me.take(me.workers)):
-            yield from me.let_go(worker)
-            if not me.staleness:
-                yield from me.add()
-                added += 1
-            if added == self.gradients(len(me.workers)):
-                yield from me.update()
-                yield from me.tell(me.servers[0])
-                added = 0
-
-    def wait_for_all(self, me):
-        """The barrier."""
-        added = []
-        while worker := (yield from me.take(me.workers)):
-            yield from me.add()
-            added.append(worker)
-            if len(added) == len(me.workers):
-                yield from me.update()
-                yield from me.evaluate()
-                yield from me.let_go(added)
-                added = []
+    def apart(self, workers: int) -> bool:
+        """Whether servers need not agree who goes on: an update takes a gradient from everybody, so nobody is late."""
+        return self.barrier and self.gradients_per_update(workers) == workers
 
     def wait_for_first(self, me):
-        """The first gradients on the newest parameters make the update; a late one is dropped (Chen et al., 2016)."""
-        added = []
-        while worker := (yield from me.take(me.workers)):
-            if me.staleness:
-                yield from me.let_go(worker)
-                continue
-            yield from me.add()
-            added.append(worker)
-            if len(added) == self.gradients(len(me.workers)):
-                yield from me.update()
-                yield from me.hear(me.servers[1:])
-                yield from me.evaluate()
-                yield from me.let_go(added)
-                added = []
+        """The barrier. The first gradients on the newest parameters make the update; a late one is dropped."""
+        needed = self.gradients_per_update(len(me.workers))
+        while added := (yield from take_first(me, me.workers, needed)):
+            yield from me.update()
+            if not self.apart(len(me.workers)):
+                yield from hear(me, me.servers[1:])
+            yield from me.evaluate()
+            yield from let_go(me, added)
 
     def hand_out_tokens(self, me):
         """sync_replicas_optimizer.py: as many tokens at the start as gradients make an update, then one for each worker."""
-        needed, added, waiting = self.gradients(len(me.workers)), 0, deque()
+        needed, added, waiting = self.gradients_per_update(len(me.workers)), 0, deque()
         tokens = deque([me.version] * needed)
-        while worker := (yield from me.take(me.workers)):
-            waiting.append(worker)
-            if not me.staleness:
-                yield from me.add()
+        while letter := (yield from take(me, me.workers)):
+            waiting.append(letter.sender)
+            if letter.version == me.version:
+                yield from me.add(letter)
                 added += 1
             if added == needed:
                 yield from me.update()
-                yield from me.hear(me.servers[1:])
+                yield from hear(me, me.servers[1:])
                 yield from me.evaluate()
                 tokens.extend([me.version] * len(me.workers))
                 added = 0
             while tokens and waiting:
-                yield from me.let_go(waiting.popleft(), version=tokens.popleft())
+                yield from let_go(me, waiting.popleft(), version=tokens.popleft())
+
+    def accumulate(self, me):
+        """Any server but the first: it adds up the first gradients on its newest parameters, and tells of each update."""
+        added = 0
+        while letter := (yield from take(me, me.workers)):
+            yield from let_go(me, letter.sender)
+            if letter.version == me.version:
+                yield from me.add(letter)
+                added += 1
+            if added == self.gradients_per_update(len(me.workers)):
+                yield from me.update()
+                yield from tell(me, me.servers[0])
+                added = 0
 
 
 @dataclass(frozen=True)
@@ -134,5 +108,5 @@ class BackupWorkers(SynchronousServers):
             allowed = f"0 to {scenario.workers - 1}: fewer than the {scenario.workers} workers"
             raise WrongSetting("--set backup", self.backup, allowed)
 
-    def gradients(self, workers: int) -> int:
+    def gradients_per_update(self, workers: int) -> int:
         return workers - self.backup

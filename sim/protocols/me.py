@@ -1,0 +1,228 @@
+"""The language of protocols: what a text may ask of `me`. Each world implements it; every other verb is a function over it (sim.verbs)."""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+if typing.TYPE_CHECKING:
+    from sim.collectives.base import Exchange
+    from sim.scenario import Scenario
+    from sim.verbs.book import Book
+
+Doing = Iterator[object]  # used with `yield from`; what it yields is the world's business
+FORWARD_SHARE = 1 / 3  # of a gradient's computation; backward takes the rest (as nominal costs have it)
+
+
+class Gradient(NamedTuple):
+    """Message: the gradient at hand; to a server, of the variables that it holds."""
+
+
+class Parameters(NamedTuple):
+    """Message: the parameters that the sender holds."""
+
+
+class Note(NamedTuple):
+    """Message: a header alone.
+
+    Args:
+        version: that it says; the sender's own if None.
+        last: it says that training is over.
+    """
+
+    version: int | None = None
+    last: bool = False
+
+
+class Variable(NamedTuple):
+    """Message: one variable's gradient from a worker, one variable's parameters from a server."""
+
+    number: int
+
+
+GRADIENT, PARAMETERS = Gradient(), Parameters()
+What = Gradient | Parameters | Note | Variable
+
+
+class Partition(NamedTuple):
+    """Part of a gradient: the `index`-th of `of` equal micro-batches; it is added to those before."""
+
+    index: int
+    of: int
+
+
+class Layer(NamedTuple):
+    """Part of a gradient: the forward or the backward pass through one variable.
+
+    Args:
+        variable: its number; None is the whole forward pass.
+        share: of the gradient's computing time, 0 to 1.
+        backward: the gradient of the variable is then ready.
+        last: it ends the gradient.
+    """
+
+    variable: int | None
+    share: float
+    backward: bool = True
+    last: bool = False
+
+
+Part = Partition | Layer | None  # None is the whole gradient
+
+
+class Letter(typing.Protocol):
+    """A message that was received.
+
+    Args:
+        sender: its rank.
+        version: updates behind the parameters that it carries, or that its gradient was computed on; of a note, what that says.
+        samples: in the gradient.
+        note: it is a header alone.
+        last: it says that training is over.
+        variable: the number of the one variable that it carries.
+        ready: how many gradients the sender said are ready, where ranks negotiate.
+    """
+
+    sender: int
+    version: int
+    samples: int
+    note: bool
+    last: bool
+    variable: int
+    ready: int
+
+    def kept(self) -> Letter:
+        """The same, which later messages do not overwrite."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank stands among the others: what of `me` never changes.
+
+    Args:
+        rank: its number; the master or the servers come first.
+        servers: their ranks; the master's alone where there is one, none without either.
+        workers: their ranks.
+        senders: workers that send to servers: all, or the first of each host where it adds up those of its host.
+        neighbours: the workers for whom this one sends besides itself.
+        aggregators: where this worker's gradient goes: the servers, or the worker who sends for it.
+        hosts: the host of each rank, shape (ranks,).
+    """
+
+    rank: int
+    servers: range
+    workers: range
+    senders: list[int]
+    neighbours: list[int]
+    aggregators: list[int] | range
+    hosts: list[int]
+
+
+class Me(typing.Protocol):
+    """A rank, as its text sees it. All verbs but `steps` are used with `yield from`."""
+
+    # Where it stands: the fields of Place, and of the master
+    rank: int
+    master: int
+    servers: range
+    workers: range
+    senders: list[int]
+    neighbours: list[int]
+    aggregators: list[int] | range
+    hosts: list[int]
+    # Where it is
+    step: int  # the number of its step, from 0
+    version: int  # updates behind the parameters that it holds
+    updates: float  # that rank 0 makes in the whole run; infinite at other ranks
+    summed: bool  # whether workers sum any variables among themselves
+    variables: range  # numbers of the variables that travel one by one
+    held: list[int]  # those of them that this server holds
+    samples: int  # in the gradient or the sum at hand
+    minibatches: int  # whose gradients it sums
+    ready: int  # gradients of variables that have become ready at this rank since the start
+    scenario: Scenario  # for verbs; a text needs none of it
+    delays: Sequence[float] | None  # for verbs: induced ones of the messages that this rank receives, seconds, in their order; None without
+    book: Book  # for verbs: what they remember
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the start."""
+
+    # Time
+    def steps(self) -> Iterator[int]:
+        """The rounds, warm-up included; sets `step`."""
+
+    def sleep(self) -> Doing:
+        """The induced straggler of this step."""
+
+    def cycle(self, cycle_s: float) -> Doing:
+        """Asleep until the next cycle of this rank begins, `cycle_s` seconds after the last at the earliest.
+
+        A world may leave out cycles that would find no gradient ready at all ranks.
+        """
+
+    # Work
+    def fetch(self) -> Doing:
+        """A minibatch, where its parameters come after it; computing fetches one else."""
+
+    def compute(self, part: Part = None) -> Doing:
+        """The gradient of the minibatch, or a part of it."""
+
+    def compute_until(self, deadline_s: float, partitions: int) -> Doing:
+        """Partitions of the minibatch while there is time, at least one; the last overruns."""
+
+    def add(self, letter: Letter) -> Doing:
+        """Add the gradient of a letter to what is at hand."""
+
+    def take_up(self, letter: Letter) -> Doing:
+        """The parameters of a letter replace those at hand."""
+
+    def update(self, variables: Collection[int] | None = None) -> Doing:
+        """Divide the sum by its samples and apply the optimiser: to some variables; or to the others, which makes a new version."""
+
+    def evaluate(self) -> Doing:
+        """Loss and accuracy, where they are due, at rank 0."""
+
+    def run_out(self) -> None:
+        """There was time left, and no data."""
+
+    def copy(self, piece: slice) -> Doing:
+        """Copy items of the gradient into a buffer, or out of it."""
+
+    # Messages
+    def send(self, what: What, to: int | Collection[int], wait: bool = True) -> Doing:
+        """A message to each of `to`; go on when the last has left.
+
+        Args:
+            wait: if false, go on at once; a gradient first waits until the one before has left.
+        """
+
+    def receive(self, frm: int | Collection[int], until_s: float = math.inf, variable: int | None = None) -> Doing:
+        """The next letter that comes from one of `frm`; None if none begins to come by `until_s`.
+
+        Args:
+            variable: the parameters of this variable and step, of which others may come first.
+        """
+
+    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Doing:
+        """Hand a piece to one rank while taking one from another, which is added or replaces what is there; the letter taken.
+
+        Args:
+            ready: goes with it.
+            messages: as so many it travels.
+        """
+
+    def departed(self) -> Doing:
+        """Wait until all that `exchange` handed over ahead has left."""
+
+    # Texts
+    def beside(self, computing: Doing, communicating: Doing) -> Doing:
+        """Both texts at once, until both have ended; the first only computes."""
+
+
+PRIMITIVES = ("sleep", "cycle", "fetch", "compute", "compute_until", "add", "take_up", "update", "evaluate", "copy", "send", "receive",
+              "exchange", "departed", "beside")  # fmt: skip
+ATTRIBUTES = (*Me.__annotations__, "now_s", "steps", "run_out")

@@ -1,0 +1,53 @@
+"""Collectives: sums over all workers, made of exchanges between two."""
+
+from __future__ import annotations
+
+from sim import collectives
+from sim.collectives.barrier import barrier as barrier_exchanges
+from sim.collectives.base import ROWS
+from sim.protocols.me import Me
+from sim.verbs.verb import verb
+
+
+@verb
+def allreduce(me: Me, algorithm: str = "auto", fused: bool = True):
+    """The sum of all workers' gradients and samples, at each of them.
+
+    Args:
+        algorithm: one of sim.collectives.NAMES.
+        fused: all variables in one call, not a call each.
+    """
+    for piece in collectives.pieces(me.scenario.summed, fused):
+        yield from reduce(me, algorithm, piece)
+
+
+@verb
+def reduce(me: Me, algorithm: str, piece: slice):
+    """One call of an allreduce, on some items of the gradient. A library may do it (MPI, for `auto`)."""
+    yield from reduce_by_exchanges(me, algorithm, piece)
+
+
+def reduce_by_exchanges(me: Me, algorithm: str, piece: slice):
+    """The same, exchange by exchange."""
+    first = me.workers[0]
+    for exchange in collectives.allreduce(algorithm, me.rank - first, me.hosts[first:], piece):
+        yield from me.exchange(exchange.among(first))
+    yield from me.departed()
+
+
+@verb
+def allgather(me: Me):
+    """The rows of sparse variables that any worker touched, at each of them; what comes is added up as it comes."""
+    workers = len(me.workers)
+    for load in me.scenario.gathered_loads:
+        items = load.rows + load.numbers
+        parts = [slice(worker * items, (worker + 1) * items) for worker in range(workers)]
+        for exchange in collectives.allgather(me.rank - me.workers[0], range(workers), parts):
+            yield from me.exchange(exchange.among(me.workers[0])._replace(adds=True, kind=ROWS))
+
+
+@verb
+def barrier(me: Me, group):
+    """Nobody of `group`, ranks, goes on before all have come."""
+    for exchange in barrier_exchanges(me.rank - group[0], range(len(group))):
+        yield from me.exchange(exchange.among(group[0]))

@@ -1,0 +1,101 @@
+"""How Horovod's ranks agree on which gradients to sum next, and lay them side by side."""
+
+from __future__ import annotations
+
+from sim import collectives
+from sim.collectives.base import CONTROL, hand, post, take
+from sim.collectives.tree import tree
+from sim.protocols.me import FORWARD_SHARE, Layer, Me
+from sim.verbs.collectives import reduce
+from sim.verbs.verb import verb
+from sim.workload import ITEM_BYTES
+
+REQUEST = slice(0, 64)  # what a rank tells rank 0 in a negotiation, and is told: bits of a cache, in items of 4 bytes
+
+
+@verb
+def compute_by_layer(me: Me, order: str):
+    """The gradient of the minibatch; those of the variables are ready one by one, the last variable's first.
+
+    Args:
+        order: after the forward pass each takes time in proportion to its number of `parameters`, or `uniform`; or all are ready
+            at the `end`.
+    """
+    shares = layer_shares([variable.size for variable in me.scenario.workload.variables], order)
+    yield from me.compute(Layer(None, 1 - sum(shares), backward=False))
+    for number in reversed(range(len(shares))):
+        yield from me.compute(Layer(number, shares[number], last=number == 0))
+
+
+@verb
+def negotiate(me: Me, by_name: bool = False):
+    """Numbers of the variables that are ready at all ranks and not yet reduced, in the order in which they became so.
+
+    Args:
+        by_name: each rank tells rank 0 in one message for each variable, and is told so; else along binomial trees.
+    """
+    least = yield from (_agree_by_name if by_name else _agree_by_bits)(me)
+    variables, agreed = len(me.scenario.workload.variables), range(me.book.reduced, least)
+    me.book.reduced = least
+    return [variables - 1 - count % variables for count in agreed]
+
+
+@verb
+def reduce_fused(me: Me, algorithm: str, ready: list[int], fusion_bytes: int):
+    """Sum the gradients of `ready` variables, buffer by buffer; one alone is not copied."""
+    pieces = collectives.pieces(me.scenario.summed, fused=False)
+    for buffer in fuse([pieces[variable] for variable in ready], fusion_bytes):
+        piece = slice(buffer[-1].start, buffer[0].stop)  # they lie side by side, the last of them first
+        if len(buffer) > 1:
+            yield from me.copy(piece)
+        yield from reduce(me, algorithm, piece)
+        if len(buffer) > 1:
+            yield from me.copy(piece)
+
+
+def fuse(pieces: list[slice], fusion_bytes: int) -> list[list[slice]]:
+    """Pieces in order, together as long as they fit in a buffer of `fusion_bytes`."""
+    buffers: list[list[slice]] = []
+    room = 0
+    for piece in pieces:
+        size_bytes = ITEM_BYTES * (piece.stop - piece.start)
+        if not buffers or size_bytes > room:
+            buffers.append([])
+            room = fusion_bytes
+        buffers[-1].append(piece)
+        room -= size_bytes
+    return buffers
+
+
+def layer_shares(sizes: list[int], order: str) -> list[float]:
+    """Each variable's share of a gradient's time, shape (variables,); the forward pass before all of them has the rest."""
+    if order == "end":
+        return [0.0] * len(sizes)
+    weights = sizes if order == "parameters" else [1] * len(sizes)
+    return [(1 - FORWARD_SHARE) * weight / sum(weights) for weight in weights]
+
+
+def _agree_by_bits(me: Me):
+    least = me.ready
+    for exchange in tree(me.rank, range(len(me.workers)), REQUEST):
+        letter = yield from me.exchange(exchange._replace(adds=False, kind=CONTROL), least)
+        if letter is not None:
+            least = min(least, letter.ready) if exchange.adds else letter.ready
+    return least
+
+
+def _agree_by_name(me: Me):
+    """To rank 0 a message for each variable that has become ready, and back one for all; either way one more ends it."""
+    least, others = me.ready, me.workers[1:]
+    if me.rank == 0:
+        for other in others:
+            letter = yield from me.exchange(take(other, REQUEST)._replace(kind=CONTROL))
+            least = min(least, letter.ready)
+        for other in others:
+            yield from me.exchange(post(other, REQUEST)._replace(kind=CONTROL), least, messages=2)
+        yield from me.departed()
+    else:
+        yield from me.exchange(hand(0, REQUEST)._replace(kind=CONTROL), least, messages=least - me.book.told + 1)
+        me.book.told = least
+        least = (yield from me.exchange(take(0, REQUEST)._replace(kind=CONTROL))).ready
+    return least

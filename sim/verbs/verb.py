@@ -1,0 +1,26 @@
+"""How a verb is made: a generator function over the primitives of `me`."""
+
+from __future__ import annotations
+
+from functools import wraps
+
+
+def verb(function):
+    """A function over `me`. A world may do the whole of it at once: its `me` then has a method of that name, and that is used.
+
+    A text of a user's own has its `me` watched: a verb that is called and never run is a mistake of its.
+    """
+    name = function.__name__
+
+    @wraps(function)
+    def called(me, *given, **named):
+        whole = getattr(me, name, None)
+        if whole is not None:
+            return whole(*given, **named)
+        made = function(me, *given, **named)
+        watch = getattr(me, "watch_verb", None)
+        if watch is not None:
+            watch(name, made, given)
+        return made
+
+    return called
