@@ -159,4 +159,4 @@ def names_in(protocol: type[Protocol], *roles: str) -> frozenset[str]:
 def _names(code: types.CodeType) -> set[str]:
     """Globals and attributes that a function's code names, those of functions inside it too."""
     inside = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return {*code.co_names, *code.co_freevars}.union(*inside)
+    return set(code.co_names).union(*inside)
