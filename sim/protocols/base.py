@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import ClassVar
 
-from sim.protocols.me import Me
+from sim.protocols.me import ATTRIBUTES, PRIMITIVES, Me
 
 INFINITE = "infinite"  # in the metadata of a setting that may be so
 Text = Iterator[object]  # a generator; what it yields is the world's business
@@ -160,3 +160,5 @@ def _names(code: types.CodeType) -> set[str]:
     """Globals and attributes that a function's code names, those of functions inside it too."""
     inside = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return set(code.co_names).union(*inside)
+
+VERBS = (*ATTRIBUTES, *PRIMITIVES)  # all that `me` has

@@ -8,20 +8,21 @@ from sim.errors import WrongText
 
 GRADIENT, SUM = "a gradient", "a sum of gradients"
 LOST = "me.compute would replace {}: send it, sum it or update with it first"
-TWICE = "me.allreduce would sum twice: update first"
-NOTHING_TAKEN = "me.add adds the gradient that me.take took, once: take the next one first"
-EMPTY = "me.update of no samples: gradients come by me.gather, me.add, me.allreduce or me.compute"
+TWICE = "allreduce(me) would sum twice: update first"
+NOTHING_TAKEN = "me.add adds the gradient of a letter, once: receive the next one first"
+EMPTY = "me.update of no samples: gradients come by gather(me, ...), me.add, allreduce(me) or me.compute"
 OUT_OF_STEP = (
     "update {} of rank 0 is made in step {}: make one in each round of me.steps(), "
-    "or set arrival_order_matters = True if rounds do not count updates"
+    "or go through no rounds at rank 0, and its updates number the steps"
 )
 
 
 class AtHand:
-    """What `me` of every world keeps of its gradient; mixed into it."""
+    """What a rank of any world has at hand."""
 
-    _at_hand = ""
-    taken = None  # the message with the gradient that was taken last, until it is added
+    def __init__(self):
+        self._at_hand = ""
+        self._added = None  # the letter whose gradient was added last
 
     def begin_gradient(self) -> None:
         """A gradient is about to be computed.
@@ -43,19 +44,15 @@ class AtHand:
             raise WrongText(TWICE)
         self._at_hand = SUM
 
-    def begin_add(self):
-        """The message with the gradient that is about to be added.
+    def begin_add(self, letter) -> None:
+        """The gradient of a letter is about to be added.
 
         Raises:
-            WrongText: none was taken, or it has been added.
+            WrongText: it is no letter with a gradient, or it has been added.
         """
-        if self.taken is None:
+        if letter is None or letter.note or letter is self._added:
             raise WrongText(NOTHING_TAKEN)
-        return self.taken
-
-    def added(self) -> None:
-        """A gradient that came has been added to what is at hand."""
-        self._at_hand, self.taken = SUM, None
+        self._at_hand, self._added = SUM, letter
 
     def handed_on(self) -> None:
         """What was at hand has been sent or applied."""
@@ -71,7 +68,7 @@ class AtHand:
         Raises:
             WrongText: there is nothing to make them of, or this step has had its update.
         """
-        if not np.all(samples):
+        if not (samples if isinstance(samples, int) else np.all(samples)):
             raise WrongText(EMPTY)
         if updates is not None and step != updates:
             raise WrongText(OUT_OF_STEP.format(updates + 1, step))

@@ -24,7 +24,7 @@ class Patience:
 
     def __init__(self, scenario: Scenario, within_s: float = math.inf):
         self._scenario = scenario
-        each = scenario.protocol.applies_each_gradient
+        each = scenario.updates_per_step > 1
         self.least_warmup = scenario.warmup if each else min(scenario.warmup, 1)
         self.over, self._updates = False, 0
         self._until_s = time.monotonic() + within_s

@@ -28,7 +28,7 @@ def role_of(scenario: Scenario, rank: int) -> str:
         return "alone"
     if rank >= scenario.servers:
         return "worker"
-    return "server" if scenario.protocol.uses_servers else "master"
+    return "server" if scenario.protocol.has_servers else "master"
 
 
 def text_of(scenario: Scenario, role: str, me):

@@ -1,0 +1,40 @@
+"""Which gradients of variables are ready, at each rank and at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Readiness:
+    """When the count-th gradient since the start was ready at the last rank; who waits to know.
+
+    Args:
+        at: at(seconds, call) calls at a simulated time.
+    """
+
+    def __init__(self, ranks: int, at: Callable[[float, Callable[[], object]], object]):
+        self._ranks, self._at = ranks, at
+        self._announced: list[int] = []  # how many ranks have had the count-th
+        self._last_s: list[float] = []
+        self._waiting: dict[int, list[Callable[[], object]]] = {}
+
+    def announce(self, count: int, at_s: float) -> None:
+        """One rank's count-th gradient, from 0, is ready then."""
+        if count == len(self._announced):
+            self._announced.append(0)
+            self._last_s.append(0.0)
+        self._announced[count] += 1
+        if at_s > self._last_s[count]:
+            self._last_s[count] = at_s
+        if self._announced[count] == self._ranks:
+            for call in self._waiting.pop(count, ()):
+                self._at(self._last_s[count], call)
+
+    def everywhere_s(self, count: int) -> float | None:
+        """When all ranks have the count-th; None if that is not known yet."""
+        known = count < len(self._announced) and self._announced[count] == self._ranks
+        return self._last_s[count] if known else None
+
+    def when_known(self, count: int, call: Callable[[], object]) -> None:
+        """Call when all have it."""
+        self._waiting.setdefault(count, []).append(call)

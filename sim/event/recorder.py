@@ -1,0 +1,78 @@
+"""What is kept of a run: its updates, its waits, and all activities if a trace is asked for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sim.outcome import Outcome
+from sim.traces import NOBODY, Activity
+
+MOST_WAITS = 200_000  # before they are summed up
+
+
+class Recorder:
+    """Of all ranks of a run.
+
+    Args:
+        warmups: numbers of steps that may turn out to be the warm-up: the least, and the one asked for.
+        want_rows: keep a row for every activity.
+    """
+
+    def __init__(self, scenario, warmups: set[int], want_rows: bool):
+        self.scenario, self.each = scenario, scenario.updates_per_step
+        self.rows: list[Activity] | None = [] if want_rows else None
+        self.ends_s: list[float] = []  # of the updates of rank 0
+        self.samples: list[int] = []
+        self.ran_out = 0
+        self._waits: list[tuple[int, float, float]] = []  # rank, from, to
+        self._idle_s = {steps: np.zeros(scenario.ranks) for steps in warmups}
+        self.stale: list[dict[int, int]] = [{}]  # gradients by the updates that they missed: in the warm-up, then after it
+        self.room = MOST_WAITS
+
+    def wait(self, rank: int, from_s: float, to_s: float) -> None:
+        """A rank waited."""
+        self._waits.append((rank, from_s, to_s))
+        if len(self._waits) > self.room:
+            self._fold()
+
+    def updated(self, end_s: float, samples: int) -> None:
+        """Rank 0 has made an update."""
+        self.ends_s.append(end_s)
+        self.samples.append(samples)
+
+    def row(self, start_s, end_s, rank, step, activity, samples=0, size_bytes=0, peer=NOBODY, version=0) -> None:
+        """An activity; called where rows are kept."""
+        self.rows.append(Activity(start_s, end_s, rank, step, activity, samples, size_bytes, peer, version))
+
+    def outcome(self, warmup: int) -> Outcome:
+        """What the run came to, as one replication."""
+        ends_s = np.array(self.ends_s).reshape(-1)
+        steps = len(ends_s) // self.each
+        ends_s = ends_s[: steps * self.each].reshape(steps, self.each)[:, -1]
+        samples = np.array(self.samples[: steps * self.each]).reshape(steps, self.each).sum(axis=1)
+        step_s = np.diff(ends_s, prepend=0.0)[warmup:]
+        start_s, end_s = ends_s[warmup - 1] if warmup else 0.0, ends_s[-1]
+        idle_s = self._idle_s[warmup] + self._between(start_s, end_s)
+        return Outcome(step_s[None], samples[warmup:][None], idle_s[None] / (end_s - start_s), self.ran_out, warmup)
+
+    def _fold(self) -> None:
+        """Sum up the waits that ended before the last update: no end of the run will cut them."""
+        until_s = self.ends_s[-1] if self.ends_s else 0.0
+        settled = [wait for wait in self._waits if wait[2] <= until_s]
+        rest = [wait for wait in self._waits if wait[2] > until_s]
+        for steps, idle_s in self._idle_s.items():
+            done = steps * self.each
+            if len(self.ends_s) >= done:
+                self._waits = settled
+                idle_s += self._between(self.ends_s[done - 1] if done else 0.0, math.inf)
+        self._waits, self.room = rest, len(rest) + MOST_WAITS
+
+    def _between(self, start_s: float, end_s: float) -> np.ndarray:
+        """Seconds that each rank waited from start_s to end_s, of the waits that are still there; shape (ranks,)."""
+        if not self._waits:
+            return np.zeros(self.scenario.ranks)
+        rank, from_s, to_s = np.array(self._waits).T
+        inside_s = np.clip(np.minimum(to_s, end_s) - np.maximum(from_s, start_s), 0, None)
+        return np.bincount(rank.astype(int), inside_s, self.scenario.ranks)
