@@ -43,7 +43,7 @@ class Free:
         self._latency_s, self._gap_s = self.link.latency_s, self.link.gap_s
         self._byte_s = 1 / self.link.bandwidth_bytes_per_s
         self._plain = not (self.link.sustained_bytes_per_s or self.link.tcp or self.link.store_and_forward)
-        self._ahead, self._posted, self._connections, self._waits = [], None, {}, 0
+        self._ahead, self._posted, self._connections = [], None, {}
         self._to = None  # the ranks' mechanics, once all are there
 
     # ---- work
@@ -118,6 +118,8 @@ class Free:
         if to.machine is self.machine:
             return self._hand_over(to, message)
         self.rank.clock_s += len(message.sizes_bytes) * self._overhead_s
+        if self.shared_port:
+            yield from self.sync()
         return self._leave(to, message)
 
     def _leave(self, to: Free, message: Message) -> float:
@@ -159,9 +161,7 @@ class Free:
         """Messages, in order; go on when all have left."""
         rank, start_s, departures = self.rank, self.rank.clock_s, []
         for peer, message in posts:
-            if self.shared_port:
-                yield from self.sync()
-            departures.append(self.post(peer, message))
+            departures.append((yield from self.post(peer, message)))
         for (peer, message), departure in zip(posts, departures, strict=True):
             yield from self.until(departure)
             if rank.rows:
@@ -182,10 +182,8 @@ class Free:
                 yield from self.until(self._posted)
                 if rank.clock_s > start_s:
                     rank.waited(start_s, rank.clock_s, peer)
-            if self.shared_port:
-                yield from self.sync()
             start_s = rank.clock_s
-            departure = self.post(peer, message)
+            departure = yield from self.post(peer, message)
             if one:
                 self._posted = departure
             if record and rank.rows:
@@ -244,10 +242,10 @@ class Free:
         if message is None:
             if until_s <= start_s:
                 return None
-            self._waits += 1
-            self.inbox.await_from(peers, rank.thread.go)
+            wake = rank.thread.go
+            self.inbox.await_from(peers, wake)
             if until_s < math.inf:
-                self._give_up_at(until_s, self._waits)
+                self.at(until_s, lambda: self.inbox.give_up(wake) and wake())
             message = yield
             if message is None:
                 rank.clock_s = max(start_s, self.env.now)
@@ -255,15 +253,6 @@ class Free:
                 return None
         self._took(message, start_s)
         return message
-
-    def _give_up_at(self, until_s: float, number: int) -> None:
-        go = self.rank.thread.go
-
-        def over() -> None:
-            if number == self._waits and self.inbox.give_up():
-                go()
-
-        self.at(until_s, over)
 
     def _took(self, message: Message, start_s: float) -> None:
         """The bytes of a message move, and a core takes them."""
@@ -304,16 +293,13 @@ class Free:
         rank, departure, taken = self.rank, None, None
         if message is not None:
             start_s = rank.clock_s
-            if self.shared_port:
-                yield from self.sync()
-            departure = self.post(to, message)
+            departure = yield from self.post(to, message)
             if rank.rows:
                 self._record_left(start_s, departure, message, to)
         if source is not None:
             start_s = rank.clock_s
             taken = self.inbox.take((source,))
             if taken is None:
-                self._waits += 1
                 self.inbox.await_from((source,), rank.thread.go)
                 taken = yield
             self._took(taken, start_s)

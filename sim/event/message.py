@@ -74,7 +74,9 @@ class Inbox:
         """Call `wake` with the next message that comes from one of `peers`."""
         self._peers, self._wake = peers, wake
 
-    def give_up(self) -> bool:
-        """Wait no longer; whether somebody still did."""
-        waited, self._wake = self._wake is not None, None
-        return waited
+    def give_up(self, wake) -> bool:
+        """Let `wake` wait no longer; whether it still did."""
+        waits = self._wake is wake
+        if waits:
+            self._wake = None
+        return waits

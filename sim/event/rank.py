@@ -9,6 +9,7 @@ from functools import partial
 from sim import collectives
 from sim.collectives.base import DENSE, ROWS, Exchange
 from sim.errors import WrongText
+from sim.event.layerwise import Layerwise
 from sim.event.message import Message, note_of
 from sim.event.thread import Strand
 from sim.laws import LogNormal
@@ -59,6 +60,7 @@ class Rank:
         self._parts: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}
         self.ready_s: list[float] = []  # of each gradient of a variable, since the start
         self.cycle_from_s, self._layers_since_s = -math.inf, None
+        self.layers = Layerwise(self) if self.layerwise else None
         self.mechanics = mechanics(self)
         self.work, self.works, self.receive = self.mechanics.work, self.mechanics.works, self.mechanics.receive
 
@@ -193,8 +195,7 @@ class Rank:
             yield from self._begin_layers()
         if part.share > 0:
             yield from self.mechanics.spend(self._layers_s * part.share, computing=True)
-        self.samples, self.minibatches = self.scenario.batch, 1
-        if part.backward and part.variable is not None:
+        if part.backward and part.variable is not None and not self.layerwise:
             self._announce()
         if part.last:
             self._computed(self.scenario.batch)
@@ -206,7 +207,18 @@ class Rank:
             yield from self.works((self._input(),))
         self._fetched = False
         self._layers_since_s = self.clock_s
+        self.samples, self.minibatches = self.scenario.batch, 1
         self._layers_s = self._factor() * self._compute_s + self._cold_s(self.costs.compute)
+
+    def pause_layers(self) -> None:
+        """It waits for parameters."""
+        if self._layers_since_s is not None:
+            self._computed()
+
+    def resume_layers(self) -> None:
+        """It has waited."""
+        if self._layers_since_s is not None:
+            self._layers_since_s = self.clock_s
 
     def _announce(self) -> None:
         self.ready_s.append(self.clock_s)
@@ -223,6 +235,8 @@ class Rank:
     def add(self, letter: Message):
         """Add the gradient of a letter to what is at hand."""
         self.at_hand.begin_add(letter)
+        if self.layerwise and letter.variable != self.held[0]:
+            letter.samples = 0  # of all that a server holds, one variable counts the samples
         self.samples += letter.samples
         self.minibatches += letter.minibatches
         if self.rank == 0 and self.counts_updates:
@@ -319,7 +333,8 @@ class Rank:
         if type(what) is Note:
             return self.mechanics.post_all([(peer, self._note(peer, what)) for peer in peers])
         if type(what) is Variable:
-            return self._send_variable(what.number, peers)
+            self.layers.send(what.number, peers)
+            return DONE
         if what is GRADIENT and not self.serves:
             self.at_hand.handed_on()
         if wait:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Recorder:
         self.ran_out = 0
         self._waits: list[tuple[int, float, float]] = []  # rank, from, to
         self._idle_s = {steps: np.zeros(scenario.ranks) for steps in warmups}
-        self.stale: list[dict[int, int]] = [{}]  # gradients by the updates that they missed: in the warm-up, then after it
+        self.stale: dict[int, Counter] = {steps: Counter() for steps in warmups}  # gradients by updates missed, after so many steps
         self.room = MOST_WAITS
 
     def wait(self, rank: int, from_s: float, to_s: float) -> None:
@@ -41,6 +42,12 @@ class Recorder:
         """Rank 0 has made an update."""
         self.ends_s.append(end_s)
         self.samples.append(samples)
+
+    def added(self, missed: int) -> None:
+        """Rank 0 has added a gradient that missed so many updates."""
+        for steps, count in self.stale.items():
+            if len(self.ends_s) >= steps * self.each:
+                count[missed] += 1
 
     def row(self, start_s, end_s, rank, step, activity, samples=0, size_bytes=0, peer=NOBODY, version=0) -> None:
         """An activity; called where rows are kept."""
