@@ -97,7 +97,7 @@ def _kind(trace: Trace) -> str:
 
 def _simulated(trace: Trace, cluster: Cluster) -> Trace:
     head = played(trace)
-    return simulate(scenario_of(head, as_placed(cluster, head)), "event", 1).trace
+    return simulate(scenario_of(head, as_placed(cluster, head)), "event", 1, want_trace=True).trace
 
 
 def _agreed(late: list[Late]) -> float:

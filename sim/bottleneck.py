@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,24 @@ if TYPE_CHECKING:
 
     from sim.scenario import Scenario
     from sim.traces import Trace
+
+class Arrivals(NamedTuple):
+    """What the order in which gradients arrive came to.
+
+    Args:
+        missed: gradients that the first server added, by the updates that they had missed.
+        busy: share of the measured time in which each part is busy.
+    """
+
+    missed: dict[int, int]
+    busy: dict[str, float]
+
+
+def of_trace(trace: Trace, scenario: Scenario) -> Arrivals:
+    """Of a trace, simulated or measured."""
+    missed, gradients = np.unique(staleness(trace), return_counts=True)
+    return Arrivals(dict(zip(missed.tolist(), gradients.tolist(), strict=True)), utilisation(trace, scenario))
+
 
 SATURATED = 0.85  # a part that is busy for more of the time than this is what bounds throughput
 

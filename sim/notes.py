@@ -10,8 +10,11 @@ from sim.traces import Trace
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
     """What to add to an answer, a line each; none if there is nothing to say."""
-    by_arrival = scenario.protocol.arrival_order_matters
-    found = _of_arrivals(scenario, trace) if by_arrival and scenario.served and trace is not None else []
+    by_arrival = scenario.protocol.counts_updates
+    arrivals = outcome.arrivals
+    if arrivals is None and by_arrival and scenario.served and trace is not None:
+        arrivals = bottleneck.of_trace(trace, scenario)
+    found = _of_arrivals(arrivals) if arrivals else []
     if outcome.ran_out:
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
@@ -25,9 +28,10 @@ def _of_computing(scenario: Scenario) -> list[str]:
     return [] if takes_time else ["computing takes no time: no costs of the workload are known"]
 
 
-def _of_arrivals(scenario: Scenario, trace: Trace) -> list[str]:
+def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
     """How stale gradients were, and what the job waits for; of its first replication."""
-    stale = bottleneck.staleness(trace)
-    shares = ", ".join(f"{count}: {(stale == count).mean():.0%}" for count in range(min(6, stale.max() + 1)))
-    said = [f"staleness of gradients, in updates: mean {stale.mean():.2f}; {shares}"]
-    return [*said, bottleneck.warning(bottleneck.utilisation(trace, scenario))]
+    missed, gradients = arrivals.missed, max(1, sum(arrivals.missed.values()))
+    mean = sum(count * number for count, number in missed.items()) / gradients
+    shares = ", ".join(f"{count}: {missed.get(count, 0) / gradients:.0%}" for count in range(min(6, max(missed, default=0) + 1)))
+    said = [f"staleness of gradients, in updates: mean {mean:.2f}; {shares}"]
+    return [*said, bottleneck.warning(arrivals.busy)]

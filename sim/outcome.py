@@ -13,6 +13,7 @@ from sim.errors import WrongSetting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sim.bottleneck import Arrivals
     from sim.traces import Trace
 
 
@@ -26,6 +27,7 @@ class Outcome:
         idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
         ran_out: how often, warm-up included, a worker had time left and no data.
         warmup: steps before these.
+        arrivals: of the first replication, where the order of arrival matters and it was kept.
     """
 
     step_s: np.ndarray
@@ -33,6 +35,7 @@ class Outcome:
     idle_fraction: np.ndarray
     ran_out: int = 0
     warmup: int = 0
+    arrivals: Arrivals | None = None
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
@@ -58,7 +61,7 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     if len(shapes) != 1:
         raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
     arrays = (np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction"))
-    return Outcome(*arrays, sum(o.ran_out for o in outcomes), outcomes[0].warmup)
+    return Outcome(*arrays, sum(o.ran_out for o in outcomes), outcomes[0].warmup, outcomes[0].arrivals)
 
 
 def of_trace(trace: Trace) -> Outcome:

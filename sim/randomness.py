@@ -50,6 +50,11 @@ class Stream:
     def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str):
         self._law, self._key, self._drawn = law, (seed, replication, rank, purpose), np.empty(0)
 
+    @property
+    def sole(self) -> float | None:
+        """The value of every draw, if they are all alike."""
+        return self._law.sole
+
     @cached_property
     def _rng(self) -> np.random.Generator:
         rng = generator(*self._key)  # many a stream is never drawn from

@@ -52,7 +52,7 @@ def simulate(
             where the vector world refuses or fails.
         replications: runs, each with random numbers of its own; as many as are usual in the world if None (20 or 10).
         first: the number of the first replication. Equal numbers have equal random numbers.
-        want_trace: record the first replication, which only the event world does anyway.
+        want_trace: record all activities of the first replication, in the event world.
         timeline: records the first replication as Horovod's timeline would, in the event world.
         within_s: seconds after which no replication begins and the first ends early.
         done: called with the number of replications that have just ended.
@@ -87,7 +87,7 @@ def _ran(
             if world == "vector":
                 raise
     left_s = max(0.0, within_s - (time.monotonic() - start_s))
-    return _by_event(scenario, replications, first, timeline, left_s, done)
+    return _by_event(scenario, replications, first, want_trace, timeline, left_s, done)
 
 
 def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
@@ -110,18 +110,19 @@ def try_out(scenario: Scenario) -> None:
         RunFailed: its texts wait for one another for ever, or do what no world can run.
     """
     from sim.protocols import is_ours
-    from sim.worlds import event
+    from sim import event
 
     if not is_ours(scenario.protocol):
         few = {"steps": min(scenario.steps, TRY_STEPS), "warmup": min(scenario.warmup, 1), "cluster": None}
-        event.run(replace(scenario, **few), within_s=TRY_S)
+        event.run(replace(scenario, **few), within_s=TRY_S, want_trace=False)
 
 
 def _by_vector(
     scenario: Scenario, replications: int | None, first: int, want_trace: bool, within_s: float, done
 ) -> _Ran:
+    from sim import event
     from sim.outcome import join
-    from sim.worlds import event, vector
+    from sim.worlds import vector
 
     asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
     one = needs.check(scenario, "vector", within_s)
@@ -138,23 +139,29 @@ def _by_vector(
     for next_one in range(begun, most, together):
         outcomes.append(vector.run(scenario, min(together, most - next_one), first + next_one))
         done(len(outcomes[-1].step_s))
-    return _Ran("vector", asked, join(outcomes), event.run(scenario, first) if want_trace else None)
+    return _Ran("vector", asked, join(outcomes), event.run(scenario, first)[1] if want_trace else None)
 
 
 def _by_event(
-    scenario: Scenario, replications: int | None, first: int, timeline: Timeline | None, within_s: float, done
+    scenario: Scenario,
+    replications: int | None,
+    first: int,
+    want_trace: bool,
+    timeline: Timeline | None,
+    within_s: float,
+    done,
 ) -> _Ran:
-    from sim.outcome import join, of_trace
-    from sim.worlds import event
+    from sim import event
+    from sim.outcome import join
 
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s)
-    trace = event.run(scenario, first, timeline=timeline, within_s=within_s)
-    outcomes = [of_trace(trace)]
+    outcome, trace = event.run(scenario, first, timeline, within_s, want_trace)
+    outcomes = [outcome]
     done(1)
     took_s = time.monotonic() - start_s
     whole = len(outcomes[0].step_s[0]) == scenario.steps and outcomes[0].warmup == scenario.warmup
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
-        outcomes.append(of_trace(event.run(scenario, first + len(outcomes))))
+        outcomes.append(event.run(scenario, first + len(outcomes), want_trace=False)[0])
         done(1)
     return _Ran("event", asked, join(outcomes), trace)

@@ -22,6 +22,8 @@ class Contended:
     The rank's clock is the world's whenever its text runs.
     """
 
+    quick = False  # works that follow one another let others come between
+
     def __init__(self, rank):
         world, scenario = rank.world, rank.scenario
         self.rank, self.env, self.scenario = rank, world.env, scenario
@@ -41,12 +43,16 @@ class Contended:
         """Some seconds of a core."""
         start_s = self.rank.clock_s
         yield from self.spend(seconds, activity == "compute")
+        self.rank.applied_s += self.rank.clock_s - start_s
         self.rank.record(activity, start_s, samples, size_bytes, peer, version)
 
     def works(self, works):
         """One after another: (activity, seconds, samples, bytes); seconds may be known only when it begins."""
         for activity, seconds, samples, size_bytes in works:
-            yield from self.work(activity, seconds() if callable(seconds) else seconds, samples, size_bytes)
+            start_s = self.rank.clock_s
+            yield from self.spend(seconds() if callable(seconds) else seconds, activity == "compute")
+            self.rank.computed_s += self.rank.clock_s - start_s
+            self.rank.record(activity, start_s, samples, size_bytes)
             if activity == "compute":
                 self.rank.warm()
 
@@ -56,6 +62,7 @@ class Contended:
         who = rank.rank if len(parts_s) == 1 and not self.scenario.threaded else None
         works = [self.cores.work(seconds, who) for seconds in parts_s if seconds > ROUND_OFF_S]
         yield simpy.AllOf(self.env, works)
+        rank.applied_s += rank.clock_s - start_s
         rank.record(activity, start_s, samples, size_bytes, peer, version)
 
     def spend(self, seconds: float, computing: bool = False):
@@ -69,6 +76,7 @@ class Contended:
     def rest(self, seconds: float):
         """Asleep."""
         yield self.env.timeout(seconds)
+        self.rank.computed_s += seconds
 
     def rest_until(self, time_s: float):
         """Asleep until then."""
@@ -120,8 +128,9 @@ class Contended:
         self.after(asleep_s, lambda: to.inbox.put(message))
         return message.departure
 
-    def send_all(self, posts: list[tuple[int, Message]]):
-        """Messages, in order; go on when all have left."""
+    def send_all(self, peers, letter):
+        """A message to each of `peers`, made by letter(peer), in order; go on when all have left."""
+        posts = [(peer, letter(peer)) for peer in peers]
         start_s, departures = self.rank.clock_s, []
         for peer, message in posts:
             departures.append((yield from self.post(peer, message)))
@@ -130,15 +139,17 @@ class Contended:
             self.rank.record("send", start_s, 0, message.size_bytes, peer)
             start_s = self.rank.clock_s
 
-    def post_all(self, posts: list[tuple[int, Message]], record: bool = False, one: bool = False):
-        """Messages, in order; go on at once.
+    def post_all(self, peers, letter, record: bool = False, one: bool = False):
+        """A message to each of `peers`, in order; go on at once.
 
         Args:
+            letter: letter(peer) makes the message.
             record: when they have left.
             one: the one before must have left.
         """
         rank = self.rank
-        for peer, message in posts:
+        for peer in peers:
+            message = letter(peer)
             if one and self._posted is not None and not self._posted.processed:
                 start_s = rank.clock_s
                 yield from self.waits.until(self._posted)

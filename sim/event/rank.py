@@ -9,6 +9,7 @@ from functools import partial
 from sim import collectives
 from sim.collectives.base import DENSE, ROWS, Exchange
 from sim.errors import WrongText
+from sim.event.drawn import Drawn
 from sim.event.layerwise import Layerwise
 from sim.event.message import Message, note_of
 from sim.event.thread import Strand
@@ -20,11 +21,13 @@ from sim.traces import NOBODY
 from sim.verbs import fusion
 from sim.verbs.book import CLOCK_S, Book
 from sim.workload import ITEM_BYTES
-from sim.worlds.at_hand import AtHand
+from sim.worlds.at_hand import GRADIENT as GRADIENT_AT_HAND
+from sim.worlds.at_hand import SUM, AtHand
 
 NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
 NO_PARAMETERS_COME = "me.take_up takes up parameters: a master has gather(me, ...), or take(me, ...) and me.add, for gradients"
+HELD = GRADIENT_AT_HAND
 DONE = ()  # what a verb that waits for nothing returns: `yield from` it goes on at once
 
 
@@ -53,6 +56,7 @@ class Rank:
         self.counts_updates, self.layerwise = scenario.protocol.counts_updates, scenario.protocol.layerwise
         self.book, self.at_hand = Book(), AtHand()
         self.thread, self.clock_s, self.idle_from_s = None, 0.0, 0.0
+        self.computed_s = self.applied_s = 0.0  # seconds of a core so far, for gradients, and for sums and updates
         self.oldest = 0  # version of the parameters that the gradient was begun on
         self._fetched, self._slept_s, self._warm_s = False, 0.0, 0.0  # when it last ended a gradient or an update
         self._begin_luck(world.replication, scenario.worker_number(self.rank))
@@ -63,16 +67,19 @@ class Rank:
         self.layers = Layerwise(self) if self.layerwise else None
         self.mechanics = mechanics(self)
         self.work, self.works, self.receive = self.mechanics.work, self.mechanics.works, self.mechanics.receive
+        self.quick = self.mechanics.quick and not self.rows and not self._rests
+        self.speed, self._factor_sole, self._waits = self.machine.speed, self._factors.sole, self.recorder.waits
 
     def _begin_luck(self, replication: int, number: int) -> None:
         scenario, costs, world = self.scenario, self.costs, self.world
         self.luck = luck = (scenario.seed, replication, number)
-        self._sleeps, self.delays = scenario.sleeps(replication, number), scenario.delays(replication, number)
-        self._noise = Stream(costs.noise, *luck, "noise")
-        self._input_noise = Stream(costs.input_noise, *luck, "input")
-        self._update_noise = Stream(costs.update_noise, *luck, "update")
+        self._sleeps, self.delays = Drawn(scenario.sleeps(replication, number)), scenario.delays(replication, number)
+        run_factor = scenario.run_factor(replication, self.machine.index)
+        self._factors = Drawn(Stream(costs.noise, *luck, "noise"), run_factor)
+        self._input_noise = Drawn(Stream(costs.input_noise, *luck, "input"))
+        self._update_noise = Drawn(Stream(costs.update_noise, *luck, "update"))
+        self._sleepless = self._sleeps.sole == 0
         self.weights = Stream(LogNormal(cv=world.link.unfairness), *luck, "share")
-        self._run_factor = scenario.run_factor(replication, self.machine.index)
 
     def _begin_amounts(self) -> None:
         """Seconds of a core that do not change from step to step."""
@@ -80,6 +87,7 @@ class Rank:
         self._input_s, self._compute_s, self._pack_s = costs.input(batch), costs.compute(batch), costs.pack(packed)
         self._pack = ("pack", self._pack_s, 0, packed)
         self._updated = self.scenario.updated_bytes(self.rank)
+        self._batch, self._reduce_s, self._take_up_s = batch, {}, {}
         self._rests = costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s
 
     # ---- where it is
@@ -104,6 +112,8 @@ class Rank:
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""
+        if self._sleepless:
+            return DONE
         seconds = self._sleeps[self.step]
         if seconds <= 0:
             return DONE
@@ -145,15 +155,38 @@ class Rank:
         """The gradient of the whole minibatch, or a part of it."""
         if part is not None:
             return (self._partition if type(part) is Partition else self._layer)(part)
-        self.at_hand.begin_gradient()
-        batch, self.oldest = self.scenario.batch, self.version
-        self.samples, self.minibatches = batch, 1
+        if self.at_hand.what:
+            self.at_hand.begin_gradient()
+        self.at_hand.what = HELD
+        self.oldest, self.samples, self.minibatches = self.version, self._batch, 1
+        if self.quick:
+            return self._compute_quickly()
+        batch = self._batch
         gradient = ("compute", self._gradient_s(self._compute_s, self.costs.compute), batch, 0)
         if self._fetched:
             self._fetched = False
             return self.works((gradient, self._pack))
         self.mechanics.begin_step(self._slept_s)
         return self.works((self._input(), gradient, self._pack))
+
+    def _compute_quickly(self):
+        """The same in one go, where nobody else can come between."""
+        step = self.step
+        seconds = self._compute_s * (self._factor_sole if self._factor_sole is not None else self._factors[step]) + self._pack_s
+        if self._fetched:
+            self._fetched = False
+        else:
+            seconds += self._fetch_s(step)
+        self.computed_s += seconds
+        self.clock_s += seconds / self.speed
+        return DONE
+
+    def _fetch_s(self, step: int) -> float:
+        noise = self._input_noise
+        seconds = self._input_s * (noise.sole if noise.sole is not None else noise[step])
+        if self._slept_s:
+            self._slept_s, seconds = 0.0, seconds + self.costs.resume_s
+        return seconds
 
     def _partition(self, part: Partition):
         """By itself, added to those before."""
@@ -234,13 +267,23 @@ class Rank:
 
     def add(self, letter: Message):
         """Add the gradient of a letter to what is at hand."""
-        self.at_hand.begin_add(letter)
+        hand = self.at_hand
+        if letter is None or letter.note or letter is hand.added:
+            hand.begin_add(letter)
+        hand.what, hand.added = SUM, letter
         if self.layerwise and letter.variable != self.held[0]:
             letter.samples = 0  # of all that a server holds, one variable counts the samples
         self.samples += letter.samples
         self.minibatches += letter.minibatches
         if self.rank == 0 and self.counts_updates:
-            self.recorder.added(self.version - letter.version)
+            self.world.meter.added(self.version, self.version - letter.version)
+        if self.quick:
+            seconds = self._reduce_s.get(letter.size_bytes)
+            if seconds is None:
+                seconds = self._reduce_s[letter.size_bytes] = self.costs.reduce(letter.size_bytes)
+            self.applied_s += seconds
+            self.clock_s += seconds / self.speed
+            return DONE
         about = (letter.samples, letter.size_bytes, letter.sender, letter.version)
         if len(letter.sizes_bytes) == 1 and not self.scenario.sends_rows:
             return self.mechanics.work_on([self.costs.reduce(letter.size_bytes)], "reduce", *about)
@@ -258,6 +301,12 @@ class Rank:
         if letter.sender == 0:
             self.version = letter.version
         size_bytes = letter.size_bytes
+        if self.quick:
+            seconds = self._take_up_s.get(size_bytes)
+            if seconds is None:
+                seconds = self._take_up_s[size_bytes] = self.costs.take_up(size_bytes)
+            self.clock_s += seconds / self.speed
+            return DONE
         return self.work("update", self.costs.take_up(size_bytes), 0, size_bytes)
 
     def update(self, variables=None):
@@ -312,11 +361,11 @@ class Rank:
 
     def _gradient_s(self, seconds: float, line):
         """Seconds of computing; where caches go cold they are known when it begins."""
-        seconds *= self._run_factor * self._noise[self.step]
+        seconds *= self._factors[self.step]
         return (lambda: seconds + self._cold_s(line)) if self._rests else seconds
 
     def _factor(self) -> float:
-        return self._run_factor * self._noise[self.step]
+        return self._factors[self.step]
 
     def _cold_s(self, line) -> float:
         return float(line.cold(self.clock_s - self._warm_s)) if line.cold_s else 0.0
@@ -330,36 +379,36 @@ class Rank:
     def send(self, what, to, wait: bool = True):
         """A message to each of `to`."""
         peers = (to,) if isinstance(to, int) else to
+        if what is PARAMETERS or what is GRADIENT:
+            version = self.version if self.serves or wait else self.oldest
+            if not self.serves:
+                self.at_hand.what = ""
+            if wait:
+                return self.mechanics.send_all(peers, partial(self._message, version))
+            return self.mechanics.post_all(peers, partial(self._message, version), record=True, one=not self.serves)
         if type(what) is Note:
-            return self.mechanics.post_all([(peer, self._note(peer, what)) for peer in peers])
-        if type(what) is Variable:
-            self.layers.send(what.number, peers)
-            return DONE
-        if what is GRADIENT and not self.serves:
-            self.at_hand.handed_on()
-        if wait:
-            return self.mechanics.send_all([(peer, self._message(peer, self.version)) for peer in peers])
-        version = self.version if self.serves else self.oldest
-        return self.mechanics.post_all([(peer, self._message(peer, version)) for peer in peers], record=True, one=not self.serves)
+            return self.mechanics.post_all(peers, partial(self._note, what))
+        self.layers.send(what.number, peers)
+        return DONE
 
-    def _note(self, peer: int, note: Note) -> Message:
+    def _note(self, note: Note, peer: int) -> Message:
         version = self.version if note.version is None else note.version
         if peer in self.servers and not self.serves and not note.last:
             sizes = tuple(load.request_bytes for load in self.scenario.loads(peer))
             return note_of(self.rank, version, note.last, sizes)
         return note_of(self.rank, version, note.last)
 
-    def _message(self, peer: int, version: int) -> Message:
+    def _message(self, version: int, peer: int) -> Message:
         """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
-        sizes = self._sizes(peer)
-        return Message(self.rank, version, self.samples, *sizes, self.minibatches)
+        sizes, size_bytes = self._sizes(peer)
+        return Message(self.rank, version, self.samples, sizes, size_bytes, self.minibatches)
 
     def _sizes(self, peer: int) -> tuple[tuple[int, ...], int]:
         """Bytes of the messages that carry what this rank sends to `peer`, and of all of them."""
-        key = (self.rank if self.serves else peer, 1 if self.serves else self.minibatches)
+        key = peer if self.minibatches <= 1 or self.serves else (peer, self.minibatches)
         sizes = self._parts.get(key)
         if sizes is None:
-            sized = self._sized(peer, key[1])
+            sized = self._sized(peer, 1 if self.serves else self.minibatches)
             sizes = self._parts[key] = sized, sum(sized)
         return sizes
 
@@ -413,7 +462,7 @@ class Rank:
     def waited(self, from_s: float, to_s: float, peer=NOBODY) -> None:
         """A wait that has ended."""
         if to_s > from_s:
-            self.recorder.wait(self.rank, from_s, to_s)
+            self._waits.append((self.rank, from_s, to_s))
         if self.rows:
             self.recorder.row(from_s, to_s, self.rank, self.step, "wait", 0, 0, peer, self.version)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 
@@ -27,27 +26,16 @@ class Recorder:
         self.ends_s: list[float] = []  # of the updates of rank 0
         self.samples: list[int] = []
         self.ran_out = 0
-        self._waits: list[tuple[int, float, float]] = []  # rank, from, to
+        self.waits: list[tuple[int, float, float]] = []  # rank, from, to; ranks append to it
         self._idle_s = {steps: np.zeros(scenario.ranks) for steps in warmups}
-        self.stale: dict[int, Counter] = {steps: Counter() for steps in warmups}  # gradients by updates missed, after so many steps
         self.room = MOST_WAITS
-
-    def wait(self, rank: int, from_s: float, to_s: float) -> None:
-        """A rank waited."""
-        self._waits.append((rank, from_s, to_s))
-        if len(self._waits) > self.room:
-            self._fold()
 
     def updated(self, end_s: float, samples: int) -> None:
         """Rank 0 has made an update."""
         self.ends_s.append(end_s)
         self.samples.append(samples)
-
-    def added(self, missed: int) -> None:
-        """Rank 0 has added a gradient that missed so many updates."""
-        for steps, count in self.stale.items():
-            if len(self.ends_s) >= steps * self.each:
-                count[missed] += 1
+        if len(self.waits) > self.room:
+            self._fold()
 
     def row(self, start_s, end_s, rank, step, activity, samples=0, size_bytes=0, peer=NOBODY, version=0) -> None:
         """An activity; called where rows are kept."""
@@ -61,25 +49,24 @@ class Recorder:
         samples = np.array(self.samples[: steps * self.each]).reshape(steps, self.each).sum(axis=1)
         step_s = np.diff(ends_s, prepend=0.0)[warmup:]
         start_s, end_s = ends_s[warmup - 1] if warmup else 0.0, ends_s[-1]
-        idle_s = self._idle_s[warmup] + self._between(start_s, end_s)
+        idle_s = self._idle_s[warmup] + self._between(self.waits, start_s, end_s)
         return Outcome(step_s[None], samples[warmup:][None], idle_s[None] / (end_s - start_s), self.ran_out, warmup)
 
     def _fold(self) -> None:
         """Sum up the waits that ended before the last update: no end of the run will cut them."""
         until_s = self.ends_s[-1] if self.ends_s else 0.0
-        settled = [wait for wait in self._waits if wait[2] <= until_s]
-        rest = [wait for wait in self._waits if wait[2] > until_s]
+        settled = [wait for wait in self.waits if wait[2] <= until_s]
+        rest = [wait for wait in self.waits if wait[2] > until_s]
         for steps, idle_s in self._idle_s.items():
             done = steps * self.each
             if len(self.ends_s) >= done:
-                self._waits = settled
-                idle_s += self._between(self.ends_s[done - 1] if done else 0.0, math.inf)
-        self._waits, self.room = rest, len(rest) + MOST_WAITS
+                idle_s += self._between(settled, self.ends_s[done - 1] if done else 0.0, math.inf)
+        self.waits[:], self.room = rest, len(rest) + MOST_WAITS
 
-    def _between(self, start_s: float, end_s: float) -> np.ndarray:
-        """Seconds that each rank waited from start_s to end_s, of the waits that are still there; shape (ranks,)."""
-        if not self._waits:
+    def _between(self, waits, start_s: float, end_s: float) -> np.ndarray:
+        """Seconds of the waits from start_s to end_s, by rank; shape (ranks,)."""
+        if not waits:
             return np.zeros(self.scenario.ranks)
-        rank, from_s, to_s = np.array(self._waits).T
+        rank, from_s, to_s = np.array(waits).T
         inside_s = np.clip(np.minimum(to_s, end_s) - np.maximum(from_s, start_s), 0, None)
         return np.bincount(rank.astype(int), inside_s, self.scenario.ranks)

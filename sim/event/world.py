@@ -14,7 +14,8 @@ from sim import collectives
 from sim.collectives import Exchange
 from sim.cpu import THREADS_TURN_S, TICK_S, Cores
 from sim.errors import RunFailed
-from sim.event.free import Free
+from sim.event.free import Crowded, Free
+from sim.event.meter import Meter
 from sim.event.rank import Rank
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
@@ -87,6 +88,8 @@ class EventWorld:
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
         self.machines = self._machines()
         self.ranks = self._ranks()
+        each = scenario.updates_per_step
+        self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
 
     def _machines(self) -> list[Machine]:
         scenario, replication = self.scenario, self.replication
@@ -107,24 +110,23 @@ class EventWorld:
         scenario = self.scenario
         groups, hosts = scenario.groups(scenario.hosts), scenario.hosts
         servers, workers = range(scenario.servers), range(scenario.servers, scenario.ranks)
-        mechanics, ranks = self._mechanics, []
+        ranks = []
         for number, host in enumerate(hosts):
             mine = groups.of.get(number, [number])
             leads = number == mine[0]
             place = Place(number, servers, workers, groups.senders, mine[1:] if leads else [], servers if leads else [mine[0]], hosts)
-            ranks.append(Rank(self, place, self.machines[host], mechanics))
+            ranks.append(Rank(self, place, self.machines[host], self._mechanics(self.machines[host])))
         everyone = [rank.mechanics for rank in ranks]
         for one in everyone:
             one._to = everyone
         return ranks
 
-    @property
-    def _mechanics(self):
-        """How ranks take time: by arithmetic where nothing that they share makes work longer."""
+    def _mechanics(self, machine: Machine):
+        """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
         link, local = self.link, self.local
         simple = self.scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
         if simple and not self.scenario.protocol.layerwise:
-            return Free
+            return Crowded if machine.ranks > 1 else Free
         from sim.event.contended import Contended
 
         return Contended
@@ -164,6 +166,7 @@ class EventWorld:
     def updated(self, rank: Rank, samples: int, start_s: float):
         """Rank 0 has made an update."""
         self.recorder.updated(rank.clock_s, samples)
+        self.meter.updated(rank.version, rank.clock_s)
         if self.patience.updated() and not self._over.triggered:
             self.at(rank.clock_s, self._cut)
             yield
@@ -181,7 +184,10 @@ class EventWorld:
     @property
     def outcome(self) -> Outcome:
         """Steps, samples and idle shares, as one replication."""
-        return self.recorder.outcome(self.patience.warmup)
+        found, warmup = self.recorder.outcome(self.patience.warmup), self.patience.warmup * self.scenario.updates_per_step
+        if not (self.scenario.protocol.counts_updates and self.scenario.served):
+            return found
+        return replace(found, arrivals=self.meter.arrivals(warmup, self.recorder.ends_s[-1]))
 
     @property
     def trace(self) -> Trace:

@@ -93,7 +93,7 @@ def simulated(job: Scenario) -> Trace:
     from sim import simulate
 
     try:
-        trace, again = (simulate(job, "event", 1).trace for _ in range(2))
+        trace, again = (simulate(job, "event", 1, want_trace=True).trace for _ in range(2))
     except RunFailed as error:
         raise RunFailed(f"{error} ({_said(job)})") from error
     if not trace.rows.equals(again.rows):
@@ -184,7 +184,7 @@ def _compared(job: Scenario, real: Trace) -> str:
         raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
     if job.protocol.arrival_order_matters:
         return f"{job.workers} workers trained; the order of arrival decides their record"
-    alike = simulate(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1).trace
+    alike = simulate(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True).trace
     if conformance.record(real) != conformance.record(alike):
         differs = next(iter((conformance.record(real) - conformance.record(alike)) or conformance.record(alike)))
         raise RunFailed(f"{name}: real and simulated record differ, first in (rank, step, activity, ...) {differs}")

@@ -21,8 +21,8 @@ class AtHand:
     """What a rank of any world has at hand."""
 
     def __init__(self):
-        self._at_hand = ""
-        self._added = None  # the letter whose gradient was added last
+        self.what = ""
+        self.added = None  # the letter whose gradient was added last
 
     def begin_gradient(self) -> None:
         """A gradient is about to be computed.
@@ -30,9 +30,9 @@ class AtHand:
         Raises:
             WrongText: the one at hand would be lost.
         """
-        if self._at_hand:
-            raise WrongText(LOST.format(self._at_hand))
-        self._at_hand = GRADIENT
+        if self.what:
+            raise WrongText(LOST.format(self.what))
+        self.what = GRADIENT
 
     def begin_sum(self) -> None:
         """A gradient is about to be summed with those of all workers.
@@ -40,9 +40,9 @@ class AtHand:
         Raises:
             WrongText: it has been.
         """
-        if self._at_hand == SUM:
+        if self.what == SUM:
             raise WrongText(TWICE)
-        self._at_hand = SUM
+        self.what = SUM
 
     def begin_add(self, letter) -> None:
         """The gradient of a letter is about to be added.
@@ -50,13 +50,13 @@ class AtHand:
         Raises:
             WrongText: it is no letter with a gradient, or it has been added.
         """
-        if letter is None or letter.note or letter is self._added:
+        if letter is None or letter.note or letter is self.added:
             raise WrongText(NOTHING_TAKEN)
-        self._at_hand, self._added = SUM, letter
+        self.what, self.added = SUM, letter
 
     def handed_on(self) -> None:
         """What was at hand has been sent or applied."""
-        self._at_hand = ""
+        self.what = ""
 
     def begin_update(self, samples, step: int, updates: int | None) -> None:
         """New parameters are about to be made of the sum.

@@ -16,6 +16,7 @@ class Machine:
     def __init__(
         self, env: simpy.Environment, index: int, host: Host, link: Link, turn_s: float, shared: Cores | None = None
     ):
+        self.sent_s = self.received_s = 0.0  # for which messages took the two directions of its port
         self.index, self.gpus, self.speed, self.ranks = index, host.gpus, host.speed, 0
         self.cores = shared or Cores(env, host.cores, host.speed, host.contention, turn_s)
         self.egress, self.ingress, self.memory = Port(), Port(), Port()

@@ -1,0 +1,33 @@
+"""Random numbers of one rank and purpose, by index, as cheap as a list."""
+
+from __future__ import annotations
+
+from sim.randomness import Stream
+
+FIRST = 128  # as many are drawn at first
+
+
+class Drawn:
+    """Draws of a stream.
+
+    Args:
+        stream: of the draws; only as many are made as are asked for, in growing blocks.
+        factor: on each of them.
+    """
+
+    __slots__ = ("_factor", "_known", "_stream", "sole")
+
+    def __init__(self, stream: Stream, factor: float = 1.0):
+        self._stream, self._factor, self._known = stream, factor, []
+        sole = stream.sole
+        self.sole = None if sole is None else sole * factor  # the value of every draw, if they are all alike
+
+    def __getitem__(self, index: int) -> float:
+        if self.sole is not None:
+            return self.sole
+        try:
+            return self._known[index]
+        except IndexError:
+            known = self._stream.first(max(FIRST, 2 * index))
+            self._known = (self._factor * known).tolist() if self._factor != 1.0 else known.tolist()
+            return self._known[index]

@@ -1,0 +1,53 @@
+"""How busy the parts of a job are: its workers, its servers and the ports of its hosts, after the warm-up."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sim.bottleneck import Arrivals
+
+
+class Meter:
+    """Of a run.
+
+    Args:
+        ranks: sim.event.rank.Rank, of all ranks.
+        machines: their hosts.
+        warmups: numbers of updates after which measuring may turn out to begin.
+    """
+
+    def __init__(self, ranks, machines, warmups: set[int]):
+        self._ranks, self._machines = ranks, machines
+        self._missed = {updates: Counter() for updates in warmups}
+        self._before = {0: (0.0, self._busy_s())}
+
+    def added(self, updates: int, missed: int) -> None:
+        """Rank 0 has added a gradient that missed so many updates, after so many of its own."""
+        for warmup, count in self._missed.items():
+            if updates >= warmup:
+                count[missed] += 1
+
+    def updated(self, updates: int, now_s: float) -> None:
+        """Rank 0 has made so many updates."""
+        if updates in self._missed:
+            self._before[updates] = now_s, self._busy_s()
+
+    def arrivals(self, warmup: int, end_s: float) -> Arrivals:
+        """What came of it since so many updates."""
+        start_s, before = self._before[warmup]
+        found = {name: max(now - then for now, then in zip(seconds, before[name], strict=True)) if seconds else 0.0
+                 for name, seconds in self._busy_s().items()}  # fmt: skip
+        return Arrivals(dict(self._missed[warmup]), {name: s / (end_s - start_s) for name, s in found.items()})
+
+    def _busy_s(self) -> dict[str, list[float]]:
+        """Seconds since the start of each worker, port and server."""
+        serving = {rank.machine for rank in self._ranks if rank.serves}
+        ports = {True: [], False: []}
+        for machine in self._machines:
+            ports[machine in serving].append(max(machine.sent_s, machine.received_s))
+        return {
+            "compute": [rank.computed_s for rank in self._ranks if not rank.serves],
+            "worker port": ports[False],
+            "server port": ports[True],
+            "server apply": [rank.applied_s for rank in self._ranks if rank.serves],
+        }
