@@ -11,8 +11,8 @@ from sim.workload import HEADER_BYTES, ITEM_BYTES
 
 TAG = 1
 NOTHING = np.empty(0)
-# Kinds: with parameters or a gradient, a header alone, one that ends training, and one that asks for rows.
-LETTER, NOTE, LAST, REQUEST = range(4)
+# Kinds: with parameters or a gradient, a header alone, one that ends training, one that asks for rows, and one where ranks negotiate.
+LETTER, NOTE, LAST, REQUEST, CONTROL = range(5)
 
 
 class Parcel:
@@ -41,6 +41,12 @@ class Letter(NamedTuple):
     kind: int
     size_bytes: int
     payload: np.ndarray
+    variable: int = 0
+    ready: int = 0
+
+    def kept(self) -> Letter:
+        """The same, which later messages do not overwrite."""
+        return self._replace(payload=self.payload.copy())
 
     @property
     def note(self) -> bool:

@@ -54,7 +54,7 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
     if not protocol.served(options.workload_of(given)):
         others, least = 0, 0
     else:
-        others, least = (given.servers, 1) if protocol.uses_servers else (1, 0)
+        others, least = (given.servers, 1) if protocol.has_servers else (1, 0)
     workers = size - others
     if workers < least or given.workers not in (None, workers):
         who = {0: "all are workers", 1: "one is no worker"}.get(others, f"{others} are servers")

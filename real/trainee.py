@@ -77,7 +77,7 @@ class Workshop:
     @staticmethod
     def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
         partitions = getattr(scenario.protocol, "partitions", None)
-        if scenario.protocol.renews:
+        if scenario.protocol.uses("compute_renewing"):
             gradients.warm_up(scenario.batch // partitions)
         else:
             gradients.warm_up(scenario.batch, partitions)

@@ -61,10 +61,10 @@ class Needs:
 def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
     """What one run takes in a world: memory for all that it does in the time, and the time until there is the least of an answer."""
     found = Needs()
-    least = 1 + (scenario.warmup if scenario.protocol.applies_each_gradient else min(1, scenario.warmup))
+    least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
-    if scenario.protocol.uses_servers:
+    if scenario.protocol.has_servers:
         found.add("--servers", PLACING_S * scenario.servers * len(scenario.placed))
     if world == "vector":
         _of_vector(found, scenario, least)
@@ -103,7 +103,7 @@ def messages(scenario: Scenario) -> float:
     if scenario.served:
         apart = protocol.layerwise or scenario.sends_rows
         parts = len(scenario.placed) if apart else scenario.servers
-        found += workers * parts * (4 if protocol.uses_servers else 2)
+        found += workers * parts * (4 if protocol.has_servers else 2)
     if scenario.summed:
         found += workers * _calls(scenario) * _exchanges(scenario)
     return found + workers * workers * len(scenario.gathered_variables)
@@ -146,7 +146,7 @@ def _turns(scenario: Scenario) -> float:
 def _ahead(scenario: Scenario) -> float:
     """How many steps a worker takes while a master takes one that it does not wait for, at least one."""
     protocol, costs = scenario.protocol, scenario.costs
-    if protocol.uses_servers or not (scenario.served and protocol.arrival_order_matters):
+    if protocol.has_servers or not (scenario.served and protocol.counts_updates):
         return 1
     adding_s = scenario.workers * costs.reduce(scenario.workload.message_bytes)
     evaluating_s = costs.evaluate(scenario.test_size) if scenario.test_size else 0.0

@@ -119,10 +119,10 @@ class Replica:
         """The one that trains; wrapped, if the protocol is synchronous."""
         tf1, training, protocol = self._tf1, self._training, self._scenario.protocol
         inner = optimiser(tf1, training, self.version)
-        if protocol.applies_each_gradient:
+        if protocol.updates_per_step(2) > 1:
             return inner
         workers = self._scenario.workers
-        self.tokens = tf1.train.SyncReplicasOptimizer(inner, protocol.gradients(workers), workers)
+        self.tokens = tf1.train.SyncReplicasOptimizer(inner, protocol.gradients_per_update(workers), workers)
         return self.tokens
 
     def _local_step(self):

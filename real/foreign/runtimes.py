@@ -27,7 +27,7 @@ def runtime_of(given: argparse.Namespace) -> str:
     scenario = scenario_of(given)
     runtime = "tensorflow" if given.job else given.runtime or _own(scenario)
     check(scenario, runtime)
-    if given.job and not scenario.protocol.uses_servers:
+    if given.job and not scenario.protocol.has_servers:
         raise WrongSetting("--job", given.job, f"no such option with {scenario.protocol.name}: mpirun starts its ranks")
     if runtime != "mpi" and scenario.protocol.masterless:
         check_device(given.device)
@@ -40,7 +40,7 @@ def runtime_of(given: argparse.Namespace) -> str:
 
 def served(given: argparse.Namespace) -> bool:
     """Whether TensorFlow's own servers run it."""
-    return runtime_of(given) == "tensorflow" and scenario_of(given).protocol.uses_servers
+    return runtime_of(given) == "tensorflow" and scenario_of(given).protocol.has_servers
 
 
 def library_of(given: argparse.Namespace) -> str | None:

@@ -38,7 +38,7 @@ class Transcript:
     def __init__(self, scenario: Scenario, task: int, clocks: Clocks, recorder: Recorder):
         self.scenario, self.task, self.clocks, self.recorder = scenario, task, clocks, recorder
         self.rank = scenario.servers + task
-        self._tokens = not scenario.protocol.applies_each_gradient
+        self._tokens = scenario.updates_per_step == 1
         self._label = 0  # of its next gradient, if it takes tokens
         self._lined_s = time.monotonic()
 
@@ -81,7 +81,7 @@ class Transcript:
 
     def updated(self, made: dict) -> None:
         """An update of all servers, of gradients that they had added up; what Replica.update gave."""
-        samples = self.scenario.protocol.gradients(self.scenario.workers) * self.scenario.batch
+        samples = self.scenario.protocol.gradients_per_update(self.scenario.workers) * self.scenario.batch
         for server, (taken_s, updated_s) in enumerate(zip(made["taken"], made["updated"], strict=True)):
             times = self.clocks.there(server, taken_s), self.clocks.there(server, updated_s)
             self._add(server, 0, "update", *times, samples, self.scenario.server_bytes[server])

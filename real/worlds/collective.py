@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,11 +12,18 @@ from real.waiting import arrived, poll, receive
 from real.worlds.verbs import verb
 from sim.collectives import Exchange
 from sim.collectives.base import NOTHING
+from sim.verbs.collectives import allreduce, reduce_by_exchanges
 from sim.workload import ITEM_BYTES
-from sim.worlds.collective import Collective
 
 
-class CollectiveForReal(Collective):
+class Taken(NamedTuple):
+    """A piece that was taken, and lies where it belongs."""
+
+    sender: int | None
+    ready: int = 0
+
+
+class CollectiveForReal:
     """Verbs of a rank without a master, over `comm`."""
 
     def begin_reducing(self, parameters: int, hosts: Sequence[str]) -> np.ndarray:
@@ -35,18 +43,28 @@ class CollectiveForReal(Collective):
         if self.scenario.servers and self.scenario.summed and self.rank in self.workers:
             self._between.Free()
 
-    def reduce_all(self, algorithm: str, whole: slice):
+    def allreduce(self, algorithm: str = "auto", fused: bool = True):
+        """As the verb; a sum that is summed again is a mistake."""
+        if self.summed:
+            self.at_hand.begin_sum()
+        yield from allreduce.__wrapped__(self, algorithm, fused)
+
+    def reduce(self, algorithm: str, piece: slice):
         """One call, on some items of the vector; auto leaves it to MPI."""
         self._vector[-1] = self.samples
         if algorithm == "auto" and self.scenario.workers > 1:
-            yield from self._leave_it_to_mpi(whole)
+            yield from self._leave_it_to_mpi(piece)
         else:
-            yield from super().reduce_all(algorithm, whole)
+            yield from reduce_by_exchanges(self, algorithm, piece)
         self.samples = int(self._vector[-1])
 
-    @verb
-    def exchange(self, exchange: Exchange):
+    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
         """Hand a piece to one rank while taking one from another; then add it up."""
+        self._exchange(exchange)
+        return Taken(exchange.source)
+        yield
+
+    def _exchange(self, exchange: Exchange) -> None:
         if exchange.to is not None:
             request = self.comm.Isend(self._vector[exchange.sent], exchange.to, TAG)
             self._leaving.append((request, self.now_s, exchange))
@@ -61,7 +79,7 @@ class CollectiveForReal(Collective):
             self._record("reduce", start_s, bytes=exchange.taken_bytes, peer=exchange.source)
 
     @verb
-    def let_leave(self):
+    def departed(self):
         """Until all that was handed over has left."""
         self._wait_for_departures()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -17,15 +18,19 @@ from real.trainee import Trainee
 from real.waiting import arrived, poll, receive
 from real.worlds.collective import CollectiveForReal
 from real.worlds.verbs import verb
+from sim.errors import WrongText
+from sim.protocols.me import GRADIENT, PARAMETERS, Note, Partition
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
-from sim.worlds.asynchrony import Asynchrony
+from sim.verbs.book import Book
 from sim.worlds.at_hand import AtHand
-from sim.worlds.serving import ENDLESS, Serving
+
+ENDLESS = math.inf
+NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
 
 
-class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
-    """`me` of the MPI world: the verbs of sim.protocols.base, over the ranks of `comm`.
+class Rank(CollectiveForReal):
+    """`me` of the MPI world: the primitives of sim.protocols.me, over the ranks of `comm`.
 
     Args:
         comm: the servers, or the master, and the workers of this run; None for one process alone.
@@ -51,10 +56,12 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         self.workers = range(scenario.servers, scenario.ranks)
         self.step, self.version, self.samples, self.minibatches, self.ran_out = 0, 0, 0, 0, 0
         self.evaluations: list[tuple[int, float, float]] = []
-        self.begin_serving(scenario.updates if self.rank == 0 else ENDLESS)
-        self.begin_aggregating(scenario.groups([hosts.index(host) for host in hosts]))
+        self.updates = scenario.updates if self.rank == 0 else ENDLESS
+        self.book, self.at_hand, self.ready, self.oldest = Book(), AtHand(), 0, 0
+        self.counts_updates = scenario.protocol.counts_updates
+        self._begin_groups(scenario.groups([hosts.index(host) for host in hosts]))
         self._sleeps = scenario.sleeps(replication, scenario.worker_number(self.rank))
-        self.begin_asynchrony(scenario.delays(replication, scenario.worker_number(self.rank)))
+        self.delays = scenario.delays(replication, scenario.worker_number(self.rank))
         self._log, self._timed = log, {"sleep": 0.0, "compute": 0.0, "send": -1.0, "idle": -1.0}
         self._round_s = self._idle_since_s = 0.0
         self._serves = self.rank in self.servers
@@ -63,8 +70,16 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         self._minibatch = None
         self._held = self._begin_messages(trainee)
         self._sum = np.zeros_like(self._held) if self._serves else None
-        if scenario.summed and not self._serves:
+        self.summed = bool(scenario.summed) and not self._serves
+        if self.summed:
             self._sum = self.begin_reducing(scenario.summed_items, hosts)
+
+    def _begin_groups(self, groups) -> None:
+        """Who sends for whom."""
+        mine = groups.of.get(self.rank, [self.rank])
+        leads = self.rank == mine[0]
+        self.senders, self.neighbours = groups.senders, mine[1:] if leads else []
+        self.aggregators = self.servers if leads else [mine[0]]
 
     def _begin_messages(self, trainee: Trainee) -> np.ndarray:
         """Set up what is sent and received; the parameters at hand."""
@@ -76,7 +91,7 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         """A server's shard; a master's parameters where they are sent from; a worker's own, or where they come."""
         if not self.scenario.served:
             return trainee.initial().copy()
-        if self._serves and self.scenario.protocol.uses_servers:
+        if self._serves and self.scenario.protocol.has_servers:
             return self._shards.cut(trainee.initial(), self.rank)
         if self._serves:
             self._out[0].payload[:] = trainee.initial()
@@ -100,7 +115,7 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
 
     def pieces(self) -> list[Piece]:
         """Those of all parameters that are this rank's to give: a server's own, or of the first rank all."""
-        if self.rank not in self.servers or not self.scenario.protocol.uses_servers:
+        if self.rank not in self.servers or not self.scenario.protocol.has_servers:
             return [(slice(None), self.parameters)] if self.rank == 0 else []
         places = self.scenario.server_slices[self.rank]
         ends = np.cumsum([place.stop - place.start for place in places])[:-1]
@@ -129,10 +144,13 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         self._minibatch = self._input()
 
     @verb
-    def compute(self):
-        """The gradient of the whole minibatch."""
-        self.begin_gradient()
-        self.oldest = self.version
+    def compute(self, part=None):
+        """The gradient of the whole minibatch, or of a partition of it."""
+        if part is not None:
+            self._compute_partition(part)
+            return
+        self.at_hand.begin_gradient()
+        self.oldest, self.minibatches = self.version, 1
         x, y = self._minibatch or self._input()
         start_s, self._minibatch = self.now_s, None
         self._computed(start_s, self._gradient(x, y))
@@ -143,36 +161,47 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
     @verb
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
-        self.begin_gradient()
+        self.at_hand.begin_gradient()
         x, y = self._input()
-        start_s = self.now_s
+        start_s, self.minibatches = self.now_s, 1
         gradient = self.trainee.gradients.anytime(self.parameters, x, y, partitions, deadline_s - start_s)
         if gradient.samples == len(x) // partitions * partitions and start_s + gradient.computed_s < deadline_s:
             self.run_out()
         self._computed(start_s, gradient)
 
-    @verb
-    def begin_minibatch(self):
-        """A minibatch of which partitions will be computed."""
-        self.begin_gradient()
-        self.samples, self.oldest = 0, self.version
-        self._minibatch = self._input()
-
-    @verb
-    def compute_partition(self, done, partitions):
-        """The gradient of one partition, by itself, added to those of the `done` before."""
+    def _compute_partition(self, part: Partition) -> None:
+        """The gradient of one partition, by itself, added to those before."""
+        if part.index == 0:
+            self.at_hand.begin_gradient()
+            self.samples, self.oldest, self.minibatches = 0, self.version, 1
+            self._minibatch = self._input()
         x, y = self._minibatch
-        size = len(x) // partitions
-        part, start_s, total = slice(done * size, (done + 1) * size), self.now_s, self._out[self.master].payload
-        gradient = self.trainee.gradients.fixed(self.parameters, x[part], y[part])
-        np.add(total, gradient.sum, out=total) if done else np.copyto(total, gradient.sum)
+        size = len(x) // part.of
+        items, start_s, total = slice(part.index * size, (part.index + 1) * size), self.now_s, self._out[self.master].payload
+        gradient = self.trainee.gradients.fixed(self.parameters, x[items], y[items])
+        np.add(total, gradient.sum, out=total) if part.index else np.copyto(total, gradient.sum)
         self.samples += gradient.samples
         self._record_computed(start_s, gradient)
+        if part.index == part.of - 1:
+            self._minibatch = None
 
     @verb
-    def send(self, peers):
-        """Hand a message to each of `peers`; go on when the last has left."""
-        peers = [peers] if isinstance(peers, int) else list(peers)
+    def send(self, what, to, wait: bool = True):
+        """A message to each of `to`."""
+        peers = [to] if isinstance(to, int) else list(to)
+        if isinstance(what, Note):
+            for peer in peers:
+                self._send_note(peer, what)
+        elif wait:
+            self._send_all(peers)
+        elif what is PARAMETERS:
+            self._hand_out(peers)
+        elif what is GRADIENT:
+            for peer in peers:
+                self._post(peer)
+
+    def _send_all(self, peers: list[int]) -> None:
+        """Go on when the last has left."""
         start_s = first_s = self.now_s
         header = (self.step, self.version, self.samples, LETTER)
         pending = {peer: Departure.of(self.comm, peer, self._parcels(peer), header) for peer in peers}
@@ -182,18 +211,17 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
                 self._record("send", start_s, bytes=pending.pop(peer).size_bytes, peer=peer)
                 start_s = self.now_s
         if not self._serves:
-            self.handed_on()
+            self.at_hand.handed_on()
         self._sent(first_s)
 
     def _parcels(self, peer: int) -> list[Parcel]:
         """The messages that carry a gradient, or parameters, to a peer."""
         return [self._out[self.rank if self._serves else peer]]
 
-    @verb
-    def post(self, peer):
+    def _post(self, peer: int) -> None:
         """Hand the gradient to `peer` and go on, once the one before has left."""
         start_s = self.now_s
-        self.handed_on()
+        self.at_hand.handed_on()
         self._settle()
         if self._posted:
             poll(lambda: self._settle() or not self._posted, f"rank {peer} to receive")
@@ -204,12 +232,10 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         self._posted, self._spare = (self.comm.Isend(parcel.buffer, peer, TAG), sent), parcel
         self._sent(start_s)
 
-    @verb
-    def answer(self, workers, version=None):
-        """Hand parameters to `workers` and go on at once; `version` labels them, if not with this server's."""
-        label = self.version if version is None else version
-        for worker in self.to_answer(workers):
-            header = (self.step, label, self.samples, LETTER)
+    def _hand_out(self, workers: list[int]) -> None:
+        """Hand parameters to `workers` and go on at once."""
+        for worker in workers:
+            header = (self.step, self.version, self.samples, LETTER)
             self._answers.post(worker, self._held, self.version, header, self.now_s)
 
     @verb
@@ -228,21 +254,13 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         elif letter.payload is not self._held:
             np.copyto(self._held, letter.payload)
 
-    def gather(self, peers):
-        """Receive from each of `peers`, in order of arrival, and add up."""
-        missing = {peers} if isinstance(peers, int) else set(peers)
-        while missing:
-            self.taken = yield from self.arrival(missing)
-            missing.remove(self.taken.sender)
-            yield from self.add()
-
     @verb
-    def add(self):
-        """Add the gradient that was taken to the sum."""
-        start_s, letter = self.now_s, self.begin_add()
+    def add(self, letter: Letter):
+        """Add the gradient of a letter to what is at hand."""
+        self.at_hand.begin_add(letter)
+        start_s, self.taken = self.now_s, letter
         self._add_up(letter.payload)
         self.samples += letter.samples
-        self.added()
         about = {
             "samples": letter.samples,
             "bytes": letter.size_bytes,
@@ -255,13 +273,17 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         np.add(self._sum, gradient, out=self._sum) if self.samples else np.copyto(self._sum, gradient)
 
     @verb
-    def update(self):
+    def update(self, variables=None):
         """Make new parameters of the sum."""
-        self.number_update()
+        if not self.scenario.updated_bytes(self.rank):
+            raise WrongText(NOTHING_TO_UPDATE)
+        due = None if self.counts_updates or self.rank else self.version
+        self.at_hand.begin_update(self.samples, self.step, due)
+        if self.counts_updates:
+            self.step = self.version
         start_s = self.now_s
         size_bytes = self._apply()
         self.version += 1
-        self.updated()
         self._record("update", start_s, samples=self.samples, bytes=size_bytes)
         self.samples = 0
 
@@ -270,21 +292,17 @@ class Rank(AtHand, Serving, Asynchrony, CollectiveForReal):
         self.trainee.optimiser.apply(self._held, self._sum, self.samples)
         return sum(self.scenario.updated_bytes(self.rank))
 
-    @verb
-    def post_note(self, peer: int, version: int | None = None, last: bool = False):
+    def _send_note(self, peer: int, note: Note) -> None:
         """Send a header alone; the last says that training is over."""
-        label = self.version if version is None else version
-        header = np.array([self.step, label, 0, LAST if last else NOTE], np.int64)
+        label = self.version if note.version is None else note.version
+        header = np.array([self.step, label, 0, LAST if note.last else NOTE], np.int64)
         poll(self.comm.Isend(header.view(np.uint8), peer, TAG).Test, f"rank {peer} to receive")
 
-    def hold(self, letter: Letter) -> Letter:
-        """A message that later ones do not overwrite."""
-        return letter._replace(payload=letter.payload.copy())
-
-    def arrival(self, peers, until_s: float = ENDLESS):
-        """Wait until a message begins to come from one of `peers`, then take it; None if none begins by `until_s`."""
+    def receive(self, frm, until_s: float = ENDLESS, variable: int | None = None):
+        """Wait until a message begins to come from one of `frm`, then take it; None if none begins by `until_s`."""
         from mpi4py import MPI
 
+        peers = {frm} if isinstance(frm, int) else frm
         status, start_s, came = MPI.Status(), self.now_s, False
 
         def ended() -> bool:

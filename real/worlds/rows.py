@@ -12,7 +12,7 @@ from real.tables import Table
 from real.trainee import Trainee
 from real.waiting import arrived, poll, receive
 from real.worlds.mpi import Rank
-from real.worlds.verbs import verb
+from sim.protocols.me import Note
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 
 
@@ -66,10 +66,10 @@ class SparseRank(Rank):
         self._record("input", start_s, samples=len(x))
         return x, y
 
-    def post_note(self, peer: int, version: int | None = None, last: bool = False):
+    def _send_note(self, peer: int, note: Note) -> None:
         """A note; a worker's to a server asks for rows, and goes on at once."""
-        if self._serves or last or peer in self.workers:
-            yield from super().post_note(peer, version, last)
+        if self._serves or note.last or peer in self.workers:
+            super()._send_note(peer, note)
         else:
             parcels = [Parcel.of(self._read[part]) for part in self._parts_with(peer)]
             self._answers.ask(peer, parcels, (self.step, self.version, 0, REQUEST))
@@ -103,16 +103,14 @@ class SparseRank(Rank):
 
     # ---- a server, or who adds up a host's gradients
 
-    @verb
-    def answer(self, workers, version=None):
+    def _hand_out(self, workers: list[int]) -> None:
         """Hand workers the rows that they asked for and go on at once."""
-        label = self.version if version is None else version
-        for worker in self.to_answer(workers):
+        for worker in workers:
             start_s, asked = self.now_s, self._asked.pop(worker)
             parcels = [
                 Parcel.of(values=table.read(rows)) for table, rows in zip(self._tables.values(), asked, strict=True)
             ]
-            self._answers.post(worker, parcels, (self.step, label, self.samples, LETTER), start_s)
+            self._answers.post(worker, parcels, (self.step, self.version, self.samples, LETTER), start_s)
 
     def _add_up(self, gradient: list[Slices]) -> None:
         """Rows join a server's sums, or a worker's own gradient."""

@@ -71,7 +71,7 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
 
     protocol, model = protocols.make(given.protocol, given.set), workload.read(given.workload)
     together = Cluster(name="two ranks a host", hosts=(Host(name="host", count=4, cores=2),))
-    servers = SERVERS if protocol.uses_servers else (1,)
+    servers = SERVERS if protocol.has_servers else (1,)
     jobs, refused = [], None
     for workers, count, law, cluster in product(WORKERS, servers, SLEEPS, (None, together)):
         luck = {"stragglers": stragglers.read(law), "stragglers_name": law}
@@ -110,7 +110,7 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     """
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
-        may_drop = job.protocol.arrival_order_matters
+        may_drop = job.protocol.counts_updates
         if samples.applied > samples.computed or (samples.applied < samples.computed and not may_drop):
             said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of rank 0"
             raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
@@ -172,7 +172,7 @@ def _line(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
     words += ["--workload", given.workload, "--workers", job.workers, "--stragglers", "none", "--quiet"]
     words += [word for name, value in JOB.items() for word in (f"--{name}", value)]
     words += [word for setting in given.set for word in ("--set", setting)]
-    words += ["--servers", job.servers] if job.protocol.uses_servers else []
+    words += ["--servers", job.servers] if job.protocol.has_servers else []
     return [*map(str, words), "--trace", str(path)]
 
 
@@ -182,7 +182,7 @@ def _compared(job: Scenario, real: Trace) -> str:
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:
         raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
-    if job.protocol.arrival_order_matters:
+    if job.protocol.counts_updates:
         return f"{job.workers} workers trained; the order of arrival decides their record"
     alike = simulate(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True).trace
     if conformance.record(real) != conformance.record(alike):
@@ -196,7 +196,7 @@ def _range(jobs: list[Scenario]) -> str:
 
 
 def _said(job: Scenario) -> str:
-    servers = f", {job.servers} servers" if job.protocol.uses_servers else ""
+    servers = f", {job.servers} servers" if job.protocol.has_servers else ""
     return f"{job.workers} workers{servers}, stragglers {job.stragglers_name}, on {job.cluster.name}"
 
 

@@ -52,7 +52,7 @@ def test_no_rank_does_two_things_at_once(name):
     trace, scenario = run(name, stragglers=stragglers.read("niagara*0.01"))
     for rank, rows in trace.rows.groupby("rank"):
         protocol = scenario.protocol
-        goes_on = protocol.arrival_order_matters and (rank < scenario.servers or not protocol.uses_servers)
+        goes_on = protocol.counts_updates and (rank < scenario.servers or not protocol.has_servers)
         goes_on = goes_on or not scenario.served
         beside = ["send", "receive"] if protocol.overlaps else ["send"] if goes_on else []
         if name == "horovod":  # whose background thread sums and copies while the other computes

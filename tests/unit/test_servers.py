@@ -23,7 +23,7 @@ FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 SERVED = [  # of those whose transfers overlap, see test_layers.py; of the hybrid, test_hybrid.py
     name
     for name, protocol in protocols.PROTOCOLS.items()
-    if protocol.uses_servers and not protocol.overlaps and name != "hybrid"
+    if protocol.has_servers and not protocol.overlaps and name != "hybrid"
 ]
 
 
@@ -156,7 +156,7 @@ def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assign
         added = of_server["activity"] == "reduce"
         assert (made == of_server["version"])[added].all()
         each = made[added].value_counts().loc[: scenario.updates - 1]
-        assert set(each) == {scenario.protocol.gradients(workers)}
+        assert set(each) == {scenario.protocol.gradients_per_update(workers)}
 
 
 def test_tokens_of_several_servers_are_those_of_one():
@@ -252,7 +252,7 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
 def gradients_of_update(scenario) -> range:
     """As many as an update takes."""
     protocol = scenario.protocol
-    return range(1 if protocol.applies_each_gradient else protocol.gradients(scenario.workers))
+    return range(1 if protocol.updates_per_step(2) > 1 else protocol.gradients_per_update(scenario.workers))
 
 
 def test_the_vector_world_refuses_arrival_order():
