@@ -169,7 +169,7 @@ def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
 
 def _cycles(trace: Trace, protocol, variables) -> list[slice]:
     """What each cycle finds ready, by the protocol's own account of when gradients are, the last variable's first."""
-    from sim.worlds.background import layer_shares
+    from sim.verbs.fusion import layer_shares
 
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
     shares = layer_shares([variable.size for variable in variables], protocol.order)

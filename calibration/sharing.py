@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.placement import Placement
-from sim.cpu import rate
+from sim.event.cores import rate
 from sim.naps import looks
 
 BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
@@ -14,7 +14,7 @@ BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
 def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
-    On average over the turns that tasks take (sim.cpu), n busy ranks on c cores each get min(1, c / n) of one, less contention; one that
+    On average over the turns that tasks take (sim.event.cores), n busy ranks on c cores each get min(1, c / n) of one, less contention; one that
     waits counts for the share of its wait that its looks take. A profile holds what work costs a core, and the simulator shares the
     cores; without this the sharing would count twice.
 
@@ -53,7 +53,7 @@ def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
 
 
 def _shared(start_s, end_s, busy, looking, cores: int, contention: float) -> np.ndarray:
-    """The integral of sim.cpu.rate over each row, exact, for who is busy and who looks is constant between starts and ends."""
+    """The integral of sim.event.cores.rate over each row, exact, for who is busy and who looks is constant between starts and ends."""
     times_s = np.concatenate([start_s, end_s])
     order = np.argsort(times_s, kind="stable")
     tasks, looks = (np.cumsum(np.concatenate([change, -change])[order])[:-1] for change in (busy.astype(int), looking))

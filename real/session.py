@@ -22,7 +22,7 @@ from real.worlds.rows import SparseRank
 from sim.progress import duration
 from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace
-from sim.worlds.texts import role_of, text_of
+from sim.protocols.texts import role_of, text_of
 
 PROGRESS_S = 2.0
 

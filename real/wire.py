@@ -83,7 +83,7 @@ def unfairness(first_s, last_s) -> float:
 def ramp_bytes(left_bytes, passed_bytes) -> float:
     """How soon a message that begins to leave while another does has as much of the port: sim.cluster.Link.ramp_bytes.
 
-    Of every so many bytes that pass the port w / (1 + w) are its own, w its window, which then doubles (sim.flows).
+    Of every so many bytes that pass the port w / (1 + w) are its own, w its window, which then doubles (sim.event.flows).
 
     Args:
         left_bytes: of the first message, when the second began; shape (rounds,).
@@ -91,7 +91,7 @@ def ramp_bytes(left_bytes, passed_bytes) -> float:
     """
     from scipy.optimize import brentq
 
-    from sim.flows import DOUBLINGS
+    from sim.event.flows import DOUBLINGS
 
     left_bytes, passed = np.asarray(left_bytes, float), float(np.sum(passed_bytes))
     windows = 2.0 ** np.arange(-DOUBLINGS, 0)

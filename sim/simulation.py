@@ -77,7 +77,7 @@ def simulate(
 def _ran(
     scenario: Scenario, world: str, replications, first: int, want_trace: bool, timeline, within_s: float, done
 ) -> _Ran:
-    from sim.worlds import vector
+    from sim import vector
 
     start_s = time.monotonic()
     if world == "vector" or (world == "auto" and _suits_the_vector_world(scenario, within_s)):
@@ -92,7 +92,7 @@ def _ran(
 
 def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
     """Whether it can run the scenario, as far as that is known before, and not only the event world would have an answer in time."""
-    from sim.worlds import vector
+    from sim import vector
 
     if vector.refusal(scenario):
         return False
@@ -122,7 +122,7 @@ def _by_vector(
 ) -> _Ran:
     from sim import event
     from sim.outcome import join
-    from sim.worlds import vector
+    from sim import vector
 
     asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
     one = needs.check(scenario, "vector", within_s)

@@ -23,7 +23,7 @@ from sim.protocols.me import GRADIENT, PARAMETERS, Note, Partition
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
 from sim.verbs.book import Book
-from sim.worlds.at_hand import AtHand
+from sim.verbs.at_hand import AtHand
 
 ENDLESS = math.inf
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sim.event.world import EventWorld, run
+from sim.event.world import EventWorld, run, trace
 
-__all__ = ["EventWorld", "run"]
+__all__ = ["EventWorld", "run", "trace"]

@@ -6,7 +6,7 @@ import math
 
 import simpy
 
-from sim.cpu import ROUND_OFF_S
+from sim.event.cores import ROUND_OFF_S
 from sim.event.message import Inbox, Message
 from sim.event.other_threads import OtherThreads
 from sim.event.polling import Polling, Woken
@@ -18,7 +18,7 @@ from sim.traces import NOBODY, Activity
 class Contended:
     """How one rank's work, messages and waits take time where others need the same cores and ports.
 
-    Its parts: the cores of its host (sim.cpu), how messages pass ports (`ports`), how it waits (`waits`), and work of other threads.
+    Its parts: the cores of its host (sim.event.cores), how messages pass ports (`ports`), how it waits (`waits`), and work of other threads.
     The rank's clock is the world's whenever its text runs.
     """
 

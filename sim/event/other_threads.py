@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sim.cpu import ROUND_OFF_S
+from sim.event.cores import ROUND_OFF_S
 from sim.randomness import generator
 
 PIECES = 8  # of a step's: it comes with messages, and a pull and a push have four, of two ends each

@@ -21,8 +21,8 @@ from sim.traces import NOBODY
 from sim.verbs import fusion
 from sim.verbs.book import CLOCK_S, Book
 from sim.workload import ITEM_BYTES
-from sim.worlds.at_hand import GRADIENT as GRADIENT_AT_HAND
-from sim.worlds.at_hand import SUM, AtHand
+from sim.verbs.at_hand import GRADIENT as GRADIENT_AT_HAND
+from sim.verbs.at_hand import SUM, AtHand
 
 NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"

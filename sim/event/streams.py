@@ -6,9 +6,9 @@ import math
 
 import simpy
 
-from sim.cpu import ROUND_OFF_S
+from sim.event.cores import ROUND_OFF_S
 from sim.event.message import Message
-from sim.flows import Flow
+from sim.event.flows import Flow
 from sim.tcp import Connection
 
 
@@ -53,7 +53,7 @@ class Ports:
 
 
 class Streams:
-    """Messages that pass a port at once share it (sim.flows); long ones leave when their receiver asks for them.
+    """Messages that pass a port at once share it (sim.event.flows); long ones leave when their receiver asks for them.
 
     Args:
         mechanics: sim.event.contended.Contended, of the sender.

@@ -12,7 +12,7 @@ import simpy
 
 from sim import collectives
 from sim.collectives import Exchange
-from sim.cpu import THREADS_TURN_S, TICK_S, Cores
+from sim.event.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.errors import RunFailed
 from sim.event.free import Crowded, Free
 from sim.event.meter import Meter
@@ -20,16 +20,16 @@ from sim.event.rank import Rank
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
 from sim.event.thread import Thread
-from sim.flows import Flows
+from sim.event.flows import Flows
 from sim.horovod_timeline import Timeline
 from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.me import Place
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds.machine import Machine
-from sim.worlds.patience import Patience
-from sim.worlds.texts import role_of, text_of
+from sim.event.machine import Machine
+from sim.time_budget import Patience
+from sim.protocols.texts import role_of, text_of
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 
@@ -46,7 +46,7 @@ def run(
     Args:
         timeline: told what Horovod's would hold.
         within_s: of the wall clock; once they are over, the run ends after the step at hand, or after the least that there must be
-            (sim.worlds.patience).
+            (sim.time_budget).
 
     Raises:
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
@@ -55,6 +55,11 @@ def run(
         world = EventWorld(scenario, replication, timeline, within_s, want_trace)
         world.run()
         return world.outcome, world.trace if want_trace else None
+
+
+def trace(scenario: Scenario, replication: int = 0, **given) -> Trace:
+    """The trace of one run; see `run`."""
+    return run(scenario, replication, want_trace=True, **given)[1]
 
 
 @contextmanager

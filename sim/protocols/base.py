@@ -135,14 +135,17 @@ class Protocol:
         raise NotImplementedError
 
 
+ROLES = ("master", "server", "worker", "alone")
+
+
 @cache
 def names_in(protocol: type[Protocol], *roles: str) -> frozenset[str]:
-    """Names that a class's methods use, in their bodies and in those of the methods that these call.
+    """Names that the texts of a class use, in their bodies and in those of the methods that these call.
 
     Args:
-        roles: methods to begin with; all that the class has besides Protocol's own if none are given.
+        roles: methods to begin with; all texts if none are given.
     """
-    begin = roles or [name for name in dir(protocol) if getattr(protocol, name) is not getattr(Protocol, name, None)]
+    begin = roles or ROLES
     found: set[str] = set()
     open_names = list(begin)
     while open_names:

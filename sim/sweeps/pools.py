@@ -17,7 +17,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from sim.errors import RunFailed, WrongSetting
 from sim.ranges import MOST_CORES, check_integer
 
-PRELOADED = ["sim.sweeps.work", "sim.worlds.vector", "sim.worlds.event", "pandas"]
+PRELOADED = ["sim.sweeps.work", "sim.vector.world", "sim.event", "pandas"]
 UNGUARDED = (
     "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
 )

@@ -8,7 +8,7 @@ from functools import wraps
 def verb(function):
     """A function over `me`. A world may do the whole of it at once: its `me` then has a method of that name, and that is used.
 
-    A text of a user's own has its `me` watched: a verb that is called and never run is a mistake of its.
+    A world that cannot do it any other way has `refuse_verb`. A text of a user's own has its `me` watched: a verb that is called and never run is a mistake of its.
     """
     name = function.__name__
 
@@ -17,6 +17,9 @@ def verb(function):
         whole = getattr(me, name, None)
         if whole is not None:
             return whole(*given, **named)
+        refuse = getattr(me, "refuse_verb", None)
+        if refuse is not None:
+            raise refuse(name)
         made = function(me, *given, **named)
         watch = getattr(me, "watch_verb", None)
         if watch is not None:

@@ -13,7 +13,7 @@ from sim import protocols, records, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event
+from sim import event
 
 Written = Callable[[Path], list[str]]  # writes files into a folder; the arguments of calibration.fit for them
 Case = tuple[str, Written]
@@ -35,7 +35,7 @@ def whole(kind: str) -> Trace:
     job = Scenario(
         protocols.make(name), workload.NAMED["mlp"], workers=workers, steps=8, warmup=2, batch=16, cluster=where, **law
     )
-    made = event.run(job)
+    made = event.trace(job)
     ranks = servers + workers
     cpu_s = {str(rank): 0.05 for rank in range(ranks)}
     return Trace(replace(made.header, world=world, hosts=(("here", 4),) * ranks, cpu_s=cpu_s), made.rows)

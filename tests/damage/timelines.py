@@ -12,7 +12,7 @@ from damage.base import ODD, Case, flipped
 from sim import protocols, workload
 from sim.horovod_timeline import Timeline
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim import event
 
 
 @cache
@@ -20,7 +20,7 @@ def _events() -> tuple[dict, ...]:
     """Of a timeline of three ranks."""
     job = Scenario(protocols.make("horovod"), workload.NAMED["mlp"], workers=3, steps=4, warmup=0, batch=16)
     timeline = Timeline(job)
-    event.run(job, timeline=timeline)
+    event.trace(job, timeline=timeline)
     with tempfile.TemporaryDirectory() as folder:
         timeline.write(f"{folder}/t.json")
         return tuple(json.loads(Path(folder, "t.json").read_text()))

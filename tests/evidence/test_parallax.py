@@ -7,7 +7,7 @@ import pytest
 
 from experiments import parallax
 from sim.outcome import of_trace
-from sim.worlds import event
+from sim import event
 
 # What `python -m experiments.run parallax` fits; fitting takes long.
 FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.0886, add_s=8.305e-10, port_bytes_per_s=1.545e9)
@@ -42,4 +42,4 @@ def test_summed_as_dense_the_order_breaks():
     """A negative control: were rows not sparse, allreduce of 3.3 GB would be slower by far than what is published."""
     scenario = parallax.job("lm1b", "Horovod", 2, FITTED)
     dense = replace(scenario, protocol=replace(scenario.protocol, sparse_as_dense=True))
-    assert of_trace(event.run(dense)).throughput()[0] < 0.25 * 46_100
+    assert of_trace(event.trace(dense)).throughput()[0] < 0.25 * 46_100

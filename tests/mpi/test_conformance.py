@@ -12,7 +12,7 @@ from sim.conformance import order, record
 from sim.scenario import Scenario
 from sim.traces import Trace, read
 from sim.workload import HEADER_BYTES
-from sim.worlds import event
+from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 
@@ -112,7 +112,7 @@ def scenario_of(folder, protocol, settings, workers, steps) -> Scenario:
 def test_one_worker_that_waits_for_nobody_leaves_the_simulated_record(real_traces, protocol, settings):
     """But for parameters that come as a step begins: the worker sees them in that step or in the next."""
     real = read(real_traces / f"{name(protocol, settings, 1)}.parquet")
-    alike = event.run(scenario_of(real_traces, protocol, settings, 1, 4))
+    alike = event.trace(scenario_of(real_traces, protocol, settings, 1, 4))
     assert whenever(real) == whenever(alike)
     assert bottleneck.staleness(real).max() <= bottleneck.staleness(alike).max() == 1
 
@@ -123,7 +123,7 @@ def test_workers_that_wait_for_nobody_keep_the_rules(real_traces, protocol, sett
     """Those of the protocol, whoever is fast; how fast and how stale is for experiments to say."""
     scenario = scenario_of(real_traces, protocol, settings, workers, 15)
     real = real_traces / f"{name(protocol, settings, workers)}.parquet"
-    trace = read(real) if world == "mpi" else event.run(scenario)
+    trace = read(real) if world == "mpi" else event.trace(scenario)
     rows = trace.rows
     made = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].sort_values("start_s")
     added = rows[(rows["rank"] == 0) & (rows["activity"] == "reduce")].sort_values("start_s")
@@ -207,8 +207,8 @@ def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, w
         evaluate_every=3,
     )
     real = read(real_traces / f"{name(protocol, settings, workers)}.parquet")
-    assert record(real) == record(event.run(scenario))
-    assert order(real) == order(event.run(scenario))
+    assert record(real) == record(event.trace(scenario))
+    assert order(real) == order(event.trace(scenario))
 
 
 @pytest.mark.parametrize("served", SERVED, ids=lambda served: file_of(*served))

@@ -17,7 +17,7 @@ from sim import protocols, stragglers, workload
 from sim.conformance import order, record
 from sim.scenario import Scenario
 from sim.traces import read
-from sim.worlds import event
+from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
@@ -107,7 +107,7 @@ def test_real_and_simulated_records_of_ones_own_are_equal(module, campaign, tmp_
         assert (protocols.name_of(protocol), real.header.world) == (f"{module}:{name}", "mpi")
         job = {"workers": 2, "batch": 32, "steps": 5, "warmup": 2, "test_size": 10, "evaluate_every": 3}
         scenario = Scenario(protocol, workload.read("mlp"), stragglers=stragglers.read("niagara*0.002"), **job)
-        alike = event.run(scenario)
+        alike = event.trace(scenario)
         assert record(real) == record(alike)
         assert order(real) == order(alike)
     rounds, apart = (np.load(tmp_path / f"{name}.npz") for name in ("Rounds", "Apart"))

@@ -15,7 +15,7 @@ from sim import collectives, protocols, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.scenario import Scenario
 from sim.traces import read
-from sim.worlds import event
+from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_real_and_simulated_records_are_equal(real_traces, algorithm, fused, wor
         test_size=40,
         evaluate_every=1,
     )
-    assert record(read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")) == record(event.run(scenario))
+    assert record(read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")) == record(event.trace(scenario))
 
 
 def record(trace) -> Counter:

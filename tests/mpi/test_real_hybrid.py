@@ -20,7 +20,7 @@ from sim.conformance import order, record
 from sim.rows import Load
 from sim.scenario import Scenario
 from sim.traces import Trace, read
-from sim.worlds import event
+from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
@@ -178,7 +178,7 @@ def simulated(file, cell=(2, 1, 1, True), **sizes):
 def test_the_record_is_the_simulated_one(real_traces, cell):
     """Of a model of few words: every minibatch reads all of them, so that rows are certain, bytes and all."""
     real = read(real_traces / f"all-{of(cell)}.parquet")
-    alike = event.run(simulated(real_traces / "all.toml", cell, batch=64))
+    alike = event.trace(simulated(real_traces / "all.toml", cell, batch=64))
     assert record(real) == record(alike)
     assert order(received(real)) == order(received(alike))
 
@@ -190,7 +190,7 @@ def received(trace) -> Trace:
 
 
 def test_without_sparse_variables_the_record_is_the_simulated_one(real_traces):
-    alike = event.run(simulated("mlp", batch=16, test_size=10, evaluate_every=2))
+    alike = event.trace(simulated("mlp", batch=16, test_size=10, evaluate_every=2))
     assert record(read(real_traces / "dense hybrid.parquet")) == record(alike)
 
 
@@ -199,7 +199,7 @@ def test_bytes_are_those_of_the_rows_that_minibatches_read(real_traces, cell):
     """Of a model of more words: all but bytes is the simulated record, and bytes follow from the data."""
     real = read(real_traces / f"few-{of(cell)}.parquet")
     scenario = simulated(real_traces / "few.toml", cell, batch=BATCH)
-    assert structure(real) == structure(event.run(scenario))
+    assert structure(real) == structure(event.trace(scenario))
     workers, servers, parts, aggregates = cell
     data = data_for(scenario.workload, None, 0)
     batches = [Batches(data, BATCH, 0, 0, worker + 1) for worker in range(workers)]

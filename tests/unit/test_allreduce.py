@@ -20,7 +20,7 @@ from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import Variable, Workload
-from sim.worlds import event, vector
+from sim import event, vector
 
 ITEMS = 720_720  # can be cut in 2 to 16 equal parts
 BYTES = 4 * ITEMS
@@ -44,7 +44,7 @@ def job(algorithm: str = "ring", workers: int = 4, hosts: list[Host] | None = No
 
 def seconds(scenario: Scenario) -> np.ndarray:
     """From the end of packing to the update, in the first step, shape (ranks,)."""
-    rows = event.run(scenario).rows
+    rows = event.trace(scenario).rows
     rows = rows[rows["step"] == 0].sort_values("end_s").groupby(["rank", "activity"])
     return rows["start_s"].last().xs("update", level=1).to_numpy() - rows["end_s"].last().xs("pack", level=1).to_numpy()
 
@@ -101,7 +101,7 @@ def test_alltoall_allgather_pays_two_latencies_however_many_ranks(n, latency_s):
 
 def test_what_is_handed_over_ahead_has_left_by_the_end_of_the_call():
     """Also at a rank that adds up so slowly that the other's half is there before its own leaves."""
-    rows = event.run(job("alltoall-allgather", 2, _hosts([1, 0.1]), costs=Costs(reduce=Line(base_s=0.1)))).rows
+    rows = event.trace(job("alltoall-allgather", 2, _hosts([1, 0.1]), costs=Costs(reduce=Line(base_s=0.1)))).rows
     for _, of_rank in rows[rows["step"] == 0].groupby("rank"):
         ended = of_rank.groupby("activity")["end_s"].max()
         updated_s = of_rank[of_rank["activity"] == "update"]["start_s"].iloc[0]
@@ -145,7 +145,7 @@ def test_ranks_beyond_a_power_of_two_cost_a_message_before_and_one_after(algorit
 
 @pytest.mark.parametrize("n", range(2, 17))
 def test_a_port_carries_least_bytes_under_a_ring(n):
-    rows = event.run(job("ring", n)).rows
+    rows = event.trace(job("ring", n)).rows
     for way in ("send", "receive"):
         carried = rows[(rows["activity"] == way) & (rows["step"] == 0)].groupby("rank")["bytes"].sum()
         assert (carried == 2 * BYTES * (n - 1) / n).all()
@@ -153,7 +153,7 @@ def test_a_port_carries_least_bytes_under_a_ring(n):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
 def test_hierarchical_with_one_rank_a_host_is_the_ring(n):
-    assert event.run(job("hierarchical", n)).rows.equals(event.run(job("ring", n)).rows)
+    assert event.trace(job("hierarchical", n)).rows.equals(event.trace(job("ring", n)).rows)
 
 
 def test_hierarchical_on_hosts_of_four_is_a_ring_of_hosts_and_two_trees():
@@ -179,7 +179,7 @@ def test_which_of_equal_ranks_is_slow_does_not_matter(algorithm):
     """Of algorithms in which all ranks do alike: the last to end the first step ends it at one time."""
     ends_s = []
     for slow in range(8):
-        rows = event.run(job(algorithm, 8, _hosts([0.3 if rank == slow else 1 for rank in range(8)]))).rows
+        rows = event.trace(job(algorithm, 8, _hosts([0.3 if rank == slow else 1 for rank in range(8)]))).rows
         ends_s.append(rows[rows["step"] == 0]["end_s"].max())
     np.testing.assert_allclose(ends_s, ends_s[0], rtol=0, atol=1e-9)
 
@@ -194,7 +194,7 @@ def _hosts(speeds: list[float]) -> list[Host]:
 def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
     mlp, evaluated = workload.read("mlp"), {"test_size": 5, "evaluate_every": 2}
     scenario = job(algorithm, workers, workload=mlp, fused=fused, stragglers=stragglers.read("cedar*0.1"), **evaluated)
-    trace = event.run(scenario)
+    trace = event.trace(scenario)
     updates = trace.rows[trace.rows["activity"] == "update"]
     assert trace.header.ranks == scenario.ranks == workers
     assert len(updates) == workers * scenario.rounds
@@ -205,7 +205,7 @@ def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
 
 
 def test_unfused_calls_carry_the_same_bytes_in_more_messages():
-    fused, apart = (event.run(job(workload=workload.read("mlp"), fused=f)).rows for f in (True, False))
+    fused, apart = (event.trace(job(workload=workload.read("mlp"), fused=f)).rows for f in (True, False))
     for rows in (fused, apart):
         assert rows[rows["activity"] == "send"]["bytes"].sum() == 4 * 4 * 6 * (workload.read("mlp").parameters + 1)
     variables = len(workload.read("mlp").variables)
@@ -227,7 +227,7 @@ def test_one_worker_is_a_process_alone():
         protocols.make("fmb"), DIVISIBLE, 0, steps=3, warmup=1, batch=10, cluster=job("ring", 1).cluster, test_size=4
     )
     np.testing.assert_allclose(
-        of_trace(event.run(job("ring", 1, test_size=4))).step_s, of_trace(event.run(alone)).step_s, rtol=0, atol=1e-12
+        of_trace(event.trace(job("ring", 1, test_size=4))).step_s, of_trace(event.trace(alone)).step_s, rtol=0, atol=1e-12
     )
 
 
@@ -237,7 +237,7 @@ def test_workers_have_the_luck_that_they_have_under_a_master():
     without = job(stragglers=law)
     for worker in range(4):
         assert without.worker_number(worker) == with_master.worker_number(worker + 1) == worker + 1
-    slept = [event.run(s).rows.query("activity == 'sleep' and step == 0") for s in (without, with_master)]
+    slept = [event.trace(s).rows.query("activity == 'sleep' and step == 0") for s in (without, with_master)]
     of_worker = [
         dict(zip(rows["rank"] + shift, rows["end_s"] - rows["start_s"], strict=True))
         for rows, shift in zip(slept, (1, 0), strict=True)
@@ -246,7 +246,7 @@ def test_workers_have_the_luck_that_they_have_under_a_master():
 
 
 def test_a_straggler_holds_up_all():
-    slow = event.run(job("ring", 4, _hosts([1, 1, 1, 0.1]), costs=Costs(compute=Line(base_s=0.1))))
+    slow = event.trace(job("ring", 4, _hosts([1, 1, 1, 0.1]), costs=Costs(compute=Line(base_s=0.1))))
     idle = of_trace(slow).idle_fraction[0]
     assert (idle[:3] > 0.8).all()
     assert idle[3] < 0.2
@@ -266,7 +266,7 @@ def test_more_bandwidth_is_never_slower():
 def test_the_vector_world_sums_as_the_event_world_does(algorithm, workers):
     """Slow ranks are overtaken: messages of later rounds reach a port before those of earlier ones, and pass it first."""
     summing = job(algorithm, workers, stragglers=stragglers.read("niagara*0.01"), steps=20)
-    simulated, outcome = of_trace(event.run(summing)), vector.run(summing)
+    simulated, outcome = of_trace(event.trace(summing)), vector.run(summing)
     np.testing.assert_allclose(outcome.step_s, simulated.step_s, rtol=0, atol=1e-9)
     np.testing.assert_allclose(outcome.idle_fraction, simulated.idle_fraction, rtol=0, atol=1e-7)
 
@@ -310,7 +310,7 @@ def test_a_profile_learns_from_it_that_every_rank_updates():
 
     planted = Costs(compute=Line(slope_s=1e-4), reduce=Line(slope_s=1e-9), update=Line(slope_s=4e-9))
     jobs = [job("ring", 3, workload=workload.read("mlp"), costs=planted, batch=b, steps=20) for b in (100, 200)]
-    profile = make([Source(str(s.batch), event.run(s)) for s in jobs], "planted")
+    profile = make([Source(str(s.batch), event.trace(s)) for s in jobs], "planted")
     learned, size_bytes = profile.costs["mlp"], workload.read("mlp").message_bytes
     assert learned.update(size_bytes) == pytest.approx(planted.update(size_bytes), rel=0.01)
     assert learned.compute(150) == pytest.approx(planted.compute(150), rel=0.01)

@@ -94,7 +94,7 @@ def test_the_words_load_without_what_is_heavy():
 
 def test_the_worlds_are_run_by_one_function():
     """Commands, experiments and calibration simulate by `sim.simulate`."""
-    worlds = {"sim.worlds.event", "sim.worlds.vector"}
+    worlds = {"sim.event", "sim.vector.world"}
     running = {
         str(p.relative_to(ROOT)) for p in SOURCES if worlds & modules(p.read_text()) and p.parent.name != "worlds"
     }

@@ -16,7 +16,7 @@ from sim.errors import WrongSetting
 from sim.notes import notes
 from sim.outcome import of_trace
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim import event
 
 MLP = workload.read("mlp")
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -45,8 +45,8 @@ def of_rank(trace, rank: int, activity: str):
 def test_with_k_1_updates_come_in_the_order_of_asynchronous_servers(seed):
     """Nobody waits for a message that takes no time, so that waiting or not is one."""
     luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "speeds": (1, 1.07, 0.93, 0.81)}
-    batched = event.run(job("kbatch-async", "gradients=1", steps=90, warmup=0, **luck))
-    served = event.run(job("ps-async", steps=30, warmup=0, **luck))
+    batched = event.trace(job("kbatch-async", "gradients=1", steps=90, warmup=0, **luck))
+    served = event.trace(job("ps-async", steps=30, warmup=0, **luck))
     by_batch, by_server = (of_rank(trace, 0, "reduce") for trace in (batched, served))
     assert by_batch["peer"].tolist() == by_server["peer"].tolist()
     np.testing.assert_allclose(by_batch["end_s"], by_server["end_s"], atol=1e-9)
@@ -56,14 +56,14 @@ def test_with_k_1_updates_come_in_the_order_of_asynchronous_servers(seed):
 def test_with_k_of_equal_workers_staleness_is_the_round_trip_in_steps(round_trip_s):
     """All gradients come together, n a step; what they were begun on is a round trip old, in steps of 10 ms, rounded up."""
     link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
-    trace = event.run(job("kbatch-async", "gradients=3", link=link))
+    trace = event.trace(job("kbatch-async", "gradients=3", link=link))
     assert set(bottleneck.staleness(trace)) == {math.ceil(round_trip_s / 0.01)}
     np.testing.assert_allclose(of_trace(trace).step_s, 0.01, atol=1e-9)
 
 
 @pytest.mark.parametrize("gradients", [1, 2, 4, 7])
 def test_an_update_is_made_of_k_gradients_from_anybody(gradients):
-    trace = event.run(job("kbatch-async", f"gradients={gradients}", speeds=(1, 5)))
+    trace = event.trace(job("kbatch-async", f"gradients={gradients}", speeds=(1, 5)))
     assert set(of_trace(trace).samples[0]) == {10 * gradients}
     assert of_trace(trace).step_s.mean() == pytest.approx(gradients * 0.01 / 7, rel=0.05)
     senders = of_rank(trace, 0, "reduce")["peer"].value_counts()
@@ -74,20 +74,20 @@ def test_an_update_is_made_of_k_gradients_from_anybody(gradients):
 def test_the_master_updates_when_the_window_has_passed(window_s, update_s):
     """Where messages are plentiful: the window from the last update on, then the update."""
     settings = [f"window_s={window_s}", "time_limit_s=0.004"]
-    step_s = of_trace(event.run(job("amb-dg", *settings, update_s=update_s))).step_s
+    step_s = of_trace(event.trace(job("amb-dg", *settings, update_s=update_s))).step_s
     np.testing.assert_allclose(step_s, window_s + update_s, atol=1e-9)
 
 
 def test_a_message_that_is_coming_when_the_window_ends_is_waited_for():
     link = Link(latency_s=1e-3, overhead_s=1e-5, bandwidth_bytes_per_s=1e9)
-    over_s = of_trace(event.run(job("amb-dg", "window_s=0.05", "time_limit_s=0.004", link=link))).step_s - 0.05
+    over_s = of_trace(event.trace(job("amb-dg", "window_s=0.05", "time_limit_s=0.004", link=link))).step_s - 0.05
     assert (over_s > -1e-9).all()
     assert 0 < over_s.max() < link.occupancy_s(MLP.message_bytes) + 1e-5
 
 
 def test_the_master_waits_for_one_message_at_least():
     scenario = job("amb-dg", "window_s=0.001", "time_limit_s=0", "partitions=1", workers=1)
-    outcome = of_trace(event.run(scenario))
+    outcome = of_trace(event.trace(scenario))
     np.testing.assert_allclose(outcome.step_s, 0.01, atol=1e-9)
     assert set(outcome.samples[0]) == {10}
 
@@ -95,20 +95,20 @@ def test_the_master_waits_for_one_message_at_least():
 @pytest.mark.parametrize("delay_std_s", [0, 0.02])
 def test_without_window_and_partitions_it_is_k_batch_with_k_1(delay_std_s):
     luck = {"stragglers": stragglers.read("niagara*0.01"), "link": Link(latency_s=1e-3)}
-    one = event.run(job("kbatch-async", "gradients=1", f"delay_std_s={delay_std_s}", **luck))
+    one = event.trace(job("kbatch-async", "gradients=1", f"delay_std_s={delay_std_s}", **luck))
     settings = ["window_s=0", "time_limit_s=0", "partitions=1", f"delay_std_s={delay_std_s}"]
-    assert one.rows.equals(event.run(job("amb-dg", *settings, **luck)).rows)
+    assert one.rows.equals(event.trace(job("amb-dg", *settings, **luck)).rows)
 
 
 def test_a_step_takes_the_time_limit_and_less_than_a_partition_whatever_comes():
     """Partitions of 1 ms; receiving costs nothing here."""
-    trace = event.run(job("amb-dg", "time_limit_s=0.0065", "partitions=10", "window_s=0.003"))
+    trace = event.trace(job("amb-dg", "time_limit_s=0.0065", "partitions=10", "window_s=0.003"))
     posted = of_rank(trace, 1, "send")["start_s"].to_numpy()
     np.testing.assert_allclose(np.diff(posted), 0.007, atol=1e-9)
 
 
 def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_the_oldest():
-    trace = event.run(job("amb-dg", "time_limit_s=1", "partitions=10", "window_s=0.0025", speeds=(1, 1, 3, 7)))
+    trace = event.trace(job("amb-dg", "time_limit_s=1", "partitions=10", "window_s=0.0025", speeds=(1, 1, 3, 7)))
     versions = of_rank(trace, 1, "compute").groupby("step")["version"].agg(["min", "max", "first"])
     assert (versions["max"] > versions["min"] + 1).mean() > 0.8
     sent = of_rank(trace, 1, "send").set_index("step")["version"]
@@ -118,7 +118,7 @@ def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_t
 
 def test_a_worker_takes_the_newest_and_skips_those_before():
     """Ten updates a step of its own: it receives them all, and takes up one."""
-    trace = event.run(job("kbatch-async", "gradients=1", workers=2, speeds=(1, 1, 10.01)))
+    trace = event.trace(job("kbatch-async", "gradients=1", workers=2, speeds=(1, 1, 10.01)))
     received, taken_up = (len(of_rank(trace, 1, activity)) for activity in ("receive", "update"))
     assert received > 7 * taken_up
     assert (
@@ -130,7 +130,7 @@ def test_nobody_waits_but_for_the_gradient_before():
     """A link that takes 30 ms for a gradient of 10 ms: one is on its way at most, and it sets the pace."""
     slow = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=MLP.message_bytes / 0.03)
     for link, idle, pace_s in ((FREE, 0, 0.01), (slow, 2 / 3, 0.03)):
-        trace = event.run(job("kbatch-async", "gradients=1", workers=1, link=link))
+        trace = event.trace(job("kbatch-async", "gradients=1", workers=1, link=link))
         sent = of_rank(trace, 1, "send")
         assert (sent["start_s"].to_numpy()[1:] >= sent["end_s"].to_numpy()[:-1] - 1e-9).all()
         assert of_trace(trace).idle_fraction[0, 1] == pytest.approx(idle, abs=0.02)
@@ -150,14 +150,14 @@ def test_no_delay_is_the_limit_of_short_delays(name):
         "link": Link(latency_s=1e-3),
         "speeds": (1, 1.07, 0.93, 0.81),
     }
-    none, short = (of_trace(event.run(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
+    none, short = (of_trace(event.trace(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
     np.testing.assert_allclose(none.step_s, short.step_s, atol=1e-8)
     assert job(name).delays(0, 1) is None
 
 
 def test_the_first_update_comes_after_both_delays():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=1, warmup=0)
-    first_s = of_trace(event.run(scenario)).step_s[0, 0]
+    first_s = of_trace(event.trace(scenario)).step_s[0, 0]
     worker_s, master_s = (scenario.delays(0, rank)[0] for rank in (1, 0))
     assert first_s >= worker_s + 0.01 - 1e-9
     assert first_s <= worker_s + 0.01 + master_s + 1e-9  # or a later gradient has overtaken the first
@@ -165,7 +165,7 @@ def test_the_first_update_comes_after_both_delays():
 
 def test_messages_come_in_the_order_in_which_their_delays_expire():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=3, steps=200)
-    trace = event.run(scenario)
+    trace = event.trace(scenario)
     added, received = of_rank(trace, 0, "reduce"), of_rank(trace, 0, "receive")["end_s"].to_numpy()
     expire_s = np.sort(received + scenario.delays(0, 0).first(len(received)))
     np.testing.assert_allclose(added["end_s"], expire_s[: len(added)], atol=1e-9)
@@ -175,7 +175,7 @@ def test_messages_come_in_the_order_in_which_their_delays_expire():
 
 @pytest.mark.parametrize("name", BOTH)
 def test_delays_make_gradients_stale_and_the_note_says_so(name):
-    traces = [event.run(job(name, f"delay_std_s={std_s}", steps=100)) for std_s in (0, 0.05)]
+    traces = [event.trace(job(name, f"delay_std_s={std_s}", steps=100)) for std_s in (0, 0.05)]
     prompt, late = (bottleneck.staleness(trace).mean() for trace in traces)
     assert late > prompt + 0.3
     said = notes(job(name), of_trace(traces[1]), "event", traces[1])
@@ -204,7 +204,7 @@ def test_every_run_ends_with_all_its_updates(name, workers, gradients, std_s, wi
         "warmup": 1,
     }
     scenario = job(name, *own, f"delay_std_s={std_s}", **options)
-    trace = event.run(scenario)
+    trace = event.trace(scenario)
     assert len(of_rank(trace, 0, "update")) == 5
     assert set(trace.rows["rank"]) == set(range(workers + 1))
 

@@ -9,7 +9,7 @@ from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim import event
 
 MLP = workload.read("mlp")
 
@@ -19,7 +19,7 @@ def shares(workers=4, bandwidth=1e12, **costs):
     network = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
     cluster = Cluster(hosts=[Host(count=workers + 1)], network=network, costs={"mlp": Costs(**costs)})
     scenario = Scenario(protocols.make("ps-async"), MLP, workers=workers, cluster=cluster, steps=60)
-    return bottleneck.utilisation(event.run(scenario), scenario)
+    return bottleneck.utilisation(event.trace(scenario), scenario)
 
 
 def busiest(**job) -> str:
@@ -55,7 +55,7 @@ def staleness(name: str, *settings: str, workers: int = 4, noise: float = 0.0) -
     costs = Costs(compute=Line(base_s=0.01), noise=LogNormal(cv=noise))
     cluster = Cluster(hosts=[Host(count=workers + 1)], costs={"mlp": costs})
     scenario = Scenario(protocols.make(name, settings), MLP, workers=workers, cluster=cluster, steps=60)
-    return bottleneck.staleness(event.run(scenario)).mean()
+    return bottleneck.staleness(event.trace(scenario)).mean()
 
 
 def test_behind_a_barrier_no_gradient_is_stale():

@@ -11,7 +11,7 @@ import pytest
 
 from sim import command, conformance, protocols
 from sim.protocols import check
-from sim.worlds import vector
+from sim import vector
 
 HEAD = """
 import itertools

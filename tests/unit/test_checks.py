@@ -18,12 +18,12 @@ from sim.protocols import make as protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event
+from sim import event
 
 
 def run(name="fmb", model="mlp", **job):
     about = {"workers": 2, "steps": 8, "warmup": 2, "batch": 32, "cluster": Cluster(hosts=[Host(cores=9)])} | job
-    return event.run(Scenario(protocol(name), workload.NAMED[model], **about))
+    return event.trace(Scenario(protocol(name), workload.NAMED[model], **about))
 
 
 def said(trace, **header):

@@ -17,7 +17,7 @@ from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
-from sim.worlds import event, vector
+from sim import event, vector
 
 CYCLE_S, CALL_S, MESSAGE_S, LATENCY_S = 0.9e-3, 0.3e-3, 0.4e-3, 0.3e-3
 CALL_BYTE_S, TAKEN_BYTE_S = 0.4e-9, 1.0e-9
@@ -109,7 +109,7 @@ def test_the_simulator_repeats_what_was_planted(world, cell):
         cluster=profile(world),
     )
     real = of_trace(planted(*cell, world=world)).step_s.mean()
-    assert of_trace(event.run(job)).step_s.mean() == pytest.approx(real, rel=0.03)
+    assert of_trace(event.trace(job)).step_s.mean() == pytest.approx(real, rel=0.03)
 
 
 def test_runs_of_more_ranks_than_cores_are_refused():
@@ -131,7 +131,7 @@ def ring(cores: int, link: Link, workers: int = 2, **costs) -> float:
         hosts=(Host(cores=cores, slots=9),), local=link, costs={"two": Costs(compute=Line(base_s=0.01), **costs)}
     )
     text = protocols.make("allreduce", ["algorithm=ring", "fused=false"])
-    return of_trace(event.run(Scenario(text, model, workers=workers, steps=5, warmup=0, cluster=cluster))).step_s.mean()
+    return of_trace(event.trace(Scenario(text, model, workers=workers, steps=5, warmup=0, cluster=cluster))).step_s.mean()
 
 
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -163,7 +163,7 @@ def test_the_vector_world_charges_a_call_alike():
     cluster = Cluster(hosts=(Host(count=3),), costs={"mlp": Costs(compute=Line(base_s=0.01), **costs)})
     text = protocols.make("allreduce", ["algorithm=ring", "fused=false"])
     job = Scenario(text, model, workers=3, steps=5, cluster=cluster)
-    np.testing.assert_allclose(vector.run(job).step_s, of_trace(event.run(job)).step_s, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(vector.run(job).step_s, of_trace(event.trace(job)).step_s, rtol=0, atol=1e-9)
 
 
 def overlapping(name: str, ranks: int, tail_s: float) -> Trace:

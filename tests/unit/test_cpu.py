@@ -9,9 +9,9 @@ import simpy
 from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
-from sim.cpu import MOST_TURNS, TICK_S, Cores
+from sim.event.cores import MOST_TURNS, TICK_S, Cores
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim import event
 
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 
@@ -170,7 +170,7 @@ def ring_of_a_host(workers: int, cores: int, costs: Costs, local: Link = FREE) -
     """Rows of an allreduce among ranks of one host."""
     cluster = Cluster(hosts=[Host(cores=cores, slots=9)], local=local, costs={"mlp": costs})
     text = protocols.make("allreduce", ["algorithm=ring"])
-    return event.run(Scenario(text, workload.read("mlp"), workers=workers, steps=1, warmup=0, cluster=cluster)).rows
+    return event.trace(Scenario(text, workload.read("mlp"), workers=workers, steps=1, warmup=0, cluster=cluster)).rows
 
 
 def lengths_s(rows: pd.DataFrame, activity: str) -> list[float]:

@@ -19,8 +19,8 @@ from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
-from sim.worlds import event, vector
-from sim.worlds.together import Each
+from sim import event, vector
+from sim.vector.together import Each
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
@@ -249,9 +249,9 @@ def test_drawn_texts_are_refused_or_run_alike(protocol, job, replication):
         return
     except RunFailed:
         with pytest.raises(RunFailed):
-            event.run(scenario, replication)
+            event.trace(scenario, replication)
         return
-    expected = of_trace(event.run(scenario, replication))
+    expected = of_trace(event.trace(scenario, replication))
     np.testing.assert_allclose(found.step_s[replication], expected.step_s[0], rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(found.samples[replication], expected.samples[0])
     np.testing.assert_allclose(found.idle_fraction[replication], expected.idle_fraction[0], rtol=0, atol=1e-7)
@@ -260,7 +260,7 @@ def test_drawn_texts_are_refused_or_run_alike(protocol, job, replication):
 def _of_event(scenario: Scenario) -> list | str:
     """What two replications come to in the event world, or why they come to nothing."""
     try:
-        return [of_trace(event.run(scenario, replication)) for replication in range(2)]
+        return [of_trace(event.trace(scenario, replication)) for replication in range(2)]
     except RunFailed as error:
         return str(error)
 

@@ -26,7 +26,7 @@ from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.hybrid import Hybrid
 from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace, read
-from sim.worlds import event, vector
+from sim import event, vector
 
 PLANTED = Costs(
     input=Line(base_s=1e-4, slope_s=1e-6),
@@ -56,7 +56,7 @@ def campaign(where, sleep="niagara*0.01", seed=0):
     for index, (protocol, batch) in enumerate(protocols):
         named = {"stragglers": law, "stragglers_name": sleep}
         job = Scenario(protocol, batch=batch, cluster=where, **named, seed=seed + index, **JOB)
-        yield Source(f"run{index}", event.run(job))
+        yield Source(f"run{index}", event.trace(job))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def with_sleeps(costs: Costs, *laws: str) -> Costs:
     protocols = [FixedMinibatch(), AnytimeMinibatch(time_limit_s=0, partitions=8)]
     job = {"batch": 16, **JOB, "cluster": machines(costs), "test_size": 0, "steps": 150}
     runs = [
-        event.run(Scenario(protocol, stragglers=stragglers.read(law), **(job | {"workers": workers})))
+        event.trace(Scenario(protocol, stragglers=stragglers.read(law), **(job | {"workers": workers})))
         for law in laws
         for protocol in protocols
         for workers in (1, 2)
@@ -149,7 +149,7 @@ def test_what_the_hybrid_adds_takes_up_and_updates_is_told_apart():
     where = Cluster(hosts=[Host(count=4)], costs={"lstm_lm": planted})
     job = {"workload": workload.read("lstm_lm"), "workers": 3, "steps": 20, "warmup": 2, "cluster": where}
     sources = [
-        Source(f"{batch}", event.run(Scenario(Hybrid(local_aggregation=False), batch=batch, **job)))
+        Source(f"{batch}", event.trace(Scenario(Hybrid(local_aggregation=False), batch=batch, **job)))
         for batch in (8, 64)
     ]
     costs = make(sources, "hybrid").costs["lstm_lm"]
@@ -213,7 +213,7 @@ def test_anytime_runs_alone():
 def test_partitions_that_renew_are_small_minibatches():
     protocol = AnytimeDelayedGradients(time_limit_s=0.05, partitions=16)
     job = Scenario(protocol, batch=512, cluster=machines(PLANTED), **JOB)
-    costs = make([*list(campaign(machines(PLANTED)))[1:2], Source("dg", event.run(job))], "dg").costs["mlp"]
+    costs = make([*list(campaign(machines(PLANTED)))[1:2], Source("dg", event.trace(job))], "dg").costs["mlp"]
     for samples in (32, 256):
         assert costs.compute(samples) == pytest.approx(PLANTED.compute(samples), rel=0.03)
 
@@ -543,7 +543,7 @@ def test_planted_contention_is_recovered(planted):
         for workers in (1, 2)
         for seed in (1, 2)
     ]
-    sources = [Source(f"run{i}", event.run(job)) for i, job in enumerate(jobs)]
+    sources = [Source(f"run{i}", event.trace(job)) for i, job in enumerate(jobs)]
     probe = Probe(cores=2, local={"latency_s": 0, "overhead_s": 1e-5, "bandwidth_bytes_per_s": 1e10})
     made = make(sources, "contention", probe)
     assert made.hosts[0].contention == pytest.approx(planted, abs=0.03)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
-from sim.cpu import TICK_S
+from sim.event.cores import TICK_S
 from sim.errors import WrongSetting
-from sim.flows import Bucket, Flow, Flows, share
+from sim.event.flows import Bucket, Flow, Flows, share
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event, vector
+from sim import event, vector
 
 MLP = workload.read("mlp")
 RATE, SIZE = 1e6, MLP.message_bytes
@@ -32,7 +32,7 @@ def run(
     costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
     cluster = Cluster(hosts=hosts or [Host(count=workers + 1)], network=link, shared_cores=shared, costs=costs)
     scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=steps, warmup=1, cluster=cluster)
-    return event.run(scenario)
+    return event.trace(scenario)
 
 
 def step_s(*job, **options) -> float:

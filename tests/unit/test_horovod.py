@@ -16,8 +16,8 @@ from sim.outcome import of_trace
 from sim.protocols.horovod import Horovod
 from sim.scenario import Scenario
 from sim.workload import Variable, Workload
-from sim.worlds import event
-from sim.worlds.background import REQUEST, layer_shares
+from sim import event
+from sim.verbs.fusion import REQUEST, layer_shares
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [799_999]  # with the number of samples, divisible by 8
@@ -40,7 +40,7 @@ def job(
 
 
 def step_s(scenario: Scenario) -> float:
-    return float(of_trace(event.run(scenario)).step_s.mean())
+    return float(of_trace(event.trace(scenario)).step_s.mean())
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4, 8])
@@ -59,7 +59,7 @@ def test_negotiating_by_name_is_a_message_for_each_variable_of_each_rank(workers
     link = LINK.model_copy(update={"gap_s": 0.0, "bandwidth_bytes_per_s": 1e15})
     asked_s = link.latency_s + workers * (len(SIZES) + 1) * link.overhead_s
     told_s = link.latency_s + workers * 2 * link.overhead_s
-    rows = event.run(job("horovod", "order=end", "by_name=true", workers=workers, link=link, costs=Costs())).rows
+    rows = event.trace(job("horovod", "order=end", "by_name=true", workers=workers, link=link, costs=Costs())).rows
     taken = rows[(rows["step"] == 0) & (rows["activity"] == "receive")]
     assert taken[taken["bytes"] == REQUEST_BYTES * (len(SIZES) + 1)]["end_s"].max() == pytest.approx(asked_s)
     assert taken[taken["bytes"] == REQUEST_BYTES * 2]["end_s"].max() == pytest.approx(asked_s + told_s)
@@ -67,7 +67,7 @@ def test_negotiating_by_name_is_a_message_for_each_variable_of_each_rank(workers
 
 def test_a_variable_is_named_once():
     """However many cycles it takes: so many messages come to rank 0 in a step, and one more from each rank in each cycle."""
-    rows = event.run(job("horovod", "fusion_bytes=0", "cycle_s=0.02", "by_name=true")).rows
+    rows = event.trace(job("horovod", "fusion_bytes=0", "cycle_s=0.02", "by_name=true")).rows
     asked = rows[(rows["activity"] == "receive") & (rows["rank"] == 0) & (rows["bytes"] % REQUEST_BYTES == 0)]
     asked = asked[(asked["step"] == 0) & (asked["bytes"] <= REQUEST_BYTES * (len(SIZES) + 1))]
     named = asked["bytes"].sum() / REQUEST_BYTES - len(asked)
@@ -78,7 +78,7 @@ def test_a_variable_is_named_once():
 @pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
 @pytest.mark.parametrize("fusion_bytes", [0, 2**20, 2**27])
 def test_bytes_are_conserved_however_they_are_fused(order, fusion_bytes):
-    rows = event.run(job("horovod", f"order={order}", f"fusion_bytes={fusion_bytes}")).rows
+    rows = event.trace(job("horovod", f"order={order}", f"fusion_bytes={fusion_bytes}")).rows
     sent = rows[(rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)].groupby("step")["bytes"].sum()
     assert (sent == 2 * 3 * BYTES).all()
 
@@ -124,13 +124,13 @@ def asks(trace, rank: int = 1):
 
 def test_the_last_variable_is_ready_first():
     """After the forward pass, a third of the time, and its share of the rest."""
-    first_s = asks(event.run(job("horovod", "cycle_s=0", workers=2)))["start_s"].iloc[0]
+    first_s = asks(event.trace(job("horovod", "cycle_s=0", workers=2)))["start_s"].iloc[0]
     assert first_s == pytest.approx(0.3 * (1 / 3 + 2 / 3 * SIZES[-1] / sum(SIZES)), abs=1e-9)
 
 
 def test_nothing_is_sent_before_it_is_ready():
     """The slow rank's first variable is ready when all is computed: its bytes leave after that."""
-    trace = event.run(job("horovod", "order=uniform", "fusion_bytes=0", workers=2, speeds=[1, 0.25]))
+    trace = event.trace(job("horovod", "order=uniform", "fusion_bytes=0", workers=2, speeds=[1, 0.25]))
     rows = trace.rows[(trace.rows["rank"] == 1) & (trace.rows["step"] == 0)]
     computed_s = rows[rows["activity"] == "compute"]["end_s"].max()
     sent = rows[(rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)]
@@ -140,7 +140,7 @@ def test_nothing_is_sent_before_it_is_ready():
 
 def test_cycles_start_in_their_rhythm():
     """A negotiation begins at a multiple of the cycle after the one before, or at once when that took longer."""
-    begun = asks(event.run(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2)))
+    begun = asks(event.trace(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2)))
     apart = np.diff(begun["start_s"].to_numpy()) / 0.01
     late = np.abs(apart - np.round(apart))
     assert (apart > 1 - 1e-9).all()
@@ -149,14 +149,14 @@ def test_cycles_start_in_their_rhythm():
 
 def test_a_longer_cycle_fuses_more_in_fewer_calls():
     def calls(cycle_s: float) -> int:
-        rows = event.run(job("horovod", f"cycle_s={cycle_s}", "order=uniform")).rows
+        rows = event.trace(job("horovod", f"cycle_s={cycle_s}", "order=uniform")).rows
         return int(((rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)).sum())
 
     assert calls(1e-3) > calls(0.06) > calls(0.5)
 
 
 def test_all_wait_for_the_slowest_and_only_when_they_have_computed():
-    trace = event.run(job(speeds=[1, 1, 1, 0.25], link=LINK.model_copy(update={"bandwidth_bytes_per_s": 1e12})))
+    trace = event.trace(job(speeds=[1, 1, 1, 0.25], link=LINK.model_copy(update={"bandwidth_bytes_per_s": 1e12})))
     assert of_trace(trace).step_s.mean() == pytest.approx(1.2, rel=0.05)
     idle = of_trace(trace).idle_fraction[0]
     np.testing.assert_allclose(idle, [0.75, 0.75, 0.75, 0], atol=0.03)
@@ -165,7 +165,7 @@ def test_all_wait_for_the_slowest_and_only_when_they_have_computed():
 @pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
 @pytest.mark.parametrize("workers", [1, 3, 6])
 def test_every_rank_updates_with_the_samples_of_all(order, workers):
-    trace = event.run(job("horovod", f"order={order}", workers=workers, stragglers=stragglers.read("niagara*0.1")))
+    trace = event.trace(job("horovod", f"order={order}", workers=workers, stragglers=stragglers.read("niagara*0.1")))
     updates = trace.rows[trace.rows["activity"] == "update"]
     assert len(updates) == 5 * workers
     assert (updates["samples"] == 10 * workers).all()

@@ -17,7 +17,7 @@ from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.run import main as simulate
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim import event
 
 RANKS, LATENCY_S, BANDWIDTH, COPY_S = 3, 40e-6, 1e9, 2e-10  # planted
 FUSED = [(1, [100, 1000], 400_000), (2, [7], 28)]  # pid, shape, bytes
@@ -136,7 +136,7 @@ def job(workers: int, link: Link = LINK, sample_s: float = SAMPLE_S, copy_s: flo
 def exported(scenario: Scenario, file):
     """The trace of a run, and its timeline in `file`."""
     timeline = Timeline(scenario)
-    trace = event.run(scenario, timeline=timeline)
+    trace = event.trace(scenario, timeline=timeline)
     timeline.write(file)
     return trace
 
@@ -196,7 +196,7 @@ def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(s
     assert link.latency_s == pytest.approx(LATENCY_S, rel=0.1)
     for workers in (RANKS, 5):
         learned = job(workers, link, costs.compute.slope_s, costs.pack.slope_s)
-        assert step_s(event.run(learned)) == pytest.approx(step_s(event.run(job(workers))), rel=0.02)
+        assert step_s(event.trace(learned)) == pytest.approx(step_s(event.trace(job(workers))), rel=0.02)
     words = [
         "--protocol",
         "horovod",

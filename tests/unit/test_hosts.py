@@ -18,7 +18,7 @@ from sim.outcome import of_trace
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event, vector
+from sim import event, vector
 
 MLP = workload.NAMED["mlp"]
 
@@ -61,7 +61,7 @@ def test_a_single_run_is_replayed_with_its_slow_host(hidden):
     )
     named = {"stragglers": stragglers.read("niagara*0.1"), "stragglers_name": "niagara*0.1"}
     job = {"workload": MLP, "workers": 8, "batch": 256, "steps": 800, "warmup": 1} | named
-    trace = event.run(Scenario(FixedMinibatch(), cluster=where, **job))
+    trace = event.trace(Scenario(FixedMinibatch(), cluster=where, **job))
     if hidden:
         trace = _logged_as_one(trace)
     made = make([Source("run", trace)], "one")
@@ -95,7 +95,7 @@ def test_runs_are_counted_and_not_their_hosts(runs, said):
     noisy = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), noise=LogNormal(cv=0.06))
     where = Cluster(hosts=(Host(count=4),), costs={"mlp": noisy})
     job = {"workload": MLP, "batch": 64, "workers": 3, "cluster": where, "steps": 20, "warmup": 2}
-    traces = [event.run(Scenario(FixedMinibatch(), seed=seed, **job)) for seed in range(runs)]
+    traces = [event.trace(Scenario(FixedMinibatch(), seed=seed, **job)) for seed in range(runs)]
     notes = make([Source("x", trace) for trace in traces], "x").provenance.notes
     assert [note.partition(" (90 %) ")[2] for note in notes if "known to within" in note] == [said]
 

@@ -16,7 +16,7 @@ from sim.outcome import of_trace
 from sim.rows import Rows, distinct, draws_of
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable, Workload
-from sim.worlds import event, vector
+from sim import event, vector
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
 LOCAL = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9)
@@ -36,12 +36,12 @@ def job(name: str, *assignments: str, variables=(DENSE, SPARSE), workers=4, host
 
 
 def step_s(scenario: Scenario) -> np.ndarray:
-    return of_trace(event.run(scenario)).step_s[0]
+    return of_trace(event.trace(scenario)).step_s[0]
 
 
 def carried(scenario: Scenario, way: str = "receive") -> list[int]:
     """Bytes through each host's port in the second step, between hosts alone; notes are not recorded as sent."""
-    rows, hosts = event.run(scenario).rows, np.array(scenario.hosts)
+    rows, hosts = event.trace(scenario).rows, np.array(scenario.hosts)
     rows = rows[(rows["activity"] == way) & (rows["step"] == 1)]
     here, there = hosts[rows["rank"].to_numpy()], hosts[rows["peer"].to_numpy()]
     return [int(rows["bytes"][(here == host) & (there != host)].sum()) for host in sorted(set(hosts))]
@@ -130,7 +130,7 @@ def test_all_workers_join_every_update():
         scenario = job(
             name, *assignments, hosts=[Host(count=2, cores=2)], servers=2, variable_partitions=2, stragglers=LAW
         )
-        trace = event.run(scenario)
+        trace = event.trace(scenario)
         updates = trace.rows[trace.rows["activity"] == "update"]
         assert set(updates["samples"][updates["samples"] > 0]) == {40}
         assert updates[updates["samples"] > 0].groupby("rank").size().tolist() == [6] * scenario.ranks
@@ -151,7 +151,7 @@ def test_every_run_ends_with_all_its_updates(variables, workers, servers, parts,
     scenario = job(
         "hybrid", assignment, variables=tuple(variables), workers=workers, hosts=hosts, stragglers=LAW, **placing
     )
-    trace = event.run(scenario)
+    trace = event.trace(scenario)
     assert scenario.servers == (0 if variables == {DENSE} else servers)
     assert of_trace(trace).samples.tolist() == [[10 * workers] * 5]
     assert set(trace.rows["rank"]) == set(range(scenario.ranks))
@@ -181,7 +181,7 @@ def test_parts_are_added_by_as_many_cores_as_there_are():
     took = []
     for parts in (1, 2, 4, 8, 24):
         options = {"variables": (SPARSE,), "workers": 1, "variable_partitions": parts, "costs": costs}
-        rows = event.run(job("hybrid", hosts=[Host(cores=8)], **options)).rows
+        rows = event.trace(job("hybrid", hosts=[Host(cores=8)], **options)).rows
         first = rows[(rows["activity"] == "reduce") & (rows["step"] == 0)]
         took.append((first["end_s"] - first["start_s"]).sum())
     row_bytes = ITEM_BYTES * (COLUMNS + 1)
@@ -197,7 +197,7 @@ def test_rows_may_cost_more_to_add_than_numbers_do(name, assignment):
     dearer = COSTS.model_copy(update={"reduce_rows": Line(base_s=1e-5, slope_s=1e-7)})
     added = []
     for costs in (COSTS, dearer):
-        rows = event.run(job(name, assignment, costs=costs, **options)).rows
+        rows = event.trace(job(name, assignment, costs=costs, **options)).rows
         rows = rows[(rows["activity"] == "reduce") & (rows["step"] == 1)]
         added.append((rows["end_s"] - rows["start_s"]).to_numpy())
     assert added[1].sum() > 2 * added[0].sum()

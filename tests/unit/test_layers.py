@@ -11,11 +11,11 @@ from sim import protocols, workload
 from sim.cluster import Cluster, Host, Link, read
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
-from sim.network import Port
+from sim.event.port import Port
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES, Variable, Workload
-from sim.worlds import event, vector
+from sim import event, vector
 
 BANDWIDTH = 1e6  # bytes a second
 FAST = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -42,12 +42,12 @@ def job(
 
 
 def step_s(scenario: Scenario) -> np.ndarray:
-    return of_trace(event.run(scenario)).step_s[0]
+    return of_trace(event.trace(scenario)).step_s[0]
 
 
 def port_bytes(scenario: Scenario, host: int, way: str = "send") -> float:
     """Bytes that leave a host, or come to it, in a step."""
-    rows, where = event.run(scenario).rows, np.array(scenario.hosts)
+    rows, where = event.trace(scenario).rows, np.array(scenario.hosts)
     rows = rows[rows["activity"] == way]
     crosses = (where[rows["rank"]] == host) & (where[rows["peer"]] != host)
     return rows[crosses]["bytes"].sum() / scenario.rounds
@@ -113,7 +113,7 @@ def test_every_sample_joins_every_update(barrier, added_up, servers):
     scenario = job(
         *settings, layers=(1, 2, 3, 1), hosts=2, gpus=3, servers=servers, servers_on="workers", compute_s=1.0
     )
-    trace = event.run(scenario)
+    trace = event.trace(scenario)
     assert (of_trace(trace).samples == 6 * 10).all()
     rows = trace.rows[trace.rows["activity"] == "update"]
     assert (rows.groupby("rank").size() == scenario.rounds).all()

@@ -21,11 +21,11 @@ from sim import naps, protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.collectives.barrier import barrier
 from sim.costs import Costs, Line
-from sim.cpu import Cores
+from sim.event.cores import Cores
 from sim.naps import looks
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event, vector
+from sim import event, vector
 
 LOOK_S, OVERSLEEP_S = 60e-6, 100e-6
 NETWORK = Link(latency_s=0.4e-3, overhead_s=300e-6, bandwidth_bytes_per_s=1e8, fair=True, eager_bytes=65536)
@@ -55,7 +55,7 @@ def run(
     job = {"workers": workers, "steps": steps, "warmup": 0, "batch": 32, "cluster": cluster}
     name, *algorithm = protocol.split("-")
     text = protocols.make(name, [f"algorithm={one}" for one in algorithm])
-    return event.run(Scenario(text, workload.read(model), **job))
+    return event.trace(Scenario(text, workload.read(model), **job))
 
 
 def as_real(trace: Trace, used_s: float, hosts: int = 2) -> Trace:

@@ -16,7 +16,7 @@ from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event
+from sim import event
 
 SHAPED = Link(
     latency_s=0.4e-3, overhead_s=40e-6, bandwidth_bytes_per_s=1.2e8, fair=True, burst_bytes=8e4, eager_bytes=65536
@@ -33,7 +33,7 @@ def run(network: Link, protocol: str = "fmb", workers: int = 1, model: str = "ml
     where = Cluster(hosts=[hosts], network=network, costs=COSTS)
     settings = ["algorithm=ring"] if protocol == "allreduce" else []
     job = {"workers": workers, "steps": 30, "warmup": 2, "batch": 32, "seed": seed, "cluster": where}
-    trace = event.run(Scenario(protocols.make(protocol, settings), workload.read(model), **job))
+    trace = event.trace(Scenario(protocols.make(protocol, settings), workload.read(model), **job))
     hosts = tuple((f"host{rank}", 1) for rank in range(trace.header.ranks))
     return Source(f"{protocol}-{model}-{seed}", Trace(replace(trace.header, hosts=hosts), trace.rows))
 

@@ -16,7 +16,7 @@ from sim.errors import RunFailed, WrongSetting
 from sim.protocols.base import VERBS, Protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
-from sim.worlds import event
+from sim import event
 
 HEAD = """
 from __future__ import annotations

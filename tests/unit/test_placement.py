@@ -11,7 +11,7 @@ from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES, NAMED, Variable, Workload
-from sim.worlds import event
+from sim import event
 
 # Two layers with batch normalisation, and one without.
 NORMALISED = [
@@ -118,7 +118,7 @@ def test_what_untrained_variables_are_counted_in():
 
 @pytest.mark.parametrize("protocol", ["fmb", "allreduce", "horovod", "ps-async", "ps-layers"])
 def test_a_run_on_one_server_or_none_is_the_same_without_untrained_variables(protocol):
-    runs = [event.run(normalised(protocol, untrained)).rows for untrained in (True, False)]
+    runs = [event.trace(normalised(protocol, untrained)).rows for untrained in (True, False)]
     assert runs[0].equals(runs[1])
 
 
@@ -126,7 +126,7 @@ def test_a_run_on_one_server_or_none_is_the_same_without_untrained_variables(pro
 def test_servers_that_hold_statistics_alone_hold_nobody_up(protocol):
     """Two of four, which get headers; as fast as two servers that hold the same."""
     four, two = (
-        float(of_trace(event.run(job)).throughput()[0])
+        float(of_trace(event.trace(job)).throughput()[0])
         for job in (normalised(protocol, servers=4), normalised(protocol, untrained=False, servers=2))
     )
     assert four == pytest.approx(two, rel=0.1)

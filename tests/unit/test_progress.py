@@ -20,7 +20,7 @@ from sim.partitions import searched
 from sim.progress import Progress
 from sim.scenario import Scenario
 from sim.workload import NAMED
-from sim.worlds import event
+from sim import event
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_search_for_partitions_says_what_it_tries(talkative, capsys):
 
 def test_a_fit_says_how_far_it_has_played_its_runs(talkative, capsys):
     job = Scenario(protocols.make("fmb"), NAMED["mlp"], workers=2, steps=5, warmup=1, cluster=one_rank_a_host(3))
-    of_runs(job.cluster, [event.run(job, replication) for replication in range(3)])
+    of_runs(job.cluster, [event.trace(job, replication) for replication in range(3)])
     assert [line.split(",")[0] for line in lines(capsys)] == [
         f"simulating the runs fitted: {share}%" for share in (33, 67)
     ]

@@ -13,7 +13,7 @@ from sim.outcome import of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES
-from sim.worlds import event
+from sim import event
 
 NAMES = list(protocols.PROTOCOLS)
 
@@ -28,7 +28,7 @@ def run(name: str, **options):
     scenario = Scenario(
         protocols.make(name), workload.read("mlp"), **{"workers": 3, "batch": 32, "steps": 40, **options}
     )
-    return event.run(scenario), scenario
+    return event.trace(scenario), scenario
 
 
 def test_none_is_left_out_of_the_registry():

@@ -16,7 +16,7 @@ from sim.laws import LogNormal
 from sim.notes import notes
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
-from sim.worlds import event, vector
+from sim import event, vector
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
 DRIFTING = Cluster(hosts=[Host(count=2)], costs={"mlp": PLANTED})
@@ -27,7 +27,7 @@ def runs_of(cluster, seed, batches=(64, 256), repeats=2, **about):
     """A calibration: runs of two batches, each with its own luck."""
     for number, batch in enumerate(batches * repeats):
         job = Scenario(FixedMinibatch(), batch=batch, cluster=cluster, seed=1000 * seed + number, **(JOB | about))
-        yield Source(f"run{number}", event.run(job))
+        yield Source(f"run{number}", event.trace(job))
 
 
 def test_intervals_hold_nine_new_runs_in_ten():
@@ -49,7 +49,7 @@ def known(cluster, **about):
 def test_worlds_draw_the_same_error():
     job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)
     assert len({job.error_factor(replication) for replication in range(5)}) == 5
-    np.testing.assert_allclose(vector.run(job, 2).step_s[1], outcome.of_trace(event.run(job, 1)).step_s[0], rtol=1e-9)
+    np.testing.assert_allclose(vector.run(job, 2).step_s[1], outcome.of_trace(event.trace(job, 1)).step_s[0], rtol=1e-9)
 
 
 def test_error_is_a_factor_on_all_work_with_median_one():
@@ -123,7 +123,7 @@ def test_replications_differ_in_what_is_not_known_of_contention():
     spread = {}
     for workers in (1, 2):
         job = Scenario(FixedMinibatch(), cluster=where, **(JOB | {"workers": workers}))
-        runs = outcome.join([outcome.of_trace(event.run(job, replication)) for replication in range(10)])
+        runs = outcome.join([outcome.of_trace(event.trace(job, replication)) for replication in range(10)])
         spread[workers] = np.std(runs.step_s.mean(axis=1))
     assert spread[1] < 1e-9
     assert spread[2] == pytest.approx(0.01 * 1.3 * 0.1, rel=0.3)
@@ -161,7 +161,7 @@ def test_a_job_unlike_those_fitted_is_noted():
 
     def said(**job):
         scenario = Scenario(FixedMinibatch(), **asked, **job)
-        return notes(scenario, outcome.of_trace(event.run(scenario)), "event")
+        return notes(scenario, outcome.of_trace(event.trace(scenario)), "event")
 
     assert said(workers=2, steps=2) == []
     (note,) = said(workers=3, steps=2, **law)

@@ -17,7 +17,7 @@ from sim.laws import Constant, LogNormal
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
-from sim.worlds import event
+from sim import event
 
 PER_BYTE_S = {"receive": 0.5e-9, "send": 0.2e-9}
 RESUME_S = 3e-3
@@ -104,7 +104,7 @@ def test_the_profile_repeats_what_was_planted(batch, contention):
     scenario = Scenario(
         protocols.make("ps-async"), workload.read("toy_fc"), workers=1, steps=40, warmup=5, batch=batch, cluster=made
     )
-    simulated_s = of_trace(event.run(scenario)).step_s.mean()
+    simulated_s = of_trace(event.trace(scenario)).step_s.mean()
     real = planted("toy_fc", batch)
     assert simulated_s == pytest.approx(of_trace(real).step_s.mean(), rel=0.03)
 
@@ -129,7 +129,7 @@ def test_a_profile_of_two_hosts_has_what_grpc_makes_of_the_link(cells, contentio
     host = Host(count=2, cores=2, slots=1, contention=contention)
     cluster = Cluster(hosts=(host,), network=network, costs=made.costs)
     job = {"workers": 1, "steps": 40, "warmup": 5, "batch": batch, "cluster": cluster}
-    simulated_s = of_trace(event.run(Scenario(protocols.make("ps-async"), workload.read(name), **job))).step_s.mean()
+    simulated_s = of_trace(event.trace(Scenario(protocols.make("ps-async"), workload.read(name), **job))).step_s.mean()
     real_s = of_trace(planted(name, batch, wire=GRPC)).step_s.mean()
     assert simulated_s == pytest.approx(real_s, rel=0.02)
 
@@ -188,14 +188,14 @@ def test_many_workers_are_bound_by_processor_time():
     )
     real = planted("toy_fc", 400)
     processor_s = sum(real.header.cpu_s.values()) / 60
-    assert 0.99 < of_trace(event.run(scenario)).step_s.mean() / 4 / (processor_s / 2) < 1.06
+    assert 0.99 < of_trace(event.trace(scenario)).step_s.mean() / 4 / (processor_s / 2) < 1.06
 
 
 def test_a_second_server_costs_what_was_probed():
     made = profile([planted(*cell) for cell in FITTED])
     step_s = [
         of_trace(
-            event.run(
+            event.trace(
                 Scenario(
                     protocols.make("ps-async"),
                     workload.read("toy_fc"),
@@ -240,7 +240,7 @@ def alone(cores: int, background_s: float, **job) -> Trace:
     costs = Costs(input=Line(base_s=0.001), compute=Line(base_s=0.009), background=Line(base_s=background_s))
     cluster = Cluster(hosts=(Host(cores=cores),), costs={"mlp": costs})
     job = {"workers": 0, "steps": 50, "warmup": 2} | job
-    return event.run(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=cluster, **job))
+    return event.trace(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=cluster, **job))
 
 
 @pytest.mark.parametrize(("cores", "expected_s"), [(1, 0.014), (2, 0.01)])
@@ -276,7 +276,7 @@ def test_background_work_of_messages_takes_both_ends():
         scenario = Scenario(
             protocols.make("ps-async"), workload.read("mlp"), workers=1, steps=20, warmup=2, cluster=cluster
         )
-        return float(of_trace(event.run(scenario)).step_s.mean())
+        return float(of_trace(event.trace(scenario)).step_s.mean())
 
     assert step_s(1e-4) - step_s(0.0) == pytest.approx(8e-4, rel=0.01)
 

@@ -16,7 +16,7 @@ from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES
-from sim.worlds import event, vector
+from sim import event, vector
 
 MLP = workload.read("mlp")
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -39,7 +39,7 @@ def job(name: str, *assignments: str, speeds=None, link=FREE, update_s=0.0, **op
 
 
 def step_s(scenario: Scenario) -> np.ndarray:
-    return of_trace(event.run(scenario)).step_s[0]
+    return of_trace(event.trace(scenario)).step_s[0]
 
 
 def gradients(trace) -> Counter:
@@ -71,7 +71,7 @@ def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
         step_s(job("ps-ssp", "staleness=0", **luck)),
     )
     np.testing.assert_allclose(synchronous, bounded_0, atol=1e-9)
-    asynchronous, unbounded = (event.run(job(*of, **luck)).rows for of in (("ps-async",), ("ps-ssp", "staleness=inf")))
+    asynchronous, unbounded = (event.trace(job(*of, **luck)).rows for of in (("ps-async",), ("ps-ssp", "staleness=inf")))
     assert asynchronous.equals(unbounded)
 
 
@@ -84,7 +84,7 @@ def test_more_staleness_is_never_slower():
 @pytest.mark.parametrize("staleness", [0, 2, 5])
 def test_nobody_is_further_ahead_than_the_bound(staleness):
     """Seen by the server: when a gradient comes, its worker has done at most the bound and one more than the slowest."""
-    trace = event.run(job("ps-ssp", f"staleness={staleness}", speeds=[0.2], steps=60))
+    trace = event.trace(job("ps-ssp", f"staleness={staleness}", speeds=[0.2], steps=60))
     done, ahead = dict.fromkeys(range(1, 5), 0), []
     for peer in trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")]["peer"]:
         done[peer] += 1
@@ -121,7 +121,7 @@ def real_job(name: str, *assignments: str) -> Scenario:
 
 def test_tokens_do_not_ask_for_distinct_workers():
     """A slow worker's tokens go to fast ones, as in the real run: local steps within 2 %, 74 and 51 ms a step within 6 %."""
-    trace = event.run(real_job("ps-backup"))
+    trace = event.trace(real_job("ps-backup"))
     rows = trace.rows[trace.rows["activity"] == "compute"]
     local_steps = rows.groupby("rank").size().to_numpy()
     np.testing.assert_allclose(local_steps, REAL_LOCAL_STEPS, rtol=0.02)
@@ -130,8 +130,8 @@ def test_tokens_do_not_ask_for_distinct_workers():
 
 
 def test_the_barrier_takes_one_gradient_of_each():
-    assert set(gradients(event.run(real_job("ps-sync", "barrier=true"))).values()) == {300}
-    barrier = gradients(event.run(real_job("ps-backup", "barrier=true")))
+    assert set(gradients(event.trace(real_job("ps-sync", "barrier=true"))).values()) == {300}
+    barrier = gradients(event.trace(real_job("ps-backup", "barrier=true")))
     assert set(barrier) == {1, 2}  # the slowest is always late
 
 
@@ -148,7 +148,7 @@ def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assign
     luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "link": link}
     speeds = [1.0] * (servers - 1) + [0.01] + [1.0] * workers
     scenario = job(name, *assignments, workers=workers, servers=servers, steps=20, speeds=speeds, update_s=1e-3, **luck)
-    rows = event.run(scenario).rows
+    rows = event.trace(scenario).rows
     for server in range(servers):
         of_server = rows[rows["rank"] == server].sort_values(["end_s", "start_s"], kind="stable")
         assert (of_server["activity"] == "update").sum() == scenario.updates
@@ -162,7 +162,7 @@ def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assign
 def test_tokens_of_several_servers_are_those_of_one():
     """Where messages take no time, the queue is one, however many servers hold the parameters."""
     one, three = (
-        event.run(job("ps-backup", workers=3, servers=s, variable_partitions=s, speeds=[0.31, 0.19, 0.137])).rows
+        event.trace(job("ps-backup", workers=3, servers=s, variable_partitions=s, speeds=[0.31, 0.19, 0.137])).rows
         for s in (1, 3)
     )
     until_s = one[one["activity"] == "update"]["end_s"].max()
@@ -181,7 +181,7 @@ def test_a_read_waits_for_the_token_and_then_for_all_servers():
 def test_asynchronous_workers_of_one_speed_see_each_other_once():
     """Once, but for what comes while they sleep: parameters are pulled after."""
     sleeps = stragglers.read("cedar*0.05")
-    trace = event.run(job("ps-async", workers=6, stragglers=sleeps, steps=200))
+    trace = event.trace(job("ps-async", workers=6, stragglers=sleeps, steps=200))
     added = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")].iloc[60:]
     staleness = np.arange(60, 60 + len(added)) - added["version"].to_numpy()
     assert staleness.mean() == pytest.approx(5 * 0.01 / (0.01 + sleeps.mean), rel=0.05)
@@ -193,13 +193,13 @@ def test_a_server_saturates_at_its_closed_form_throughput(update_s):
     link = Link(latency_s=1e-4, overhead_s=0, bandwidth_bytes_per_s=1e8)
     out_s = MLP.message_bytes / 1e8
     scenario = job("ps-async", workers=40, link=link, update_s=update_s, steps=20)
-    assert of_trace(event.run(scenario)).throughput()[0] == pytest.approx(10 / max(update_s, out_s), rel=0.01)
+    assert of_trace(event.trace(scenario)).throughput()[0] == pytest.approx(10 / max(update_s, out_s), rel=0.01)
 
 
 def test_littles_law_at_the_server():
     """Little 1961: workers are computing or at the server; 8 = rate x (seconds computing + seconds at the server)."""
     link = Link(latency_s=1e-3, overhead_s=0, bandwidth_bytes_per_s=1e8)
-    trace = event.run(
+    trace = event.trace(
         job("ps-async", workers=8, link=link, update_s=2e-3, stragglers=stragglers.read("cedar*0.1"), steps=300)
     )
     rows = trace.rows[trace.rows["rank"] > 0]
@@ -242,7 +242,7 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
         steps=4,
         warmup=1,
     )
-    trace = event.run(scenario)
+    trace = event.trace(scenario)
     updates = trace.rows[(trace.rows["activity"] == "update") & (trace.rows["rank"] == 0)]
     assert len(updates) == scenario.updates
     assert of_trace(trace).samples.sum() == 4 * scenario.updates_per_step * 10 * (len(gradients_of_update(scenario)))
@@ -279,7 +279,7 @@ def test_wrong_settings(make, said):
 
 def test_a_gradient_counts_as_of_its_token_not_of_what_was_pulled():
     """TensorFlow's local_step: who sleeps on a token while others update pulls new parameters, and works in vain all the same."""
-    rows = event.run(job("ps-backup", stragglers=stragglers.read("niagara*0.1"), steps=200)).rows
+    rows = event.trace(job("ps-backup", stragglers=stragglers.read("niagara*0.1"), steps=200)).rows
     keys = ["rank", "step"]
     pulled = rows[rows["activity"] == "compute"].set_index(keys)["version"]
     sent = rows[(rows["activity"] == "send") & (rows["rank"] > 0)].set_index(keys)["version"]
@@ -292,5 +292,5 @@ def test_a_gradient_counts_as_of_its_token_not_of_what_was_pulled():
 
 def test_no_server_of_several_evaluates():
     with pytest.raises(WrongSetting, match="none holds all parameters"):
-        event.run(job("ps-async", servers=2, test_size=5))
-    event.run(job("ps-async", servers=1, test_size=5))
+        event.trace(job("ps-async", servers=2, test_size=5))
+    event.trace(job("ps-async", servers=1, test_size=5))

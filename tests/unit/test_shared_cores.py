@@ -15,7 +15,7 @@ from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim.worlds import event
+from sim import event
 
 CORES, CONTENTION = 2, 0.4
 PLANTED = Costs(compute=Line(base_s=8e-3), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05))
@@ -29,7 +29,7 @@ def run(protocol: str, workers: int, hosts: list[str], seed: int = 0) -> Source:
     where = Cluster(hosts=[of_each], shared_cores=shared, network=NETWORK, costs={"mlp": PLANTED})
     settings = ["algorithm=ring"] if protocol == "allreduce" else []
     job = {"workers": workers, "steps": 60, "warmup": 2, "batch": 32, "seed": seed, "cluster": where}
-    trace = event.run(Scenario(protocols.make(protocol, settings), workload.read("mlp"), **job))
+    trace = event.trace(Scenario(protocols.make(protocol, settings), workload.read("mlp"), **job))
     sat = tuple((hosts[rank if len(hosts) > 1 else 0], CORES) for rank in range(trace.header.ranks))
     return Source(f"{protocol}-{workers}-{seed}", Trace(replace(trace.header, hosts=sat), trace.rows))
 
@@ -64,7 +64,7 @@ def test_more_hosts_are_predicted(rings, beside):
     cluster = made.model_copy(update=settings)
     job = Scenario(protocols.make("allreduce", ["algorithm=ring"]), workload.read("mlp"), 4, batch=32, cluster=cluster)
     measured = run("allreduce", 4, ["a", "b", "c", "d"], seed=7).trace
-    assert of_trace(event.run(job)).step_s.mean() == pytest.approx(of_trace(measured).step_s.mean(), rel=0.05)
+    assert of_trace(event.trace(job)).step_s.mean() == pytest.approx(of_trace(measured).step_s.mean(), rel=0.05)
 
 
 def test_one_host_shares_with_nobody(beside):

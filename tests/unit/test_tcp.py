@@ -15,7 +15,7 @@ from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.tcp import Connection, Tcp, transfer_s
-from sim.worlds import event, vector
+from sim import event, vector
 
 RTT, W0, RATE = 0.1, 14_600, 1e12  # bytes themselves take no time
 MLP = workload.read("mlp")
@@ -69,7 +69,7 @@ def step_s(**network) -> float:
     link = Link(**{"latency_s": RTT / 2, "overhead_s": 0, "bandwidth_bytes_per_s": 1e8} | network)
     cluster = Cluster(hosts=[Host(count=2)], network=link, costs={"mlp": Costs(compute=Line(base_s=10.0))})
     scenario = Scenario(protocols.make("fmb"), MLP, 1, steps=2, warmup=1, cluster=cluster)
-    return float(of_trace(event.run(scenario)).step_s.mean())
+    return float(of_trace(event.trace(scenario)).step_s.mean())
 
 
 def test_a_step_waits_for_slow_start_both_ways():

@@ -12,7 +12,7 @@ import simpy
 from real import launch, run, testbed, wire
 from sim.cluster import Link
 from sim.errors import WrongSetting
-from sim.flows import Bucket, Flows
+from sim.event.flows import Bucket, Flows
 from sim.laws import LogNormal
 
 

@@ -13,7 +13,7 @@ from sim.errors import WrongSetting
 from sim.lanes import ORDER
 from sim.scenario import Scenario
 from sim.traces import ACTIVITIES, Trace
-from sim.worlds import event
+from sim import event
 
 SLOW = Link(latency_s=1e-4, bandwidth_bytes_per_s=1e8)
 
@@ -100,7 +100,7 @@ def simulated(protocol):
     job = {"workers": 3, "steps": 4, "warmup": 1, "stragglers": stragglers.read("niagara*0.01")}
     job |= {"servers": 2, "variable_partitions": 2} if ours.uses_servers else {"test_size": 8}
     cluster = Cluster(name="slow", hosts=(Host(name="host", count=5),), network=SLOW)
-    return event.run(Scenario(ours, workload.NAMED[name], cluster=cluster, **job))
+    return event.trace(Scenario(ours, workload.NAMED[name], cluster=cluster, **job))
 
 
 @pytest.mark.parametrize("protocol", protocols.PROTOCOLS)

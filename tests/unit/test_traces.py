@@ -14,7 +14,7 @@ from sim.errors import WrongSetting
 from sim.protocols import PROTOCOLS, make
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
-from sim.worlds import event
+from sim import event
 
 SUFFIXES = (".parquet", ".jsonl")
 
@@ -32,7 +32,7 @@ def test_a_trace_is_read_as_it_was_written(tmp_path, name, suffix):
     tested = 0 if name == "hybrid" else 8
     job = {"workers": 3, "steps": 6, "warmup": 1, "batch": 64, "test_size": tested, "evaluate_every": 2}
     law = {"stragglers": stragglers.read("niagara*0.05"), "stragglers_name": "niagara*0.05"}
-    trace = event.run(Scenario(make(name), workload.NAMED["lstm_lm" if name == "hybrid" else "mlp"], **job, **law))
+    trace = event.trace(Scenario(make(name), workload.NAMED["lstm_lm" if name == "hybrid" else "mlp"], **job, **law))
     again = traces.read(written(trace, tmp_path, suffix))
     assert again.header == trace.header
     assert again.rows.equals(records.typed(trace.rows))

@@ -12,7 +12,7 @@ from sim.errors import WrongSetting
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.workload import Workload
-from sim.worlds import event
+from sim import event
 
 MLP = workload.NAMED["mlp"]
 LARGE = Workload(
@@ -95,7 +95,7 @@ def test_nominal_costs_have_no_interval():
 
 
 def fitted(*jobs):
-    return make([Source(f"run{i}", event.run(job)) for i, job in enumerate(jobs)], "x")
+    return make([Source(f"run{i}", event.trace(job)) for i, job in enumerate(jobs)], "x")
 
 
 def job(model=MLP, workers=2, seed=0):

@@ -18,7 +18,7 @@ from sim.laws import LogNormal
 from sim.outcome import Outcome, of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
-from sim.worlds import event, vector
+from sim import event, vector
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
@@ -103,7 +103,7 @@ def by_vector(scenario: Scenario, *given, **named) -> Outcome:
 def test_worlds_agree(scenario, replication, many):
     with mock.patch.object(vector, "MANY", many):
         outcome = by_vector(scenario, replication + 1)
-    simulated = of_trace(event.run(scenario, replication))
+    simulated = of_trace(event.trace(scenario, replication))
     np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
     np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
@@ -120,11 +120,11 @@ def test_replications_are_the_same_together_and_apart():
 def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(protocol, warmup):
     """After one step of warm-up; asynchronous workers, who begin together, have all of it."""
     scenario = quiet(protocol, costs=quiet_costs(noise=LogNormal(cv=0.5)), steps=6, warmup=2)
-    trace, whole = event.run(scenario, within_s=0.0), of_trace(event.run(replace(scenario, warmup=warmup)))
+    trace, whole = event.trace(scenario, within_s=0.0), of_trace(event.trace(replace(scenario, warmup=warmup)))
     cut = of_trace(trace)
     assert (cut.step_s.shape, trace.header.warmup) == ((1, 1), warmup)
     np.testing.assert_array_equal(cut.step_s[0], whole.step_s[0, :1])
-    in_time = event.run(scenario, within_s=600.0)
+    in_time = event.trace(scenario, within_s=600.0)
     assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 6), 2)
 
 
@@ -147,7 +147,7 @@ def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, e
 def test_a_run_that_ends_among_its_warmup_measures_all_of_it_but_the_first_step():
     scenario, looks = quiet("fmb", steps=6, warmup=5), iter([0.0, *[1.0] * 2, 3.0])
     with mock.patch("time.monotonic", side_effect=looks):
-        trace = event.run(scenario, within_s=2.0)
+        trace = event.trace(scenario, within_s=2.0)
     assert (trace.header.warmup, of_trace(trace).step_s.shape) == (1, (1, 3))
 
 
@@ -157,9 +157,9 @@ def test_a_core_of_ones_own_is_as_fast_as_one_that_nobody_else_shares(name):
         protocols.make(name), MLP, workers=3, steps=8, stragglers=stragglers.read("niagara*0.02"), test_size=0
     )
     assert not scenario.cores_shared
-    own = event.run(scenario)
+    own = event.trace(scenario)
     with mock.patch.object(Scenario, "cores_shared", True):
-        shared = event.run(scenario)
+        shared = event.trace(scenario)
     np.testing.assert_array_equal(own.rows.activity, shared.rows.activity)
     np.testing.assert_allclose(own.rows[["start_s", "end_s"]], shared.rows[["start_s", "end_s"]], rtol=0, atol=EXACT_S)
 
@@ -187,7 +187,7 @@ def test_fmb_step_is_compute_plus_logp_messages_and_master_work():
     down_s = 1e-4 + 3 * port_s + 1e-3 + 1e-4
     up_s = 1e-4 + port_s + 1e-3 + 1e-4
     expected_s = down_s + 0.1 + up_s + 2e-4 + 3e-3
-    for outcome in (of_trace(event.run(scenario)), vector.run(scenario)):
+    for outcome in (of_trace(event.trace(scenario)), vector.run(scenario)):
         np.testing.assert_allclose(outcome.step_s, expected_s, rtol=0, atol=EXACT_S)
 
 
@@ -204,7 +204,7 @@ def test_the_first_work_after_a_sleep_takes_longer():
     costs = {"costs": quiet_costs(resume_s=0.02), "workers": 1, "batch": 10, "steps": 50, "warmup": 0}
     scenario = quiet("fmb", stragglers=law, **costs)
     slept_s = scenario.sleeps(0, 1).first(50)
-    for outcome in (of_trace(event.run(scenario)), vector.run(scenario)):
+    for outcome in (of_trace(event.trace(scenario)), vector.run(scenario)):
         np.testing.assert_allclose(outcome.step_s[0], slept_s + 0.02 * (slept_s > 0) + 0.01, atol=EXACT_S)
     assert 0 < np.count_nonzero(slept_s) < 50
 
@@ -216,7 +216,7 @@ def test_amb_checks_the_clock_before_each_partition(limit_s, expected):
     """16 partitions of 10 ms: one at least, the last overruns, and no more than there are."""
     scenario = quiet("amb", f"time_limit_s={limit_s}", "partitions=16", workers=1, batch=160, steps=3)
     assert (vector.run(scenario).samples == expected).all()
-    assert (of_trace(event.run(scenario)).samples == expected).all()
+    assert (of_trace(event.trace(scenario)).samples == expected).all()
 
 
 def test_amb_step_does_not_depend_on_stragglers_shorter_than_the_limit():
@@ -250,7 +250,7 @@ def test_idle_is_what_is_left_of_a_step():
         costs={"mlp": quiet_costs()},
     )
     scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=40, cluster=cluster)
-    idle = of_trace(event.run(scenario)).idle_fraction[0]
+    idle = of_trace(event.trace(scenario)).idle_fraction[0]
     np.testing.assert_allclose(idle, [1, 0.75 * 99 / 100, 0], atol=1e-6)  # the last step leaves nothing to wait for
 
 
@@ -259,7 +259,7 @@ def test_ranks_on_one_host_share_its_cores_in_the_event_world_only():
         hosts=[Host(cores=2, slots=8)], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()}
     )
     scenario = Scenario(protocols.make("fmb"), MLP, workers=4, batch=100, cluster=shared)
-    step_s = of_trace(event.run(scenario)).step_s
+    step_s = of_trace(event.trace(scenario)).step_s
     assert step_s == pytest.approx(0.2, rel=0.01)  # four workers of 100 ms on two cores
     with pytest.raises(WrongSetting, match="share"):
         vector.run(scenario)
@@ -276,7 +276,7 @@ def test_contention_slows_busy_cores():
     host = Host(cores=2, slots=8, contention=0.25)
     shared = Cluster(hosts=[host], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()})
     scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=100, cluster=shared)
-    assert of_trace(event.run(scenario)).step_s == pytest.approx(0.125, rel=0.01)
+    assert of_trace(event.trace(scenario)).step_s == pytest.approx(0.125, rel=0.01)
 
 
 @dataclass(frozen=True)
@@ -300,8 +300,8 @@ def test_texts_that_wait_for_one_another_are_told_so(world):
 @pytest.mark.parametrize("world", [event, vector])
 def test_more_replications_leave_the_first_as_they_were(world):
     scenario = quiet("fmb", workers=2, steps=30, stragglers=stragglers.read("niagara*0.1"))
-    first = vector.run(scenario, 2).step_s if world is vector else of_trace(event.run(scenario, 1)).step_s
-    again = vector.run(scenario, 5).step_s[:2] if world is vector else of_trace(event.run(scenario, 1)).step_s
+    first = vector.run(scenario, 2).step_s if world is vector else of_trace(event.trace(scenario, 1)).step_s
+    again = vector.run(scenario, 5).step_s[:2] if world is vector else of_trace(event.trace(scenario, 1)).step_s
     np.testing.assert_array_equal(first, again)
 
 

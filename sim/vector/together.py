@@ -28,7 +28,7 @@ class Together:
     """`me` of the vector world; peers and the number of ranks look as in the other worlds.
 
     Args:
-        group: sim.worlds.vector.Group, whose verbs these are.
+        group: sim.vector.world.Group, whose verbs these are.
     """
 
     def __init__(self, group):
@@ -37,7 +37,7 @@ class Together:
         self.servers, self.workers = world.master.ranks, world.workers.ranks
         self.steps, self.sleep, self.compute = group.steps, group.sleep, group.compute
         self.gather, self.update, self.evaluate = group.gather, group.update, group.evaluate
-        self.send, self.receive = group.send, group.receive
+        self.send, self.receive, self.take_up = group.send, group.receive, group.take_up
         self.allreduce, self.allgather = group.allreduce, group.allgather
 
     @property
@@ -56,6 +56,10 @@ class Together:
         """As the group's."""
         deadline_s = deadline_s.values if isinstance(deadline_s, Each) else deadline_s
         return self._group.compute_until(deadline_s, partitions)
+
+    def refuse_verb(self, name: str):
+        """The exception to raise where a text uses a verb that is not done for all ranks at once."""
+        return self._group.world.refuse(f"the text uses {name}")
 
     def __getattr__(self, name: str):
         if name not in VERBS:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from sim.protocols.me import GRADIENT, PARAMETERS
+from sim.verbs.at_hand import SUM
 
 
 class Hub:
@@ -20,9 +25,11 @@ class Hub:
             raise self.world.refuse(f"me.{verb} of {named} is not between the master and all workers")
         return others
 
-    def send(self, peers):
+    def send(self, what, to, wait: bool = True):
         """One message to each rank of the other group, through one port; or from each rank, each through its own."""
-        others = self._others("send", peers)
+        if not wait or what is not (PARAMETERS if self is self.world.master else GRADIENT):
+            raise self.world.refuse("the text sends what is no gradient to the master or parameters to all, or goes on at once")
+        others = self._others("send", to)
         link, size_bytes = self.world.scenario.network, self._message_bytes
         occupancy_s = link.occupancy_s(size_bytes)
         if self is self.world.master:
@@ -32,7 +39,7 @@ class Hub:
         else:
             leave_s = np.maximum(self.now_s + link.overhead_s / self.speeds, self._out_free_s) + occupancy_s
             self._out_free_s = self.now_s = leave_s
-            self.handed_on()
+            self.at_hand.handed_on()
         others.comes(leave_s - occupancy_s + link.latency_s, self.samples, occupancy_s)
         yield from self._did()
 
@@ -48,21 +55,28 @@ class Hub:
         self._last_reach_s = np.maximum(last_s, reach_s.max(axis=1, keepdims=True))
         self.inbox.append((reach_s, samples))
 
-    def receive(self, peers):
-        """Wait for the parameters, and take them up; training goes on."""
-        self._others("receive", peers, does=self is self.world.workers)
-        self.step, self._received = self._received, self._received + 1
+    def receive(self, frm, until_s: float = math.inf, variable: int | None = None):
+        """Wait for the parameters."""
+        if until_s < math.inf or variable is not None:
+            raise self.world.refuse("the text waits for a time or for one variable")
+        self._others("receive", frm, does=self is self.world.workers)
         yield from self._until_message()
         reach_s, _samples = self.inbox.popleft()
-        link, size_bytes = self.world.scenario.network, self._message_bytes
+        link = self.world.scenario.network
         begin_s = np.maximum(reach_s, self._in_free_s)
-        self._in_free_s = begin_s + link.occupancy_s(size_bytes)
+        self._in_free_s = begin_s + link.occupancy_s(self._message_bytes)
         self._wait(self.now_s, begin_s)
         self.now_s = np.maximum(self.now_s, self._in_free_s)
         self._spend(link.overhead_s)
-        self._spend(self.world.scenario.costs.take_up(size_bytes))
         yield from self._did()
-        return True
+        return PARAMETERS
+
+    def take_up(self, letter):
+        """New parameters replace those at hand."""
+        if letter is not PARAMETERS:
+            raise self.world.refuse("the text takes up what is no message with parameters")
+        self._spend(self.world.scenario.costs.take_up(self._message_bytes))
+        yield from self._did()
 
     def gather(self, peers):
         """Receive from every worker in order of arrival, and add up.
@@ -81,7 +95,7 @@ class Hub:
         self._wait(np.concatenate([self.now_s, added_s[:, :-1]], axis=1), here_s - occupancy_s)
         self._in_free_s, self.now_s = here_s[:, -1:], added_s[:, -1:]
         self.samples = self.samples + samples.sum(axis=1, keepdims=True)
-        self.added()
+        self.at_hand.what = SUM
         yield from self._did()
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import simpy
 
 from sim.cluster import Host, Link
-from sim.cpu import Cores
-from sim.flows import Bucket
-from sim.network import Port
+from sim.event.cores import Cores
+from sim.event.flows import Bucket
+from sim.event.port import Port
 
 
 class Machine:

@@ -11,7 +11,7 @@ from sim import collectives
 from sim.collectives.base import cut
 from sim.collectives.schedule import Schedule, schedule
 from sim.workload import ITEM_BYTES
-from sim.worlds.exchanges import Ports, Unsettled, play
+from sim.vector.exchanges import Ports, Unsettled, play
 
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
 
@@ -27,7 +27,7 @@ class Lockstep:
         """
         if self.world.scenario.served:
             raise self.world.refuse("a master or servers sum, and workers too")
-        self.begin_sum()
+        self.at_hand.begin_sum()
         costs = self.world.scenario.costs
         for whole in collectives.pieces(self.world.scenario.summed, fused):
             self._wait(self.now_s, self.now_s + costs.agree_s)

@@ -8,44 +8,56 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from functools import cache
 from itertools import takewhile
 
 import numpy as np
 
+from sim import verbs
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols import name_of
+from sim.protocols.base import names_in
+from sim.protocols.me import PRIMITIVES
 from sim.randomness import Stream
 from sim.scenario import Scenario
-from sim.worlds.at_hand import AtHand
-from sim.worlds.hub import Hub
-from sim.worlds.lockstep import Lockstep
-from sim.worlds.patience import Patience
-from sim.worlds.serving import CLOCK_S
-from sim.worlds.texts import role_of, text_of
-from sim.worlds.together import Refused, Together
+from sim.verbs.at_hand import AtHand
+from sim.vector.hub import Hub
+from sim.vector.ring import Lockstep
+from sim.time_budget import Patience
+from sim.verbs.book import CLOCK_S
+from sim.protocols.texts import role_of, text_of
+from sim.vector.together import Refused, Together
 
+DOES = frozenset(
+    "sleep compute compute_until send receive take_up update evaluate gather allreduce allgather".split()
+)  # primitives and verbs
 ALL = slice(None)  # ranks of a group
 MANY = 256  # waits, after which those are counted that can be
 
 
 def refusal(scenario: Scenario) -> str | None:
-    """Why this world cannot run the scenario; None if it can."""
-    protocol, network = scenario.protocol, scenario.network
+    """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
+    network, missing = scenario.network, sorted(verbs_of(type(scenario.protocol)) - DOES)
     reasons = {
-        f"{protocol.name} looks at the order in which messages arrive": protocol.arrival_order_matters,
-        f"{protocol.name} has servers": protocol.uses_servers and scenario.served,
+        f"the text uses {missing[0] if missing else ''}": missing,
+        f"{scenario.protocol.name} has servers": scenario.protocol.has_servers and scenario.served,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
         or (scenario.served and scenario.summed),
-        f"{protocol.name} sends while it computes": protocol.overlaps,
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
-        "ranks nap while they wait, and see what has come at their next look": scenario.cluster.look_s,
+        "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.look_s,
         "its ports pass one message after another, each as it comes, whatever a port has sent before": network.fair
         or network.sustained_bytes_per_s
         or network.tcp
         or network.store_and_forward,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+@cache
+def verbs_of(protocol: type) -> frozenset[str]:
+    """The primitives and verbs that its texts use."""
+    return names_in(protocol) & frozenset((*PRIMITIVES, *verbs.__all__))
 
 
 def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
@@ -136,12 +148,12 @@ class VectorWorld:
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 
-class Group(AtHand, Hub, Lockstep):
-    """The verbs of sim.protocols.base, of all workers or of the master, on clocks of shape (replications, ranks)."""
+class Group(Hub, Lockstep):
+    """The primitives of sim.protocols.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
-        self.world, self.ranks, self.speeds = world, ranks, speeds
-        self.step, self.done, self.ran_out, self._received = 0, 0, 0, 0
+        self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
+        self.step, self.done, self.ran_out = 0, 0, 0
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
         self.samples, self._slept = np.zeros(shape, int), np.zeros(shape, bool)
@@ -186,10 +198,12 @@ class Group(AtHand, Hub, Lockstep):
         self._slept = self._slept | (seconds > 0)
         yield from self._did()
 
-    def compute(self):
+    def compute(self, part=None):
         """The gradient of the whole minibatch."""
+        if part is not None:
+            raise self.world.refuse("the text computes a gradient in parts")
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
-        self.begin_gradient()
+        self.at_hand.begin_gradient()
         self._input(batch)
         cold_s = costs.compute.cold(self.now_s - self._warm_s)
         self._spend(self._of_step(self._factors) * costs.compute(batch) + cold_s)
@@ -201,7 +215,7 @@ class Group(AtHand, Hub, Lockstep):
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
-        self.begin_gradient()
+        self.at_hand.begin_gradient()
         self._input(batch)
         factor = self._of_step(self._factors) / self.speeds
         cold_s = costs.partition.cold(self.now_s - self._warm_s)
@@ -231,11 +245,13 @@ class Group(AtHand, Hub, Lockstep):
             raise self.world.refuse("the text goes beyond its rounds")
         return draws[self.step]
 
-    def update(self):
+    def update(self, variables=None):
         """Make new parameters of the sum; the first rank's update ends the step."""
+        if variables is not None:
+            raise self.world.refuse("the text updates some variables alone")
         if self.world.scenario.served and self is self.world.workers:
             raise self.world.refuse("the text has workers update")
-        self.begin_update(self.samples, self.step, len(self.world.updates))
+        self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
         size_bytes = sum(self.world.scenario.updated_bytes(self.ranks[0]))
         update = self.world.scenario.costs.update
         cold_s = update.cold(self.now_s - self._warm_s)

@@ -1,0 +1,8 @@
+"""The vector world: all ranks and all replications at once, as arrays."""
+
+from __future__ import annotations
+
+from sim.vector.together import Refused
+from sim.vector.world import VectorWorld, refusal, run
+
+__all__ = ["Refused", "VectorWorld", "refusal", "run"]

@@ -1,1 +1,0 @@
-"""The simulated worlds that run a protocol's text: event (everything) and vector (fast, no sharing)."""
