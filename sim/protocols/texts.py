@@ -10,15 +10,20 @@ from functools import partial
 from inspect import GEN_CREATED, currentframe, getgeneratorstate, isgenerator
 
 import sim
+from sim import verbs
 from sim.errors import RunFailed, WrongSetting, WrongText
 from sim.protocols import is_ours, name_of, own
-from sim.protocols.base import VERBS, Protocol
+from sim.protocols.base import VERBS, Protocol, names_in
+from sim.protocols.me import PRIMITIVES
 from sim.scenario import Scenario
 
-WITH_PEERS = ("send", "receive", "gather", "take", "answer", "post", "newest", "pull", "push", "let_go", "tell", "hear")
+WITH_PEERS = ("receive", "gather", "take", "take_first", "answer", "newest", "pull", "push", "let_go", "tell", "hear", "collect")
 OURS = os.path.dirname(sim.__file__) + os.sep
-NO_TEXT = "it has no text: write `def {}(self, me)`, or set masterless = True if every rank is a worker"
+NO_TEXT = "it has no text: write `def {}(self, me)`"
 NO_GENERATOR = "it is no generator: verbs need `yield from`"
+A_FUNCTION = "{0} is a function: `from sim.verbs import {0}`, then `yield from {0}(me, ...)`"
+STEPPING = {"steps", "push", "newest"}  # what begins a worker's next step
+NO_STEPS = "nobody counts its steps: go through `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
 NOT_FROM = "`yield from me.verb()` is all that a text may yield; `for _ in me.steps()` is a loop"
 
 
@@ -47,6 +52,7 @@ def _watched(protocol: Protocol, role: str, me):
     try:
         if getattr(type(protocol), role) is getattr(Protocol, role):
             raise WrongText(NO_TEXT.format(role))
+        _check_roles(protocol, role)
         watched = Watched(me)
         text = getattr(deepcopy(protocol), role)(watched)
         if not isgenerator(text):
@@ -60,6 +66,15 @@ def _watched(protocol: Protocol, role: str, me):
         raise
     except Exception as error:
         raise _placed(protocol, role, own.place(error), own.complaint(error)) from error
+
+
+def _check_roles(protocol: Protocol, role: str) -> None:
+    """Refuse a worker's text that speaks to a rank that has no text, or whose steps nobody counts."""
+    used = names_in(type(protocol), role)
+    if protocol.masterless and "master" in used:
+        raise WrongText(NO_TEXT.format("master"))
+    if role == "worker" and used & set(PRIMITIVES) and not used & STEPPING:
+        raise WrongText(NO_STEPS)
 
 
 def _placed(protocol: Protocol, role: str, place: str, said: str) -> WrongText:
@@ -93,6 +108,9 @@ def _followed(text):
             reply, go_on = error, text.throw
 
 
+MAY_BE_NONE = ("delays",)
+
+
 class Watched:
     """`me` of a user's text: it knows which verbs there are, and sees one that is called and never run."""
 
@@ -100,10 +118,9 @@ class Watched:
         self._me, self._made = me, None
 
     def __getattr__(self, name: str):
-        try:
-            found = getattr(self._me, name)
-        except AttributeError:
-            raise AttributeError(_unknown(name)) from None
+        found = getattr(self._me, name, None) if name in VERBS else None
+        if found is None and (name not in VERBS or name not in MAY_BE_NONE):
+            raise AttributeError(_unknown(name))
         return partial(self._call, name, found) if callable(found) else found
 
     def __setattr__(self, name: str, value) -> None:
@@ -111,13 +128,19 @@ class Watched:
             raise WrongText(f"me.{name} is not a text's to set")
         super().__setattr__(name, value)
 
+    def watch_verb(self, verb, name: str, given, named):
+        """Run a verb (sim.verbs) on the rank itself, which may do what a text may not."""
+        return self._call(f"{name}(me)", partial(verb, self._me), *given, **named)
+
     def _call(self, name: str, verb, *given, **named):
         self.check_made(given)
-        if name in WITH_PEERS and given:
-            _check_peers(name, given[0], self._me.scenario.ranks)
-        made = verb(*given, **named)
-        if isgenerator(made) and name != "steps":
-            self._made = (name, made, _line(currentframe().f_back))
+        peers = given[1:] if name == "send" else given
+        if name.removesuffix("(me)") in WITH_PEERS + ("send",) and peers:
+            _check_peers(name, peers[0], self._me.scenario.ranks)
+        if name.removesuffix("(me)") not in (*PRIMITIVES, *verbs.__all__) or name == "training(me)":
+            return verb(*given, **named)
+        made = _begun(verb, given, named)
+        self._made = (name, made, _line(_outside(currentframe())))
         return made
 
     def check_made(self, given=()) -> None:
@@ -128,7 +151,20 @@ class Watched:
         """
         name, made, place = self._made or (None, None, None)
         if made and getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
-            raise WrongText(f"me.{name}() does nothing without `yield from`", place)
+            said = f"me.{name}()" if "(" not in name else name
+            raise WrongText(f"{said} does nothing without `yield from`", place)
+
+
+def _begun(verb, given, named):
+    """A verb, that does nothing before it is run."""
+    return (yield from verb(*given, **named))
+
+
+def _outside(frame):
+    """The frame of the text that called."""
+    while frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    return frame
 
 
 def _check_peers(name: str, peers, ranks: int) -> None:
@@ -136,16 +172,19 @@ def _check_peers(name: str, peers, ranks: int) -> None:
     peers = peers if isinstance(peers, Collection) else [peers] if isinstance(peers, int) else []
     wrong = [peer for peer in peers if peer not in range(ranks)]
     if wrong:
-        raise WrongText(f"me.{name}: {wrong[0]!r} is no rank; there are 0 to {ranks - 1}")
+        raise WrongText(f"{'' if '(' in name else 'me.'}{name}: {wrong[0]!r} is no rank; there are 0 to {ranks - 1}")
 
 
 def _unknown(name: str) -> str:
     if name in VERBS:
         return f"me.{name} is not to be had in this world"
+    if name in verbs.__all__:
+        return f"me has no {name}: " + A_FUNCTION.format(name)
     near = get_close_matches(name, VERBS, 1)
-    return f"me has no {name}" + (
-        f"; the nearest is me.{near[0]}" if near else "; sim/protocols/base.py lists its verbs"
-    )
+    functions = get_close_matches(name, verbs.__all__, 1)
+    if functions and not near:
+        return f"me has no {name}; the nearest is {functions[0]}(me, ...), of sim.verbs"
+    return f"me has no {name}" + (f"; the nearest is me.{near[0]}" if near else "; sim/protocols/me.py lists its verbs")
 
 
 def _line(frame) -> str:

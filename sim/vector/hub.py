@@ -22,7 +22,8 @@ class Hub:
         others = self.world.workers if self is self.world.master else self.world.master
         named = [peers] if isinstance(peers, int) else list(peers)
         if not does or not named or named != list(others.ranks):
-            raise self.world.refuse(f"me.{verb} of {named} is not between the master and all workers")
+            said = "gather(me)" if verb == "gather" else f"me.{verb}"
+            raise self.world.refuse(f"{said} of {named} is not between the master and all workers")
         return others
 
     def send(self, what, to, wait: bool = True):

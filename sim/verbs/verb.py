@@ -14,16 +14,15 @@ def verb(function):
 
     @wraps(function)
     def called(me, *given, **named):
+        watched = getattr(me, "watch_verb", None)
+        if watched is not None:
+            return watched(called, name, given, named)
         whole = getattr(me, name, None)
         if whole is not None:
             return whole(*given, **named)
         refuse = getattr(me, "refuse_verb", None)
         if refuse is not None:
             raise refuse(name)
-        made = function(me, *given, **named)
-        watch = getattr(me, "watch_verb", None)
-        if watch is not None:
-            watch(name, made, given)
-        return made
+        return function(me, *given, **named)
 
     return called

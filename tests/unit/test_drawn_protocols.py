@@ -12,18 +12,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sim import simulation, stragglers, workload
+from sim import verbs as verbs_of_texts
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import RunFailed
 from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.scenario import Scenario
 from sim import event, vector
 from sim.vector.together import Each
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
+# By name, so that the class does not say which of them it uses.
+FUNCTIONS = {name: getattr(verbs_of_texts, name) for name in ("gather", "answer", "allreduce", "take")}
 WORKERS = {  # how a master names workers
     "all": lambda ranks: ranks,
     "a list": list,
@@ -55,23 +59,25 @@ class Drawn(Protocol):
 
     def follow(self, me, step, verbs):
         for verb, about in verbs:
-            if verb in ("send", "gather", "answer"):
-                yield from getattr(me, verb)(WORKERS[about](me.workers) if about else me.servers)
+            if verb == "send":
+                to = WORKERS[about](me.workers) if about else me.servers
+                yield from me.send(PARAMETERS if about else GRADIENT, to)
+            elif verb in ("gather", "answer"):
+                yield from FUNCTIONS[verb](me, WORKERS[about](me.workers) if about else me.servers)
             elif verb == "compute_until":
                 deadline_s = me.now_s
                 deadline_s += about
                 yield from me.compute_until(deadline_s, 4)
             elif verb == "allreduce":
-                yield from (me.allreduce(about) if about else me.allreduce())
+                yield from (FUNCTIONS[verb](me, about) if about else FUNCTIONS[verb](me))
             elif verb == "each":
                 for worker in me.workers:
-                    yield from me.send(worker)
+                    yield from me.send(PARAMETERS, worker)
             elif verb == "take":
-                yield from me.take(me.workers)
-                yield from me.add()
+                yield from getattr(me, "add")((yield from FUNCTIONS[verb](me, me.workers)))  # noqa: B009 by name
             elif verb == "receive":
-                if (yield from me.receive(me.servers)) is not True:
-                    return
+                for _ in me.servers:
+                    yield from me.take_up((yield from me.receive(me.servers)))
             elif verb in SOMETIMES:
                 if SOMETIMES[verb](me, step, about):
                     yield from me.sleep()
@@ -82,13 +88,12 @@ class Drawn(Protocol):
 class Ring(Drawn):
     """Workers without a master."""
 
-    masterless = True
+    master = Protocol.master
 
 
 class Served(Drawn):
     """Servers in place of a master."""
 
-    uses_servers = True
     server = Drawn.master
 
 
@@ -118,7 +123,7 @@ SOMETIMES = {
 
 FLAGS = {
     **dict.fromkeys(
-        ("uses_servers", "overlaps", "local_aggregation", "applies_each_gradient", "renews", "in_library"), True
+        ("overlaps", "local_aggregation", "in_library"), True
     ),
     "delay_std_s": 0.5,
 }
@@ -325,13 +330,13 @@ class Catching(Drawn):
 
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             try:
                 late = me.now_s > 1
             except ValueError:
                 late = False
             yield from me.compute_until(me.now_s + late, 4)
-            yield from me.send(me.master)
+            yield from me.send(GRADIENT, me.master)
 
 
 def test_a_refusal_ends_the_run_even_if_the_text_catches_it():

@@ -26,22 +26,24 @@ from typing import ClassVar
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.me import GRADIENT, PARAMETERS, Note
+from sim.verbs import allreduce, gather, push, take
 
 """
 MASTER = """
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
-            yield from me.gather(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers)
             yield from me.update()
 """
 WORKER = """
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             yield from me.sleep()
             yield from me.compute()
-            yield from me.send(me.master)
+            yield from me.send(GRADIENT, me.master)
 """
 OWN = f"@dataclass(frozen=True)\nclass Own(Protocol):\n    rounds: int = 2\n{WORKER}{MASTER}"
 ROUNDS = """
@@ -52,16 +54,16 @@ class Own(Protocol):
 
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             for _ in range(self.rounds):
                 yield from me.compute()
-                yield from me.send(me.master)
+                yield from me.send(GRADIENT, me.master)
 
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
             for _ in range(self.rounds):
-                yield from me.gather(me.workers)
+                yield from gather(me, me.workers)
             yield from me.update()
 """
 JOB = ["--stragglers", "none", "--steps", "5", "--warmup", "1"]
@@ -126,17 +128,18 @@ def test_a_class_of_ours_goes_by_its_name():
     assert protocols.name_of(protocols.make("sim.protocols.fmb:FixedMinibatch")) == "fmb"
 
 
-COMPUTE, SEND, UPDATE = "yield from me.compute()", "yield from me.send(me.master)", "yield from me.update()"
-ADD = "yield from me.add()"
+COMPUTE, SEND, UPDATE = "yield from me.compute()", "yield from me.send(GRADIENT, me.master)", "yield from me.update()"
+TAKE, ADD = "letter = yield from take(me, me.workers)", "yield from me.add(letter)"
 RECEIVE, GATHER, SEND_ALL = (
-    "yield from me.receive(me.master)",
-    "yield from me.gather(me.workers)",
-    "yield from me.send(me.workers)",
+    "yield from me.take_up((yield from me.receive(me.master)))",
+    "yield from gather(me, me.workers)",
+    "yield from me.send(PARAMETERS, me.workers)",
 )
-SUM = "yield from me.allreduce('ring')"
+SUM = "yield from allreduce(me, 'ring')"
 CLASS = "@dataclass(frozen=True)\nclass Own(Protocol):\n"
 LINES = {  # a line of the texts above, what stands in its place, and what is said of it
     "a misspelt verb": (RECEIVE, "yield from me.recieve(me.master)", ":LINE: me has no recieve; .* me.receive$"),
+    "a verb that is a function": (GATHER, "yield from me.gather(me.workers)", "gather is a function: `from sim.verbs import gather`"),
     "an unknown verb": (RECEIVE, "yield from me.xyzzy()", "me has no xyzzy; .* lists its verbs$"),
     "no update": (UPDATE, "pass", "6 updates are due .* made none: .*me.update"),
     "an update now and then": (UPDATE, f"{UPDATE} if _ % 2 else ()", "update 1 of rank 0 is made in step 1"),
@@ -145,7 +148,7 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a verb without yield": (COMPUTE, "me.compute()", r":LINE: me.compute\(\) does nothing without `yield from`$"),
     "the last verb without yield": (UPDATE, "me.update()", r":LINE: me.update\(\) does nothing"),
     "until without yield": (COMPUTE, "me.compute_until(9, 4)", r":LINE: me.compute_until\(\) does nothing"),
-    "a push whose answer is lost": (SEND, "while me.push([0]): pass", r"me.push\(\) does nothing"),
+    "a push whose answer is lost": (SEND, "while push(me, [0]): pass", r"push\(me\) does nothing"),
     "yield without from": (COMPUTE, "yield me.compute()", ":LINE: .* all that a text may yield"),
     "yield by itself": (COMPUTE, f"yield; {COMPUTE}", ":LINE: .* all that a text may yield"),
     "yield from a list": (COMPUTE, f"yield from [1]; {COMPUTE}", ":LINE: .* all that a text may yield"),
@@ -156,13 +159,13 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a gradient of nothing": (COMPUTE, "pass", "me.update of no samples"),
     "a gradient added twice": (
         GATHER,
-        f"yield from me.take(me.workers); {ADD}; {ADD}",
-        "me.add adds the gradient that me.take took, once",
+        f"{TAKE}; {ADD}; {ADD}",
+        "me.add adds the gradient of a letter, once",
     ),
-    "a gradient added before one is taken": (GATHER, ADD, "take the next one first"),
-    "gradients as parameters": (GATHER, "yield from me.receive(me.workers)", "me.receive takes up parameters"),
-    "a rank that is not there": (SEND, "yield from me.send(7)", "me.send: 7 is no rank; there are 0 to 3$"),
-    "a rank from the end": (SEND, "yield from me.send([-1])", "me.send: -1 is no rank"),
+    "a gradient added before one is taken": (GATHER, "yield from me.add(None)", "receive the next one first"),
+    "gradients as parameters": (GATHER, "yield from me.take_up((yield from me.receive(me.workers)))", "me.take_up takes up parameters"),
+    "a rank that is not there": (SEND, "yield from me.send(GRADIENT, 7)", "me.send: 7 is no rank; there are 0 to 3$"),
+    "a rank from the end": (SEND, "yield from me.send(GRADIENT, [-1])", "me.send: -1 is no rank"),
     "a world's attribute": (COMPUTE, f"me.now_s = 0; {COMPUTE}", "me.now_s is not a text's to set"),
     "an exception": (
         SEND,
@@ -173,9 +176,7 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a generator that ends": (SEND, "next(iter([]))", "RuntimeError: generator raised StopIteration$"),
     "a deadlock": (SEND_ALL, "pass", "deadlock in mine.*:Own: ranks 0, 1, 2, 3 wait for ever$"),
 }
-RING = f"""    masterless = True
-
-    def worker(self, me):
+RING = f"""    def worker(self, me):
         for _ in me.steps():
             {COMPUTE}
             {SUM}
@@ -188,14 +189,14 @@ TEXTS = {  # whole, and what is said of them
     ),
     "a last verb without yield": (WORKER + MASTER + "        me.evaluate()\n", r"me.evaluate\(\) does nothing"),
     "no verb": ("    def worker(self, me):\n        return 1\n" + MASTER, "no generator"),
-    "no master": (WORKER, "the master's text: it has no text: write `def master"),
+    "no master": (WORKER, "it has no text: write `def master"),
     "too few updates": (
         (WORKER + MASTER).replace("_ in me.steps()", "_, _ in zip(range(4), me.steps())"),
         "6 updates are due .* made 4$",
     ),
     "rounds that nobody counts": (
         (WORKER + MASTER).replace("me.steps()", "range(6)"),
-        "update 2 of rank 0 is made in step 0",
+        "nobody counts its steps",
     ),
     "a check that fails": (
         f"{WORKER}{MASTER}\n    def check(self, scenario):\n        scenario.x()\n",
@@ -203,9 +204,9 @@ TEXTS = {  # whole, and what is said of them
     ),
     "a ring that sums twice": (
         RING.replace(SUM, f"{SUM}; {SUM}"),
-        "me.allreduce would sum twice",
+        r"allreduce\(me\) would sum twice",
     ),
-    "a ring that sends": (RING.replace(UPDATE, "yield from me.send([0])"), "me.send and me.post need a master"),
+    "a ring that sends": (RING.replace(UPDATE, "yield from me.send(GRADIENT, [0])"), "me.send needs a master"),
 }
 
 
@@ -330,7 +331,7 @@ def test_each_rank_has_a_class_to_itself_as_each_process_has(module, told, capsy
 
 
 def test_gathers_add_up_until_the_update(module, capsys):
-    text = f"{CLASS}{WORKER}{MASTER.replace(GATHER, 'yield from me.gather([2, 1]); yield from me.gather(3)')}"
+    text = f"{CLASS}{WORKER}{MASTER.replace(GATHER, 'yield from gather(me, [2, 1]); yield from gather(me, 3)')}"
     sim_run.main([*JOB, "--protocol", f"{module(text)}:Own", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["samples_per_step"]["mean"] == 3 * workload.read("toy_fc").batch
@@ -338,12 +339,12 @@ def test_gathers_add_up_until_the_update(module, capsys):
 
 
 def test_a_text_that_gathers_from_some_gets_their_samples_only(module, capsys):
-    text = f"{CLASS}{WORKER}{MASTER.replace('gather(me.workers)', 'gather([1, 2])')}"
+    text = f"{CLASS}{WORKER}{MASTER.replace('gather(me, me.workers)', 'gather(me, [1, 2])')}"
     name = f"{module(text)}:Own"
     sim_run.main([*JOB, "--protocol", name, "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert (answer["samples_per_step"]["mean"], answer["world"]) == (2 * workload.read("toy_fc").batch, "event")
-    with pytest.raises(WrongSetting, match=r"me.gather of \[1, 2\]"):
+    with pytest.raises(WrongSetting, match=r"gather\(me\) of \[1, 2\]"):
         sim_run.main([*JOB, "--protocol", name, "--world", "vector"])
 
 
@@ -365,6 +366,5 @@ def test_the_verbs_are_those_that_worlds_have():
     assert {"steps", "compute", "now_s", "workers"} <= set(VERBS)
     scenario = Scenario(FixedMinibatch(), workload.read("mlp"))
     rank = event.EventWorld(scenario, 0).ranks[0]
-    of_layers = {"variables", "held"}
-    assert [verb for verb in VERBS if not hasattr(rank, verb)] == sorted(of_layers)
+    assert [verb for verb in VERBS if not hasattr(rank, verb)] == []
     assert issubclass(FixedMinibatch, Protocol)
