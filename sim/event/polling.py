@@ -29,7 +29,11 @@ class Woken:
 
     def until(self, event: simpy.Event):
         """The event's value, when it has fired."""
-        return event.value if event.processed else (yield event)
+        if event.processed:
+            return event.value
+        value = yield event
+        self.polled_s = self._mechanics.env.now
+        return value
 
     def notice(self, call: Callable[[], object]) -> None:
         """Call when the rank sees that something has happened: now."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from sim.errors import WrongSetting
 from sim.outcome import Outcome
 from sim.traces import NOBODY, Activity
 
@@ -48,7 +49,11 @@ class Recorder:
         ends_s = ends_s[: steps * self.each].reshape(steps, self.each)[:, -1]
         samples = np.array(self.samples[: steps * self.each]).reshape(steps, self.each).sum(axis=1)
         step_s = np.diff(ends_s, prepend=0.0)[warmup:]
+        if steps <= warmup:
+            raise WrongSetting("trace", f"{steps} steps, {warmup} of warm-up", "at least one step after warm-up")
         start_s, end_s = ends_s[warmup - 1] if warmup else 0.0, ends_s[-1]
+        if not end_s > start_s:
+            raise WrongSetting("trace", f"steps from {start_s:g} s to {end_s:g} s", "measured steps that take time")
         idle_s = self._idle_s[warmup] + self._between(self.waits, start_s, end_s)
         return Outcome(step_s[None], samples[warmup:][None], idle_s[None] / (end_s - start_s), self.ran_out, warmup)
 

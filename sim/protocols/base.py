@@ -68,6 +68,11 @@ class Protocol:
         return "steps" not in names_in(type(self), role)
 
     @property
+    def by_arrival(self) -> bool:
+        """Whether the order in which gradients arrive decides what becomes of them."""
+        return self.counts_updates or self.uses("take")
+
+    @property
     def overlaps(self) -> bool:
         """Whether messages travel while a rank computes."""
         return self.uses("beside") or self.layerwise

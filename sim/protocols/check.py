@@ -110,7 +110,7 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     """
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
-        may_drop = job.protocol.counts_updates
+        may_drop = job.protocol.by_arrival
         if samples.applied > samples.computed or (samples.applied < samples.computed and not may_drop):
             said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of rank 0"
             raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
@@ -182,7 +182,7 @@ def _compared(job: Scenario, real: Trace) -> str:
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:
         raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
-    if job.protocol.counts_updates:
+    if job.protocol.by_arrival:
         return f"{job.workers} workers trained; the order of arrival decides their record"
     alike = simulate(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True).trace
     if conformance.record(real) != conformance.record(alike):

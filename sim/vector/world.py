@@ -38,9 +38,9 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
-    network, missing = scenario.network, sorted(verbs_of(type(scenario.protocol)) - DOES)
+    network, missing = scenario.network, sorted(verbs_of(type(scenario.protocol)) - DOES, key=PRIMITIVES.__contains__)
     reasons = {
-        f"the text uses {missing[0] if missing else ''}": missing,
+        f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         f"{scenario.protocol.name} has servers": scenario.protocol.has_servers and scenario.served,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
         or (scenario.served and scenario.summed),

@@ -94,7 +94,8 @@ def test_arrays_have_the_shapes_that_they_say(world):
     each = found.samples.sum(axis=1) / found.step_s.sum(axis=1)
     assert found.samples_per_s == pytest.approx(math.exp(np.log(each).mean()))
     assert (found.interval, found.why_no_interval) == (None, "compute times are nominal")
-    assert (found.trace is None) == (world == "vector")
+    assert found.trace is None
+    assert simulate(job(), world, 3, want_trace=True).trace is not None
 
 
 def test_a_frame_has_a_row_for_each_step():
@@ -114,7 +115,7 @@ def test_replications_are_the_same_whichever_is_the_first(world):
 
 def test_the_first_trace_is_of_the_first_replication():
     assert simulate(job(), replications=1, first=3, want_trace=True).trace.header.replication == 3
-    assert simulate(job(), "event", 1, first=3).trace.header.replication == 3
+    assert simulate(job(), "event", 1, first=3, want_trace=True).trace.header.replication == 3
 
 
 @pytest.mark.parametrize(("world", "replications", "said"), [("mars", 1, "--world"), ("event", 0, "--replications")])

@@ -17,6 +17,8 @@ HEAD = """
 import itertools
 from dataclasses import dataclass
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT, PARAMETERS
+from sim.verbs import gather, take
 
 COUNT = itertools.count()
 
@@ -26,27 +28,26 @@ class Own(Protocol):
 WORKER = """
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             yield from me.sleep()
             yield from me.compute()
-            yield from me.send(me.master)
+            yield from me.send(GRADIENT, me.master)
 """
 TAKES = f"""
-    arrival_order_matters = True
 {WORKER}
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
             for _ in me.workers:
-                yield from me.take(me.workers)
-                yield from me.add()
+                letter = yield from take(me, me.workers)
+                yield from me.add(letter)
             yield from me.update()
 """
 GATHERS = f"""{WORKER}
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
-            yield from me.gather(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers)
             yield from me.update()
 """
 names = (f"checked_{number}" for number in itertools.count())
@@ -96,15 +97,15 @@ def test_a_text_that_takes_is_the_event_worlds(checked):
     assert re.search(r"^vector world +answers none of the jobs; refused: ", said, re.MULTILINE)
 
 
-GATHER, ADD = "yield from me.gather(me.workers)", "yield from me.add()"
-SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(me.workers)\n"
+GATHER, ADD = "yield from gather(me, me.workers)", "yield from me.add(letter)"
+SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(PARAMETERS, me.workers)\n"
 MISTAKES = {  # of a text, and what is said
     "a deadlock": (GATHERS, SEND_ALL, "pass\n", r"deadlock in .*:Own: .* \(1 workers, stragglers none"),
-    "a gradient added twice": (TAKES, ADD, f"{ADD}; {ADD}", "me.add adds the gradient that me.take took, once"),
+    "a gradient added twice": (TAKES, ADD, f"{ADD}; {ADD}", "me.add adds the gradient of a letter, once"),
     "a gradient that is left": (
         GATHERS,
         GATHER,
-        "yield from me.gather(me.workers[:2])",
+        "yield from gather(me, me.workers[:2])",
         r"samples were computed.*3 workers",
     ),
     "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 7 > 0): {SLEEP}", "two simulations differ"),

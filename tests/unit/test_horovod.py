@@ -13,11 +13,11 @@ from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
-from sim.protocols.horovod import Horovod
+from sim.verbs.fusion import fuse
 from sim.scenario import Scenario
 from sim.workload import Variable, Workload
 from sim import event
-from sim.verbs.fusion import REQUEST, layer_shares
+from sim.verbs.fusion import REQUEST, fuse, layer_shares
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [799_999]  # with the number of samples, divisible by 8
@@ -174,7 +174,7 @@ def test_every_rank_updates_with_the_samples_of_all(order, workers):
 def test_buffers_are_filled_in_order_and_never_beyond_the_brim():
     pieces = [slice(a, b) for a, b in itertools.pairwise([0, 10, 30, 35, 200, 210])]
     for fusion_bytes, sizes in ((0, [1] * 5), (120, [2, 1, 1, 1]), (140, [3, 1, 1]), (10**6, [5])):
-        assert [len(buffer) for buffer in Horovod(fusion_bytes=fusion_bytes).fuse(pieces)] == sizes
+        assert [len(buffer) for buffer in fuse(pieces, fusion_bytes)] == sizes
 
 
 def test_gradients_are_ready_in_proportion():

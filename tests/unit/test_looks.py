@@ -222,7 +222,7 @@ def test_a_profile_without_naps_has_their_time_in_its_links(used):
 
 def test_only_the_event_world_naps():
     job = {"workers": 1, "cluster": Cluster(hosts=[Host(count=2)], look_s=LOOK_S)}
-    assert "nap" in vector.refusal(Scenario(protocols.make("fmb"), workload.read("mlp"), **job))
+    assert "poll" in vector.refusal(Scenario(protocols.make("fmb"), workload.read("mlp"), **job))
 
 
 @pytest.mark.parametrize("hosts", [1, 2])

@@ -256,7 +256,7 @@ def gradients_of_update(scenario) -> range:
 
 
 def test_the_vector_world_refuses_arrival_order():
-    with pytest.raises(WrongSetting, match="order"):
+    with pytest.raises(WrongSetting, match="overtake"):
         vector.run(job("ps-async"))
 
 

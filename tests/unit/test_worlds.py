@@ -18,11 +18,12 @@ from sim.laws import LogNormal
 from sim.outcome import Outcome, of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
+from sim.verbs import gather
 from sim import event, vector
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
-VECTOR = [n for n, p in protocols.PROTOCOLS.items() if not (p.arrival_order_matters or p.overlaps)]
+VECTOR = [n for n, p in protocols.PROTOCOLS.items() if vector.world.verbs_of(p) <= vector.world.DOES]
 
 
 def seconds(most):
@@ -60,7 +61,7 @@ def links():
 @st.composite
 def scenarios(draw):
     name = draw(st.sampled_from(VECTOR))
-    workers = draw(st.integers(1 if protocols.PROTOCOLS[name].masterless else 0, 6))
+    workers = draw(st.integers(0 if protocols.make(name).can_be_alone else 1, 6))
     speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1))
     cluster = Cluster(
         hosts=[Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)],
@@ -99,9 +100,9 @@ def by_vector(scenario: Scenario, *given, **named) -> Outcome:
 
 
 @settings(max_examples=200, deadline=None)
-@given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.MANY]))
+@given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.world.MANY]))
 def test_worlds_agree(scenario, replication, many):
-    with mock.patch.object(vector, "MANY", many):
+    with mock.patch.object(vector.world, "MANY", many):
         outcome = by_vector(scenario, replication + 1)
     simulated = of_trace(event.trace(scenario, replication))
     np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
@@ -129,13 +130,13 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
 
 
 @settings(max_examples=60, deadline=None)
-@given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.MANY]))
+@given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.world.MANY]))
 def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):
     """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there."""
     updates = min(max(ends_with, 1 + min(scenario.warmup, 1)), scenario.rounds)
     warmup = scenario.warmup if updates > scenario.warmup else min(scenario.warmup, 1)
     looks = [0.0] * max(0, updates - 1 - min(scenario.warmup, 1)) + [2.0]
-    with mock.patch.object(vector, "MANY", many), mock.patch("time.monotonic", side_effect=[0.0, *looks]):
+    with mock.patch.object(vector.world, "MANY", many), mock.patch("time.monotonic", side_effect=[0.0, *looks]):
         cut = by_vector(scenario, 2, within_s=1.0)
     whole = by_vector(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
     assert cut.warmup == warmup
@@ -151,7 +152,7 @@ def test_a_run_that_ends_among_its_warmup_measures_all_of_it_but_the_first_step(
     assert (trace.header.warmup, of_trace(trace).step_s.shape) == (1, (1, 3))
 
 
-@pytest.mark.parametrize("name", [name for name, p in protocols.PROTOCOLS.items() if not p.overlaps])
+@pytest.mark.parametrize("name", [name for name, p in protocols.PROTOCOLS.items() if not p().overlaps])
 def test_a_core_of_ones_own_is_as_fast_as_one_that_nobody_else_shares(name):
     scenario = Scenario(
         protocols.make(name), MLP, workers=3, steps=8, stragglers=stragglers.read("niagara*0.02"), test_size=0
@@ -284,10 +285,11 @@ class Deadlock(Protocol):
     name = "deadlock"
 
     def master(self, me):
-        yield from me.gather(me.workers)
+        yield from gather(me, me.workers)
 
     def worker(self, me):
-        yield from me.receive(me.master)
+        for _ in me.steps():
+            yield from me.receive(me.master)
 
 
 @pytest.mark.parametrize("world", [event, vector])
