@@ -186,4 +186,6 @@ def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
 def simulated_runs(cell: Cell, cluster: Cluster, replications: int) -> list[Trace]:
     """The event world's runs of a cell."""
     scenario = cell.scenario(cluster)
-    return [simulate(scenario, "event", 1, first=replication, want_trace=True).trace for replication in range(replications)]
+    return [
+        simulate(scenario, "event", 1, first=replication, want_trace=True).trace for replication in range(replications)
+    ]

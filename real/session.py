@@ -20,9 +20,9 @@ from real.waiting import barrier
 from real.worlds.mpi import Rank
 from real.worlds.rows import SparseRank
 from sim.progress import duration
+from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace
-from sim.protocols.texts import role_of, text_of
 
 PROGRESS_S = 2.0
 

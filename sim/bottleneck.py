@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sim.scenario import Scenario
     from sim.traces import Trace
 
+
 class Arrivals(NamedTuple):
     """What the order in which gradients arrive came to.
 

@@ -32,6 +32,8 @@ def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
     """How stale gradients were, and what the job waits for; of its first replication."""
     missed, gradients = arrivals.missed, max(1, sum(arrivals.missed.values()))
     mean = sum(count * number for count, number in missed.items()) / gradients
-    shares = ", ".join(f"{count}: {missed.get(count, 0) / gradients:.0%}" for count in range(min(6, max(missed, default=0) + 1)))
+    shares = ", ".join(
+        f"{count}: {missed.get(count, 0) / gradients:.0%}" for count in range(min(6, max(missed, default=0) + 1))
+    )
     said = [f"staleness of gradients, in updates: mean {mean:.2f}; {shares}"]
     return [*said, bottleneck.warning(arrivals.busy)]

@@ -109,8 +109,8 @@ def try_out(scenario: Scenario) -> None:
     Raises:
         RunFailed: its texts wait for one another for ever, or do what no world can run.
     """
-    from sim.protocols import is_ours
     from sim import event
+    from sim.protocols import is_ours
 
     if not is_ours(scenario.protocol):
         few = {"steps": min(scenario.steps, TRY_STEPS), "warmup": min(scenario.warmup, 1), "cluster": None}
@@ -120,9 +120,8 @@ def try_out(scenario: Scenario) -> None:
 def _by_vector(
     scenario: Scenario, replications: int | None, first: int, want_trace: bool, within_s: float, done
 ) -> _Ran:
-    from sim import event
+    from sim import event, vector
     from sim.outcome import join
-    from sim import vector
 
     asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
     one = needs.check(scenario, "vector", within_s)

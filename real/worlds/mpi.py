@@ -22,8 +22,8 @@ from sim.errors import WrongText
 from sim.protocols.me import GRADIENT, PARAMETERS, Note, Partition
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
-from sim.verbs.book import Book
 from sim.verbs.at_hand import AtHand
+from sim.verbs.book import Book
 
 ENDLESS = math.inf
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
@@ -177,7 +177,11 @@ class Rank(CollectiveForReal):
             self._minibatch = self._input()
         x, y = self._minibatch
         size = len(x) // part.of
-        items, start_s, total = slice(part.index * size, (part.index + 1) * size), self.now_s, self._out[self.master].payload
+        items, start_s, total = (
+            slice(part.index * size, (part.index + 1) * size),
+            self.now_s,
+            self._out[self.master].payload,
+        )
         gradient = self.trainee.gradients.fixed(self.parameters, x[items], y[items])
         np.add(total, gradient.sum, out=total) if part.index else np.copyto(total, gradient.sum)
         self.samples += gradient.samples

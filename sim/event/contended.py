@@ -166,9 +166,7 @@ class Contended:
         rank = self.rank
         if rank.rows:
             about = (rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version)
-            departure.callbacks.append(
-                lambda _: rank.recorder.rows.append(Activity(start_s, self.env.now, *about))
-            )
+            departure.callbacks.append(lambda _: rank.recorder.rows.append(Activity(start_s, self.env.now, *about)))
 
     # ---- messages that come
 
@@ -263,7 +261,7 @@ class Contended:
 
     def through_memory(self, number: int, call) -> None:
         """A copy of a variable within the host, one after another."""
-        _, end_s = self.machine.memory.take(self.env.now, self.local.occupancy_s(self.rank.world.variable_bytes[number]))
+        _, end_s = self.machine.memory.take(
+            self.env.now, self.local.occupancy_s(self.rank.world.variable_bytes[number])
+        )
         self.after(end_s - self.env.now + self.local.latency_s, call)
-
-

@@ -7,6 +7,7 @@ import math
 from sim.event.message import Message
 from sim.tcp import Connection
 from sim.traces import NOBODY
+from sim.verbs.book import CLOCK_S
 
 ROUND_OFF_S = 1e-12
 DONE = ()
@@ -41,7 +42,11 @@ class Free:
         self.rank, self.env, self.link, self.local = rank, world.env, world.link, world.local
         self.machine, self.speed = rank.machine, rank.machine.speed
         self.port = self.machine.egress
-        self._inbox, self._peers, self._wake = [], (), None  # what has come, from whom the next is waited for, and who goes on then
+        self._inbox, self._peers, self._wake = (
+            [],
+            (),
+            None,
+        )  # what has come, from whom the next is waited for, and who goes on then
         self._overhead_s = self.link.overhead_s / self.speed
         self._latency_s, self._gap_s = self.link.latency_s, self.link.gap_s
         self._byte_s = 1 / self.link.bandwidth_bytes_per_s
@@ -112,11 +117,13 @@ class Free:
         """Call then."""
         self.env.timeout(max(0.0, time_s - self.env.now)).callbacks.append(lambda _: call())
 
-    def sync(self):
-        """Wait until the world is where this rank is."""
-        ahead_s = self.rank.clock_s - self.env.now
+    def sync(self, but_s: float = 0.0):
+        """Wait until the world is where this rank is, but for so many seconds."""
+        clock_s = self.rank.clock_s
+        ahead_s = clock_s - but_s - self.env.now
         if ahead_s > 0:
             yield self.env.timeout(ahead_s)
+            self.rank.clock_s = clock_s
 
     # ---- messages that leave
 
@@ -214,7 +221,9 @@ class Free:
 
     def _record_left(self, start_s: float, departure: float, message: Message, peer: int) -> None:
         rank = self.rank
-        rank.recorder.row(start_s, departure, rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version)
+        rank.recorder.row(
+            start_s, departure, rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version
+        )
 
     # ---- messages that come
 
@@ -266,8 +275,11 @@ class Free:
         return arrived[0]
 
     def _receive_until(self, peers, until_s: float):
-        """The same, if it begins to come by then: what has come by now matters, so the world catches up first."""
-        yield from self.sync()
+        """The same, if it begins to come by then: what has come by now matters, so the world catches up first.
+
+        What comes at this very moment has not come yet.
+        """
+        yield from self.sync(CLOCK_S)
         rank = self.rank
         start_s, arrived = rank.clock_s, self.take(peers)
         if arrived is None and until_s <= start_s:

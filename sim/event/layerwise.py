@@ -12,7 +12,9 @@ class Layerwise:
 
     def __init__(self, rank):
         self._rank = rank
-        self._added: dict[tuple[int, int], int] = {}  # gradients of (step, variable) that have come from this host's workers
+        self._added: dict[
+            tuple[int, int], int
+        ] = {}  # gradients of (step, variable) that have come from this host's workers
         self._left: dict[int, int] = {}  # versions of each variable that a server has let leave
 
     def send(self, number: int, peers) -> None:

@@ -30,7 +30,15 @@ class Message:
     note = last = False
     variable = ready = 0
 
-    def __init__(self, sender: int, version: int, samples: int, sizes_bytes: tuple[int, ...], size_bytes: int, minibatches: int = 1):
+    def __init__(
+        self,
+        sender: int,
+        version: int,
+        samples: int,
+        sizes_bytes: tuple[int, ...],
+        size_bytes: int,
+        minibatches: int = 1,
+    ):
         self.sender, self.version, self.samples = sender, version, samples
         self.sizes_bytes, self.size_bytes, self.minibatches = sizes_bytes, size_bytes, minibatches
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 
-
 class Port:
     """Serves one message after another, in the order in which they come."""
 

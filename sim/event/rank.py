@@ -14,19 +14,21 @@ from sim.event.layerwise import Layerwise
 from sim.event.message import Message, note_of
 from sim.event.thread import Strand
 from sim.laws import LogNormal
-from sim.protocols.me import GRADIENT, PARAMETERS, Layer, Note, Partition, Place, Variable
+from sim.protocols.me import GRADIENT, PARAMETERS, Layer, Note, Partition, Place
 from sim.randomness import Stream
 from sim.rows import Load
 from sim.traces import NOBODY
 from sim.verbs import fusion
-from sim.verbs.book import CLOCK_S, Book
-from sim.workload import ITEM_BYTES
 from sim.verbs.at_hand import GRADIENT as GRADIENT_AT_HAND
 from sim.verbs.at_hand import SUM, AtHand
+from sim.verbs.book import CLOCK_S, Book
+from sim.workload import ITEM_BYTES
 
 NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
-NO_PARAMETERS_COME = "me.take_up takes up parameters: a master has gather(me, ...), or take(me, ...) and me.add, for gradients"
+NO_PARAMETERS_COME = (
+    "me.take_up takes up parameters: a master has gather(me, ...), or take(me, ...) and me.add, for gradients"
+)
 HELD = GRADIENT_AT_HAND
 DONE = ()  # what a verb that waits for nothing returns: `yield from` it goes on at once
 
@@ -172,7 +174,10 @@ class Rank:
     def _compute_quickly(self):
         """The same in one go, where nobody else can come between."""
         step = self.step
-        seconds = self._compute_s * (self._factor_sole if self._factor_sole is not None else self._factors[step]) + self._pack_s
+        seconds = (
+            self._compute_s * (self._factor_sole if self._factor_sole is not None else self._factors[step])
+            + self._pack_s
+        )
         if self._fetched:
             self._fetched = False
         else:

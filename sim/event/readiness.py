@@ -24,8 +24,7 @@ class Readiness:
             self._announced.append(0)
             self._last_s.append(0.0)
         self._announced[count] += 1
-        if at_s > self._last_s[count]:
-            self._last_s[count] = at_s
+        self._last_s[count] = max(self._last_s[count], at_s)
         if self._announced[count] == self._ranks:
             for call in self._waiting.pop(count, ()):
                 self._at(self._last_s[count], call)

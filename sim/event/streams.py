@@ -7,8 +7,8 @@ import math
 import simpy
 
 from sim.event.cores import ROUND_OFF_S
-from sim.event.message import Message
 from sim.event.flows import Flow
+from sim.event.message import Message
 from sim.tcp import Connection
 
 

@@ -12,24 +12,24 @@ import simpy
 
 from sim import collectives
 from sim.collectives import Exchange
-from sim.event.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.errors import RunFailed
+from sim.event.cores import THREADS_TURN_S, TICK_S, Cores
+from sim.event.flows import Flows
 from sim.event.free import Crowded, Free
+from sim.event.machine import Machine
 from sim.event.meter import Meter
 from sim.event.rank import Rank
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
 from sim.event.thread import Thread
-from sim.event.flows import Flows
 from sim.horovod_timeline import Timeline
 from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.me import Place
-from sim.scenario import Scenario
-from sim.traces import Trace
-from sim.event.machine import Machine
-from sim.time_budget import Patience
 from sim.protocols.texts import role_of, text_of
+from sim.scenario import Scenario
+from sim.time_budget import Patience
+from sim.traces import Trace
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 
@@ -119,7 +119,15 @@ class EventWorld:
         for number, host in enumerate(hosts):
             mine = groups.of.get(number, [number])
             leads = number == mine[0]
-            place = Place(number, servers, workers, groups.senders, mine[1:] if leads else [], servers if leads else [mine[0]], hosts)
+            place = Place(
+                number,
+                servers,
+                workers,
+                groups.senders,
+                mine[1:] if leads else [],
+                servers if leads else [mine[0]],
+                hosts,
+            )
             ranks.append(Rank(self, place, self.machines[host], self._mechanics(self.machines[host])))
         everyone = [rank.mechanics for rank in ranks]
         for one in everyone:
@@ -144,7 +152,10 @@ class EventWorld:
         Raises:
             RunFailed: the texts wait for one another for ever.
         """
-        threads = [Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), self._ended) for rank in self.ranks]
+        threads = [
+            Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), self._ended)
+            for rank in self.ranks
+        ]
         self._at_work = len(threads)
         for rank, thread in zip(self.ranks, threads, strict=True):
             rank.thread = thread
@@ -189,7 +200,10 @@ class EventWorld:
     @property
     def outcome(self) -> Outcome:
         """Steps, samples and idle shares, as one replication."""
-        found, warmup = self.recorder.outcome(self.patience.warmup), self.patience.warmup * self.scenario.updates_per_step
+        found, warmup = (
+            self.recorder.outcome(self.patience.warmup),
+            self.patience.warmup * self.scenario.updates_per_step,
+        )
         if not (self.scenario.protocol.counts_updates and self.scenario.served):
             return found
         return replace(found, arrivals=self.meter.arrivals(warmup, self.recorder.ends_s[-1]))

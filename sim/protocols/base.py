@@ -169,4 +169,5 @@ def _names(code: types.CodeType) -> set[str]:
     inside = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return set(code.co_names).union(*inside)
 
+
 VERBS = (*ATTRIBUTES, *PRIMITIVES)  # all that `me` has

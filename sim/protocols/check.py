@@ -184,7 +184,9 @@ def _compared(job: Scenario, real: Trace) -> str:
         raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
     if job.protocol.by_arrival:
         return f"{job.workers} workers trained; the order of arrival decides their record"
-    alike = simulate(replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True).trace
+    alike = simulate(
+        replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True
+    ).trace
     if conformance.record(real) != conformance.record(alike):
         differs = next(iter((conformance.record(real) - conformance.record(alike)) or conformance.record(alike)))
         raise RunFailed(f"{name}: real and simulated record differ, first in (rank, step, activity, ...) {differs}")

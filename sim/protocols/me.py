@@ -144,7 +144,9 @@ class Me(typing.Protocol):
     minibatches: int  # whose gradients it sums
     ready: int  # gradients of variables that have become ready at this rank since the start
     scenario: Scenario  # for verbs; a text needs none of it
-    delays: Sequence[float] | None  # for verbs: induced ones of the messages that this rank receives, seconds, in their order; None without
+    delays: (
+        Sequence[float] | None
+    )  # for verbs: induced ones of the messages that this rank receives, seconds, in their order; None without
     book: Book  # for verbs: what they remember
 
     @property

@@ -17,7 +17,20 @@ from sim.protocols.base import VERBS, Protocol, names_in
 from sim.protocols.me import PRIMITIVES
 from sim.scenario import Scenario
 
-WITH_PEERS = ("receive", "gather", "take", "take_first", "answer", "newest", "pull", "push", "let_go", "tell", "hear", "collect")
+WITH_PEERS = (
+    "receive",
+    "gather",
+    "take",
+    "take_first",
+    "answer",
+    "newest",
+    "pull",
+    "push",
+    "let_go",
+    "tell",
+    "hear",
+    "collect",
+)
 OURS = os.path.dirname(sim.__file__) + os.sep
 NO_TEXT = "it has no text: write `def {}(self, me)`"
 NO_GENERATOR = "it is no generator: verbs need `yield from`"

@@ -29,7 +29,9 @@ class Hub:
     def send(self, what, to, wait: bool = True):
         """One message to each rank of the other group, through one port; or from each rank, each through its own."""
         if not wait or what is not (PARAMETERS if self is self.world.master else GRADIENT):
-            raise self.world.refuse("the text sends what is no gradient to the master or parameters to all, or goes on at once")
+            raise self.world.refuse(
+                "the text sends what is no gradient to the master or parameters to all, or goes on at once"
+            )
         others = self._others("send", to)
         link, size_bytes = self.world.scenario.network, self._message_bytes
         occupancy_s = link.occupancy_s(size_bytes)

@@ -19,18 +19,30 @@ from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.base import names_in
 from sim.protocols.me import PRIMITIVES
+from sim.protocols.texts import role_of, text_of
 from sim.randomness import Stream
 from sim.scenario import Scenario
-from sim.verbs.at_hand import AtHand
+from sim.time_budget import Patience
 from sim.vector.hub import Hub
 from sim.vector.ring import Lockstep
-from sim.time_budget import Patience
-from sim.verbs.book import CLOCK_S
-from sim.protocols.texts import role_of, text_of
 from sim.vector.together import Refused, Together
+from sim.verbs.at_hand import AtHand
+from sim.verbs.book import CLOCK_S
 
 DOES = frozenset(
-    "sleep compute compute_until send receive take_up update evaluate gather allreduce allgather".split()
+    [
+        "sleep",
+        "compute",
+        "compute_until",
+        "send",
+        "receive",
+        "take_up",
+        "update",
+        "evaluate",
+        "gather",
+        "allreduce",
+        "allgather",
+    ]
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
 MANY = 256  # waits, after which those are counted that can be

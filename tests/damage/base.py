@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from sim import protocols, records, stragglers, workload
+from sim import event, protocols, records, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim import event
 
 Written = Callable[[Path], list[str]]  # writes files into a folder; the arguments of calibration.fit for them
 Case = tuple[str, Written]

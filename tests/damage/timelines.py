@@ -9,10 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from damage.base import ODD, Case, flipped
-from sim import protocols, workload
+from sim import event, protocols, workload
 from sim.horovod_timeline import Timeline
 from sim.scenario import Scenario
-from sim import event
 
 
 @cache

@@ -7,12 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sim import bottleneck, protocols, workload
+from sim import bottleneck, event, protocols, workload
 from sim.conformance import order, record
 from sim.scenario import Scenario
 from sim.traces import Trace, read
 from sim.workload import HEADER_BYTES
-from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 

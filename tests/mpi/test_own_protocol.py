@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim import protocols, stragglers, workload
+from sim import event, protocols, stragglers, workload
 from sim.conformance import order, record
 from sim.scenario import Scenario
 from sim.traces import read
-from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sim import collectives, protocols, stragglers, workload
+from sim import collectives, event, protocols, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.scenario import Scenario
 from sim.traces import read
-from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

@@ -14,13 +14,12 @@ import pytest
 
 from real import launch
 from real.data import Batches, data_for
-from sim import protocols, workload
+from sim import event, protocols, workload
 from sim.cluster import Cluster, Host
 from sim.conformance import order, record
 from sim.rows import Load
 from sim.scenario import Scenario
 from sim.traces import Trace, read
-from sim import event
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

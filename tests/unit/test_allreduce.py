@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from sim import collectives, protocols, stragglers, workload
+from sim import collectives, event, protocols, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.collectives.base import hand, take
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
@@ -20,7 +20,6 @@ from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import Variable, Workload
-from sim import event, vector
 
 ITEMS = 720_720  # can be cut in 2 to 16 equal parts
 BYTES = 4 * ITEMS
@@ -227,7 +226,10 @@ def test_one_worker_is_a_process_alone():
         protocols.make("fmb"), DIVISIBLE, 0, steps=3, warmup=1, batch=10, cluster=job("ring", 1).cluster, test_size=4
     )
     np.testing.assert_allclose(
-        of_trace(event.trace(job("ring", 1, test_size=4))).step_s, of_trace(event.trace(alone)).step_s, rtol=0, atol=1e-12
+        of_trace(event.trace(job("ring", 1, test_size=4))).step_s,
+        of_trace(event.trace(alone)).step_s,
+        rtol=0,
+        atol=1e-12,
     )
 
 

@@ -96,7 +96,9 @@ def test_the_worlds_are_run_by_one_function():
     """Commands, experiments and calibration simulate by `sim.simulate`."""
     worlds = {"sim.event", "sim.vector.world"}
     running = {
-        str(p.relative_to(ROOT)) for p in SOURCES if worlds & modules(p.read_text()) and p.parent.name not in ("event", "vector")
+        str(p.relative_to(ROOT))
+        for p in SOURCES
+        if worlds & modules(p.read_text()) and p.parent.name not in ("event", "vector")
     }
     assert running == {"sim/simulation.py"}
 

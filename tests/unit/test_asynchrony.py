@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import bottleneck, protocols, stragglers, workload
+from sim import bottleneck, event, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.notes import notes
 from sim.outcome import of_trace
 from sim.scenario import Scenario
-from sim import event
 
 MLP = workload.read("mlp")
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -128,7 +127,7 @@ def test_a_worker_takes_the_newest_and_skips_those_before():
 
 def test_nobody_waits_but_for_the_gradient_before():
     """A link that takes 30 ms for a gradient of 10 ms: one is on its way at most, and it sets the pace."""
-    slow = Link(latency_s=1e-6, overhead_s=0, bandwidth_bytes_per_s=MLP.message_bytes / 0.03)
+    slow = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=MLP.message_bytes / 0.03)
     for link, idle, pace_s in ((FREE, 0, 0.01), (slow, 2 / 3, 0.03)):
         trace = event.trace(job("kbatch-async", "gradients=1", workers=1, link=link))
         sent = of_rank(trace, 1, "send")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sim import bottleneck, protocols, workload
+from sim import bottleneck, event, protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.scenario import Scenario
-from sim import event
 
 MLP = workload.read("mlp")
 

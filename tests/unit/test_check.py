@@ -9,9 +9,8 @@ import re
 
 import pytest
 
-from sim import command, conformance, protocols
+from sim import command, conformance, protocols, vector
 from sim.protocols import check
-from sim import vector
 
 HEAD = """
 import itertools

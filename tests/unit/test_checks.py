@@ -10,7 +10,7 @@ import pytest
 from calibration import checks
 from calibration.checks import check
 from calibration.profiles import Source, make
-from sim import stragglers, workload
+from sim import event, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.errors import RunFailed, WrongSetting
 from sim.protocols import PROTOCOLS
@@ -18,7 +18,6 @@ from sim.protocols import make as protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim import event
 
 
 def run(name="fmb", model="mlp", **job):

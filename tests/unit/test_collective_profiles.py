@@ -10,14 +10,13 @@ import pytest
 from calibration import collectives, profiles
 from calibration.collectives import Amounts
 from calibration.profiles import Probe, Source
-from sim import protocols, workload
+from sim import event, protocols, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
-from sim import event, vector
 
 CYCLE_S, CALL_S, MESSAGE_S, LATENCY_S = 0.9e-3, 0.3e-3, 0.4e-3, 0.3e-3
 CALL_BYTE_S, TAKEN_BYTE_S = 0.4e-9, 1.0e-9
@@ -131,7 +130,9 @@ def ring(cores: int, link: Link, workers: int = 2, **costs) -> float:
         hosts=(Host(cores=cores, slots=9),), local=link, costs={"two": Costs(compute=Line(base_s=0.01), **costs)}
     )
     text = protocols.make("allreduce", ["algorithm=ring", "fused=false"])
-    return of_trace(event.trace(Scenario(text, model, workers=workers, steps=5, warmup=0, cluster=cluster))).step_s.mean()
+    return of_trace(
+        event.trace(Scenario(text, model, workers=workers, steps=5, warmup=0, cluster=cluster))
+    ).step_s.mean()
 
 
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))

@@ -6,12 +6,11 @@ import pandas as pd
 import pytest
 import simpy
 
-from sim import protocols, workload
+from sim import event, protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.event.cores import MOST_TURNS, TICK_S, Cores
 from sim.scenario import Scenario
-from sim import event
 
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sim import simulation, stragglers, workload
+from sim import event, simulation, stragglers, vector, workload
 from sim import verbs as verbs_of_texts
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
@@ -21,7 +21,6 @@ from sim.outcome import of_trace
 from sim.protocols.base import Protocol
 from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.scenario import Scenario
-from sim import event, vector
 from sim.vector.together import Each
 
 MLP = workload.read("mlp")
@@ -122,9 +121,7 @@ SOMETIMES = {
 
 
 FLAGS = {
-    **dict.fromkeys(
-        ("overlaps", "local_aggregation", "in_library"), True
-    ),
+    **dict.fromkeys(("overlaps", "local_aggregation", "in_library"), True),
     "delay_std_s": 0.5,
 }
 MORE = [(verb, None) for verb in ("compute", "update", "take", "sleep")] + [("answer", "all"), ("gather", "all")]

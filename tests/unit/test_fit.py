@@ -14,7 +14,7 @@ from calibration import factors, fit, lines, sleeps
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make, write
 from calibration.sharing import core_seconds
-from sim import cluster, command, stragglers, workload
+from sim import cluster, command, event, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -26,7 +26,6 @@ from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.hybrid import Hybrid
 from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace, read
-from sim import event, vector
 
 PLANTED = Costs(
     input=Line(base_s=1e-4, slope_s=1e-6),

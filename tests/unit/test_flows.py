@@ -8,16 +8,15 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import protocols, workload
+from sim import event, protocols, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
-from sim.event.cores import TICK_S
 from sim.errors import WrongSetting
+from sim.event.cores import TICK_S
 from sim.event.flows import Bucket, Flow, Flows, share
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim import event, vector
 
 MLP = workload.read("mlp")
 RATE, SIZE = 1e6, MLP.message_bytes

@@ -8,16 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from sim import protocols, stragglers, workload
+from sim import event, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
-from sim.verbs.fusion import fuse
 from sim.scenario import Scenario
-from sim.workload import Variable, Workload
-from sim import event
 from sim.verbs.fusion import REQUEST, fuse, layer_shares
+from sim.workload import Variable, Workload
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [799_999]  # with the number of samples, divisible by 8

@@ -8,7 +8,7 @@ import pytest
 
 from calibration import fit, timelines
 from calibration.importers.horovod_timeline import read
-from sim import cluster, protocols, workload
+from sim import cluster, event, protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -17,7 +17,6 @@ from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.run import main as simulate
 from sim.scenario import Scenario
-from sim import event
 
 RANKS, LATENCY_S, BANDWIDTH, COPY_S = 3, 40e-6, 1e9, 2e-10  # planted
 FUSED = [(1, [100, 1000], 400_000), (2, [7], 28)]  # pid, shape, bytes

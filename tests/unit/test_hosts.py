@@ -10,7 +10,7 @@ import pytest
 
 from calibration import hosts
 from calibration.profiles import FREE, Source, make
-from sim import stragglers, workload
+from sim import event, stragglers, vector, workload
 from sim.cluster import Cluster, Host
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
@@ -18,7 +18,6 @@ from sim.outcome import of_trace
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim import event, vector
 
 MLP = workload.NAMED["mlp"]
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sim import protocols, stragglers, workload
+from sim import event, protocols, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -16,7 +16,6 @@ from sim.outcome import of_trace
 from sim.rows import Rows, distinct, draws_of
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable, Workload
-from sim import event, vector
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
 LOCAL = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9)

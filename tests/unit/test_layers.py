@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import protocols, workload
+from sim import event, protocols, vector, workload
 from sim.cluster import Cluster, Host, Link, read
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -15,7 +15,6 @@ from sim.event.port import Port
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES, Variable, Workload
-from sim import event, vector
 
 BANDWIDTH = 1e6  # bytes a second
 FAST = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))

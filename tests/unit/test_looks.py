@@ -17,7 +17,7 @@ from calibration.profiles import Source, make
 from calibration.sharing import core_seconds
 from real import links
 from real.waiting import poll
-from sim import naps, protocols, workload
+from sim import event, naps, protocols, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.collectives.barrier import barrier
 from sim.costs import Costs, Line
@@ -25,7 +25,6 @@ from sim.event.cores import Cores
 from sim.naps import looks
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim import event, vector
 
 LOOK_S, OVERSLEEP_S = 60e-6, 100e-6
 NETWORK = Link(latency_s=0.4e-3, overhead_s=300e-6, bandwidth_bytes_per_s=1e8, fair=True, eager_bytes=65536)

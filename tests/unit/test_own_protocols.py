@@ -10,13 +10,12 @@ from unittest import mock
 
 import pytest
 
-from sim import command, protocols, simulation, traces, workload
+from sim import command, event, protocols, simulation, traces, workload
 from sim import run as sim_run
 from sim.errors import RunFailed, WrongSetting
 from sim.protocols.base import VERBS, Protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
-from sim import event
 
 HEAD = """
 from __future__ import annotations
@@ -139,7 +138,11 @@ SUM = "yield from allreduce(me, 'ring')"
 CLASS = "@dataclass(frozen=True)\nclass Own(Protocol):\n"
 LINES = {  # a line of the texts above, what stands in its place, and what is said of it
     "a misspelt verb": (RECEIVE, "yield from me.recieve(me.master)", ":LINE: me has no recieve; .* me.receive$"),
-    "a verb that is a function": (GATHER, "yield from me.gather(me.workers)", "gather is a function: `from sim.verbs import gather`"),
+    "a verb that is a function": (
+        GATHER,
+        "yield from me.gather(me.workers)",
+        "gather is a function: `from sim.verbs import gather`",
+    ),
     "an unknown verb": (RECEIVE, "yield from me.xyzzy()", "me has no xyzzy; .* lists its verbs$"),
     "no update": (UPDATE, "pass", "6 updates are due .* made none: .*me.update"),
     "an update now and then": (UPDATE, f"{UPDATE} if _ % 2 else ()", "update 1 of rank 0 is made in step 1"),
@@ -163,7 +166,11 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
         "me.add adds the gradient of a letter, once",
     ),
     "a gradient added before one is taken": (GATHER, "yield from me.add(None)", "receive the next one first"),
-    "gradients as parameters": (GATHER, "yield from me.take_up((yield from me.receive(me.workers)))", "me.take_up takes up parameters"),
+    "gradients as parameters": (
+        GATHER,
+        "yield from me.take_up((yield from me.receive(me.workers)))",
+        "me.take_up takes up parameters",
+    ),
     "a rank that is not there": (SEND, "yield from me.send(GRADIENT, 7)", "me.send: 7 is no rank; there are 0 to 3$"),
     "a rank from the end": (SEND, "yield from me.send(GRADIENT, [-1])", "me.send: -1 is no rank"),
     "a world's attribute": (COMPUTE, f"me.now_s = 0; {COMPUTE}", "me.now_s is not a text's to set"),

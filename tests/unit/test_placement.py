@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import placement, protocols, workload
+from sim import event, placement, protocols, workload
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES, NAMED, Variable, Workload
-from sim import event
 
 # Two layers with batch normalisation, and one without.
 NORMALISED = [

@@ -14,13 +14,12 @@ import sim.run
 from calibration.residuals import of_runs
 from experiments import allreduce, parallax, scaling
 from experiments.scaling_tables import BUGLIARELLO
-from sim import progress, protocols
+from sim import event, progress, protocols
 from sim.cluster import one_rank_a_host
 from sim.partitions import searched
 from sim.progress import Progress
 from sim.scenario import Scenario
 from sim.workload import NAMED
-from sim import event
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ import re
 import numpy as np
 import pytest
 
-from sim import protocols, stragglers, workload
+from sim import event, protocols, stragglers, workload
 from sim.outcome import of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES
-from sim import event
 
 NAMES = list(protocols.PROTOCOLS)
 

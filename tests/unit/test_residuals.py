@@ -9,14 +9,13 @@ from calibration import contentions, residuals
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make
 from calibration.residuals import Residuals
-from sim import outcome, stragglers, workload
+from sim import event, outcome, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.notes import notes
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
-from sim import event, vector
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
 DRIFTING = Cluster(hosts=[Host(count=2)], costs={"mlp": PLANTED})

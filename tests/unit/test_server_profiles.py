@@ -9,7 +9,7 @@ import pytest
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
 from real.foreign import further_server
-from sim import protocols, stragglers, workload
+from sim import event, protocols, stragglers, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -17,7 +17,6 @@ from sim.laws import Constant, LogNormal
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
-from sim import event
 
 PER_BYTE_S = {"receive": 0.5e-9, "send": 0.2e-9}
 RESUME_S = 3e-3

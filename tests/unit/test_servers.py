@@ -9,21 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import protocols, stragglers, workload
+from sim import event, protocols, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.workload import HEADER_BYTES
-from sim import event, vector
 
 MLP = workload.read("mlp")
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 SERVED = [  # of those whose transfers overlap, see test_layers.py; of the hybrid, test_hybrid.py
     name
     for name, protocol in protocols.PROTOCOLS.items()
-    if protocol.has_servers and not protocol.overlaps and name != "hybrid"
+    if protocol().has_servers and not protocol().overlaps and name != "hybrid"
 ]
 
 
@@ -71,7 +70,9 @@ def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
         step_s(job("ps-ssp", "staleness=0", **luck)),
     )
     np.testing.assert_allclose(synchronous, bounded_0, atol=1e-9)
-    asynchronous, unbounded = (event.trace(job(*of, **luck)).rows for of in (("ps-async",), ("ps-ssp", "staleness=inf")))
+    asynchronous, unbounded = (
+        event.trace(job(*of, **luck)).rows for of in (("ps-async",), ("ps-ssp", "staleness=inf"))
+    )
     assert asynchronous.equals(unbounded)
 
 

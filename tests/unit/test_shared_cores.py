@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calibration.profiles import Source, make
-from sim import protocols, workload
+from sim import event, protocols, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -15,7 +15,6 @@ from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.scenario import Scenario
 from sim.traces import Trace
-from sim import event
 
 CORES, CONTENTION = 2, 0.4
 PLANTED = Costs(compute=Line(base_s=8e-3), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05))

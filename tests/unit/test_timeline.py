@@ -7,13 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from sim import protocols, stragglers, timeline, workload
+from sim import event, protocols, stragglers, timeline, workload
 from sim.cluster import Cluster, Host, Link
 from sim.errors import WrongSetting
 from sim.lanes import ORDER
 from sim.scenario import Scenario
 from sim.traces import ACTIVITIES, Trace
-from sim import event
 
 SLOW = Link(latency_s=1e-4, bandwidth_bytes_per_s=1e8)
 

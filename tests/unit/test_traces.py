@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sim import records, stragglers, traces, workload
+from sim import event, records, stragglers, traces, workload
 from sim.errors import WrongSetting
 from sim.protocols import PROTOCOLS, make
 from sim.scenario import Scenario
 from sim.traces import Activity, Trace
-from sim import event
 
 SUFFIXES = (".parquet", ".jsonl")
 

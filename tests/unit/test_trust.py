@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from calibration.profiles import FREE, Source, make
-from sim import trust, workload
+from sim import event, trust, workload
 from sim.cluster import Cluster, Host, Link, Model, Provenance
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 from sim.workload import Workload
-from sim import event
 
 MLP = workload.NAMED["mlp"]
 LARGE = Workload(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from sim import collectives, protocols, stragglers, workload
+from sim import collectives, event, protocols, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import RunFailed, WrongSetting
@@ -19,7 +19,6 @@ from sim.outcome import Outcome, of_trace
 from sim.protocols.base import Protocol
 from sim.scenario import Scenario
 from sim.verbs import gather
-from sim import event, vector
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
