@@ -14,8 +14,8 @@ BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
 def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
-    On average over the turns that tasks take (sim.event.cores), n busy ranks on c cores each get min(1, c / n) of one, less contention; one that
-    waits counts for the share of its wait that its looks take. A profile holds what work costs a core, and the simulator shares the
+    On average over the turns that tasks take (sim.event.cores), n busy ranks on c cores each get min(1, c / n) of one, less
+    contention; one that waits counts for the share of its wait that its looks take. A profile holds what work costs a core, and the simulator shares the
     cores; without this the sharing would count twice.
 
     Args:

@@ -18,10 +18,11 @@ from sim.traces import NOBODY, Activity
 class Contended:
     """How one rank's work, messages and waits take time where others need the same cores and ports.
 
-    Its parts: the cores of its host (sim.event.cores), how messages pass ports (`ports`), how it waits (`waits`), and work of other threads.
+    Its parts: the cores of its host, how messages pass ports (`ports`), how it waits (`waits`), and work of other threads.
     The rank's clock is the world's whenever its text runs.
     """
 
+    own_port = False
     quick = False  # works that follow one another let others come between
 
     def __init__(self, rank):

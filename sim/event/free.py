@@ -36,6 +36,7 @@ class Free:
     """
 
     quick = True  # works that follow one another may be one
+    own_port = True  # nobody else's messages leave by it
 
     def __init__(self, rank):
         world = rank.world
@@ -73,11 +74,10 @@ class Free:
         rank = self.rank
         for activity, seconds, samples, size_bytes in works:
             start_s = rank.clock_s
-            if callable(seconds):
-                seconds = seconds()
-            if seconds > ROUND_OFF_S:
-                rank.clock_s = start_s + seconds / self.speed
-                rank.computed_s += seconds
+            takes_s = seconds() if callable(seconds) else seconds
+            if takes_s > ROUND_OFF_S:
+                rank.clock_s = start_s + takes_s / self.speed
+                rank.computed_s += takes_s
             if activity == "compute":
                 rank.warm()
             if rank.rows:
@@ -239,7 +239,12 @@ class Free:
         else:
             begin_s, end_s = port.take(self.env.now, occupancy_s, message.credit_s)
             end_s += message.held_s
-        self.put(message, begin_s, end_s)
+        wake = self._wake
+        if wake is not None and message.sender in self._peers:
+            self._wake = None
+            wake((message, begin_s, end_s))
+        else:
+            self._inbox.append((message, begin_s, end_s))
 
     def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
         """A message is here: it is for who waits for it, or lies here.
@@ -285,7 +290,8 @@ class Free:
         if arrived is None and until_s <= start_s:
             return None
         if arrived is None:
-            self._peers, self._wake = peers, wake = peers, rank.thread.go
+            wake = rank.thread.go
+            self._peers, self._wake = peers, wake
             self.at(until_s, lambda: self._give_up(wake))
             arrived = yield
         if arrived is None:
@@ -368,6 +374,8 @@ class Free:
 
 class Crowded(Free):
     """The same where other ranks are on the host: they take turns at its port, and a message to one of them is copied by it."""
+
+    own_port = False
 
     def post_now(self, peer: int, message: Message):
         """Give one message to the link; when it has left: seconds, or Copied."""

@@ -70,6 +70,7 @@ class Rank:
         self.mechanics = mechanics(self)
         self.work, self.works, self.receive = self.mechanics.work, self.mechanics.works, self.mechanics.receive
         self.quick = self.mechanics.quick and not self.rows and not self._rests
+        self._posts = self.mechanics.post if self.mechanics.own_port and self.quick and not self.serves else None
         self.speed, self._factor_sole, self._waits = self.machine.speed, self._factors.sole, self.recorder.waits
 
     def _begin_luck(self, replication: int, number: int) -> None:
@@ -383,6 +384,10 @@ class Rank:
 
     def send(self, what, to, wait: bool = True):
         """A message to each of `to`."""
+        if what is GRADIENT and wait and self._posts and type(to) is int:
+            self.at_hand.what = ""
+            self.clock_s = self._posts(to, self._message(self.version, to))
+            return DONE
         peers = (to,) if isinstance(to, int) else to
         if what is PARAMETERS or what is GRADIENT:
             version = self.version if self.serves or wait else self.oldest

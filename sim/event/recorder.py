@@ -65,7 +65,7 @@ class Recorder:
         for steps, idle_s in self._idle_s.items():
             done = steps * self.each
             if len(self.ends_s) >= done:
-                idle_s += self._between(settled, self.ends_s[done - 1] if done else 0.0, math.inf)
+                self._idle_s[steps] = idle_s + self._between(settled, self.ends_s[done - 1] if done else 0.0, math.inf)
         self.waits[:], self.room = rest, len(rest) + MOST_WAITS
 
     def _between(self, waits, start_s: float, end_s: float) -> np.ndarray:

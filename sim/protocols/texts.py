@@ -148,7 +148,7 @@ class Watched:
     def _call(self, name: str, verb, *given, **named):
         self.check_made(given)
         peers = given[1:] if name == "send" else given
-        if name.removesuffix("(me)") in WITH_PEERS + ("send",) and peers:
+        if name.removesuffix("(me)") in (*WITH_PEERS, "send") and peers:
             _check_peers(name, peers[0], self._me.scenario.ranks)
         if name.removesuffix("(me)") not in (*PRIMITIVES, *verbs.__all__) or name == "training(me)":
             return verb(*given, **named)

@@ -6,9 +6,10 @@ from functools import wraps
 
 
 def verb(function):
-    """A function over `me`. A world may do the whole of it at once: its `me` then has a method of that name, and that is used.
+    """A function over `me`.
 
-    A world that cannot do it any other way has `refuse_verb`. A text of a user's own has its `me` watched: a verb that is called and never run is a mistake of its.
+    A world may do the whole of it at once: its `me` then has a method of that name, and that is used. A world that cannot do it any
+    other way has `refuse_verb`. A text of a user's own has its `me` watched: calling a verb and never running it is a mistake.
     """
     name = function.__name__
 

@@ -25,6 +25,8 @@ OWN = """
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
+from sim.protocols.me import GRADIENT, PARAMETERS
+from sim.verbs import allreduce, gather
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,17 @@ class Rounds(Protocol):
 
     def worker(self, me):
         for _ in me.steps():
-            yield from me.receive(me.master)
+            yield from me.take_up((yield from me.receive(me.master)))
             yield from me.sleep()
             for _ in range(self.rounds):
                 yield from me.compute()
-                yield from me.send(me.master)
+                yield from me.send(GRADIENT, me.master)
 
     def master(self, me):
         for _ in me.steps():
-            yield from me.send(me.workers)
+            yield from me.send(PARAMETERS, me.workers)
             for _ in range(self.rounds):
-                yield from me.gather(me.workers)
+                yield from gather(me, me.workers)
             yield from me.update()
             yield from me.evaluate()
 
@@ -53,23 +55,21 @@ class Apart(Rounds):
     def master(self, me):
         for _ in me.steps():
             for worker in list(me.workers)[::-1]:
-                yield from me.send(worker)
+                yield from me.send(PARAMETERS, worker)
             for _ in range(self.rounds):
                 for worker in me.workers:
-                    yield from me.gather([worker])
+                    yield from gather(me, [worker])
             yield from me.update()
             yield from me.evaluate()
 
 
 @dataclass(frozen=True)
 class Ring(Protocol):
-    masterless = True
-
     def worker(self, me):
         for _ in me.steps():
             yield from me.sleep()
             yield from me.compute()
-            yield from me.allreduce("ring")
+            yield from allreduce(me, "ring")
             yield from me.update()
             yield from me.evaluate()
 
@@ -78,7 +78,7 @@ class Ring(Protocol):
 class Deadlock(Rounds):
     def master(self, me):
         for _ in me.steps():
-            yield from me.gather(me.workers)
+            yield from gather(me, me.workers)
             yield from me.update()
 """
 
