@@ -15,8 +15,8 @@ def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
     On average over the turns that tasks take (sim.event.cores), n busy ranks on c cores each get min(1, c / n) of one, less
-    contention; one that waits counts for the share of its wait that its looks take. A profile holds what work costs a core, and the simulator shares the
-    cores; without this the sharing would count twice.
+    contention; one that waits counts for the share of its wait that its looks take. A profile holds the time that work takes
+    on a core of its own, and the simulator shares the cores; without this the sharing would count twice.
 
     Args:
         rows: a trace's.

@@ -58,30 +58,40 @@ class Drawn(Protocol):
 
     def follow(self, me, step, verbs):
         for verb, about in verbs:
-            if verb == "send":
-                to = WORKERS[about](me.workers) if about else me.servers
-                yield from me.send(PARAMETERS if about else GRADIENT, to)
-            elif verb in ("gather", "answer"):
-                yield from FUNCTIONS[verb](me, WORKERS[about](me.workers) if about else me.servers)
-            elif verb == "compute_until":
-                deadline_s = me.now_s
-                deadline_s += about
-                yield from me.compute_until(deadline_s, 4)
-            elif verb == "allreduce":
-                yield from (FUNCTIONS[verb](me, about) if about else FUNCTIONS[verb](me))
-            elif verb == "each":
-                for worker in me.workers:
-                    yield from me.send(PARAMETERS, worker)
-            elif verb == "take":
-                yield from getattr(me, "add")((yield from FUNCTIONS[verb](me, me.workers)))  # noqa: B009 by name
-            elif verb == "receive":
-                for _ in me.servers:
-                    yield from me.take_up((yield from me.receive(me.servers)))
-            elif verb in SOMETIMES:
+            if verb in SOMETIMES:
                 if SOMETIMES[verb](me, step, about):
                     yield from me.sleep()
+            elif hasattr(self, verb):
+                yield from getattr(self, verb)(me, about)
+            elif verb in FUNCTIONS:
+                yield from FUNCTIONS[verb](me, *([about] if about else []))
             else:
                 yield from getattr(me, verb)()
+
+    def send(self, me, about):
+        yield from me.send(PARAMETERS if about else GRADIENT, WORKERS[about](me.workers) if about else me.servers)
+
+    def gather(self, me, about):
+        yield from FUNCTIONS["gather"](me, WORKERS[about](me.workers) if about else me.servers)
+
+    def answer(self, me, about):
+        yield from FUNCTIONS["answer"](me, WORKERS[about](me.workers) if about else me.servers)
+
+    def compute_until(self, me, seconds):
+        deadline_s = me.now_s
+        deadline_s += seconds
+        yield from me.compute_until(deadline_s, 4)
+
+    def each(self, me, _):
+        for worker in me.workers:
+            yield from me.send(PARAMETERS, worker)
+
+    def take(self, me, _):
+        yield from getattr(me, "add")((yield from FUNCTIONS["take"](me, me.workers)))  # noqa: B009 by name
+
+    def receive(self, me, _):
+        for _ in me.servers:
+            yield from me.take_up((yield from me.receive(me.servers)))
 
 
 class Ring(Drawn):
