@@ -1,0 +1,105 @@
+"""Scenarios without a random number: every protocol on many clusters, whose hosts all differ in speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sim import protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.scenario import Scenario
+from sim.tcp import Tcp
+
+SPEEDS = tuple(1 - i / 37 for i in range(9))  # no two hosts alike, or events at one moment could come in either order
+CREDIT = Link(sustained_bytes_per_s=2e7)
+FAIR = Link(
+    fair=True,
+    latency_s=1e-4,
+    bandwidth_bytes_per_s=5e7,
+    unfairness=0.2,
+    ramp_bytes=1e5,
+    burst_bytes=1e5,
+    eager_bytes=65536,
+    queue_bytes=1e5,
+    buffer_bytes=1e5,
+)
+LONG = Link(latency_s=1e-3, bandwidth_bytes_per_s=1e8, tcp=Tcp())
+WAKES = Link(latency_s=1e-5, overhead_s=2e-5, bandwidth_bytes_per_s=1e9, wakes=True)
+
+
+def hosts(slots: int = 1, **of_host) -> tuple[Host, ...]:
+    return tuple(Host(name=f"h{i}", speed=speed, slots=slots, **of_host) for i, speed in enumerate(SPEEDS))
+
+
+CLUSTERS = {
+    "one core each": Cluster(hosts=hosts()),
+    "four GPUs": Cluster(hosts=hosts(4, cores=8, gpus=4)),
+    "two cores": Cluster(hosts=hosts(2, cores=2)),
+    "fair shares": Cluster(hosts=hosts(cores=2), network=FAIR),
+    "polls": Cluster(hosts=hosts(9, cores=2, contention=0.05), look_s=4e-5, oversleep_s=6e-5),
+    "long way": Cluster(hosts=hosts(cores=2), network=LONG),
+    "whole messages": Cluster(hosts=hosts(cores=2), network=Link(store_and_forward=True)),
+    "credits": Cluster(hosts=hosts(cores=2), network=CREDIT),
+    "woken": Cluster(hosts=hosts(2, cores=2), local=WAKES),
+}
+SETTINGS = (
+    ("fmb",),
+    ("amb", "time_limit_s=0.02"),
+    ("amb-dg", "time_limit_s=0.02"),
+    ("kbatch-async", "gradients=2"),
+    ("ps-async",),
+    ("ps-sync",),
+    ("ps-sync", "barrier=true"),
+    ("ps-backup",),
+    ("ps-backup", "barrier=true"),
+    ("ps-ssp",),
+    ("ps-layers",),
+    ("allreduce",),
+    ("allreduce", "algorithm=ring", "fused=false"),
+    ("allreduce", "algorithm=nccl"),
+    ("allreduce", "algorithm=tree"),
+    ("allreduce", "algorithm=alltoall-allgather"),
+    ("allreduce", "algorithm=hierarchical"),
+    ("allreduce", "algorithm=reduce-broadcast"),
+    ("hybrid",),
+    ("horovod",),
+    ("horovod", "by_name=true"),
+    ("horovod", "order=uniform", "fusion_bytes=100000"),
+)
+SPARSE = (("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"))
+
+
+def bare(name: str, cold_s: float) -> workload.Workload:
+    """A workload whose work takes the same time each time, but longer after a wait."""
+    of = workload.read(name)
+    costs = Costs(
+        input=Line(base_s=1e-4),
+        compute=Line(base_s=1e-4, slope_s=3e-5, cold_s=2 * cold_s),
+        update=Line(base_s=2e-4, slope_s=1e-9, cold_s=cold_s),
+        pack=Line(base_s=1e-5, slope_s=1e-9),
+        reduce=Line(base_s=2e-5, slope_s=1e-9),
+    )
+    return of.model_copy(update={"costs": costs})
+
+
+def scenarios() -> Iterator[tuple[str, Scenario]]:
+    """Those that the front door accepts, by name."""
+    for cluster in CLUSTERS:
+        for said in SETTINGS:
+            for workers in (3, 5):
+                for servers in (1, 2) if said[0].startswith("ps") else (1,):
+                    yield from made(cluster, said, "toy_fc", workers, servers)
+        for said in SPARSE:
+            yield from made(cluster, said, "bigram", 4, 2)
+
+
+def made(cluster: str, said: tuple[str, ...], named: str, workers: int, servers: int) -> Iterator[tuple[str, Scenario]]:
+    protocol = protocols.make(said[0], list(said[1:]))
+    cold_s = 0.0 if protocol.name == "ps-layers" else 1e-3  # the engine that was recorded had no cold caches there
+    size = {"workers": workers, **({"servers": servers} if servers > 1 else {})}
+    try:
+        of = Scenario(protocol, bare(named, cold_s), cluster=CLUSTERS[cluster], steps=6, warmup=1, batch=64, **size)
+    except WrongSetting:
+        return
+    yield f"{cluster}: {' '.join(said)}, {named}, {workers} workers, {servers} servers", of
