@@ -143,7 +143,7 @@ def _cause(processes: list[Process], seen: Process) -> Exception:
 def _can_do_with(scenario: Scenario, alive: int) -> bool:
     """Whether so many workers can finish the run."""
     protocol = scenario.protocol
-    return alive >= (1 if protocol.updates_per_step(2) > 1 else protocol.gradients_per_update(scenario.workers))
+    return alive >= (1 if protocol.way == "asynchronous" else protocol.gradients_per_update(scenario.workers))
 
 
 def _wait(processes: list[Process]) -> None:

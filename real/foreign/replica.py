@@ -119,7 +119,7 @@ class Replica:
         """The one that trains; wrapped, if the protocol is synchronous."""
         tf1, training, protocol = self._tf1, self._training, self._scenario.protocol
         inner = optimiser(tf1, training, self.version)
-        if protocol.updates_per_step(2) > 1:
+        if protocol.way == "asynchronous":
             return inner
         workers = self._scenario.workers
         self.tokens = tf1.train.SyncReplicasOptimizer(inner, protocol.gradients_per_update(workers), workers)

@@ -38,7 +38,7 @@ class Transcript:
     def __init__(self, scenario: Scenario, task: int, clocks: Clocks, recorder: Recorder):
         self.scenario, self.task, self.clocks, self.recorder = scenario, task, clocks, recorder
         self.rank = scenario.servers + task
-        self._tokens = scenario.updates_per_step == 1
+        self._tokens = scenario.protocol.way == "synchronous"
         self._label = 0  # of its next gradient, if it takes tokens
         self._lined_s = time.monotonic()
 

@@ -19,18 +19,18 @@ from real.waiting import arrived, poll, receive
 from real.worlds.collective import CollectiveForReal
 from real.worlds.verbs import verb
 from sim.errors import WrongText
-from sim.protocols.me import GRADIENT, PARAMETERS, Note, Partition
 from sim.scenario import Scenario
 from sim.traces import NOBODY, Activity
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import Book
+from sim.verbs.me import GRADIENT, PARAMETERS, Note, Partition
 
 ENDLESS = math.inf
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
 
 
 class Rank(CollectiveForReal):
-    """`me` of the MPI world: the primitives of sim.protocols.me, over the ranks of `comm`.
+    """`me` of the MPI world: the primitives of sim.verbs.me, over the ranks of `comm`.
 
     Args:
         comm: the servers, or the master, and the workers of this run; None for one process alone.

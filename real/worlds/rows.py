@@ -12,8 +12,8 @@ from real.tables import Table
 from real.trainee import Trainee
 from real.waiting import arrived, poll, receive
 from real.worlds.mpi import Rank
-from sim.protocols.me import Note
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.verbs.me import Note
 
 
 class SparseRank(Rank):

@@ -8,7 +8,7 @@ from sim.rows import HEADER_BYTES
 
 
 class Message:
-    """One message on its way: a letter (sim.protocols.me.Letter), and when it moves.
+    """One message on its way: a letter (sim.verbs.me.Letter), and when it moves.
 
     Args:
         sizes_bytes: of the messages that this one stands for, which travel together.

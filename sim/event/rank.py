@@ -1,4 +1,4 @@
-"""`me` of the event world: the primitives of sim.protocols.me in simulated time."""
+"""`me` of the event world: the primitives of sim.verbs.me in simulated time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sim.event.layerwise import Layerwise
 from sim.event.message import Message, note_of
 from sim.event.thread import Strand
 from sim.laws import LogNormal
-from sim.protocols.me import GRADIENT, PARAMETERS, Layer, Note, Partition, Place
 from sim.randomness import Stream
 from sim.rows import Load
 from sim.traces import NOBODY
@@ -22,6 +21,7 @@ from sim.verbs import fusion
 from sim.verbs.at_hand import GRADIENT as GRADIENT_AT_HAND
 from sim.verbs.at_hand import SUM, AtHand
 from sim.verbs.book import CLOCK_S, Book
+from sim.verbs.me import GRADIENT, PARAMETERS, Layer, Note, Partition, Place
 from sim.workload import ITEM_BYTES
 
 NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"

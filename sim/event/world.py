@@ -25,11 +25,11 @@ from sim.event.thread import Thread
 from sim.horovod_timeline import Timeline
 from sim.outcome import Outcome
 from sim.protocols import name_of
-from sim.protocols.me import Place
 from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
 from sim.time_budget import Patience
 from sim.traces import Trace
+from sim.verbs.me import Place
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 

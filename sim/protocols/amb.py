@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.ranges import check_integer, check_seconds
 from sim.verbs import gather
+from sim.verbs.me import GRADIENT, PARAMETERS
 
 
 @dataclass(frozen=True)

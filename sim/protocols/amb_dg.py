@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT
 from sim.ranges import check_seconds
 from sim.verbs import answer, compute_renewing, newest, take
+from sim.verbs.me import GRADIENT
 
 
 @dataclass(frozen=True)

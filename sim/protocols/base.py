@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import ClassVar
 
-from sim.protocols.me import ATTRIBUTES, PRIMITIVES, Me
+from sim.verbs.me import ATTRIBUTES, PRIMITIVES, Me
 
 INFINITE = "infinite"  # in the metadata of a setting that may be so
 Text = Iterator[object]  # a generator; what it yields is the world's business
@@ -21,7 +21,7 @@ class Protocol:
     that come add up until the update. Where the text of rank 0 goes through `me.steps()`, it makes one update in each round;
     where it does not, its updates number the steps.
 
-    The primitives of `me` are in sim/protocols/me.py; the verbs made of them are functions, in sim/verbs. Each is used with
+    The primitives of `me` are in sim/verbs/me.py; the verbs made of them are functions, in sim/verbs. Each is used with
     `yield from`: `yield from me.compute()`, `yield from pull(me, me.servers)`.
 
     Which roles there are follows from the texts: ranks 0, 1, ... are parameter servers if there is a text for a `server`, rank 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.verbs import gather
+from sim.verbs.me import GRADIENT, PARAMETERS
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT
 from sim.ranges import check_integer, check_seconds
 from sim.verbs import answer, newest, take
+from sim.verbs.me import GRADIENT
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
-from sim.protocols.me import FORWARD_SHARE, Layer, Variable
 from sim.verbs import barrier
+from sim.verbs.me import FORWARD_SHARE, Layer, Variable
 
 
 @dataclass(frozen=True)

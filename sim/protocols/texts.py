@@ -14,8 +14,8 @@ from sim import verbs
 from sim.errors import RunFailed, WrongSetting, WrongText
 from sim.protocols import is_ours, name_of, own
 from sim.protocols.base import VERBS, Protocol, names_in
-from sim.protocols.me import PRIMITIVES
 from sim.scenario import Scenario
+from sim.verbs.me import PRIMITIVES
 
 WITH_PEERS = (
     "receive",
@@ -197,7 +197,7 @@ def _unknown(name: str) -> str:
     functions = get_close_matches(name, verbs.__all__, 1)
     if functions and not near:
         return f"me has no {name}; the nearest is {functions[0]}(me, ...), of sim.verbs"
-    return f"me has no {name}" + (f"; the nearest is me.{near[0]}" if near else "; sim/protocols/me.py lists its verbs")
+    return f"me has no {name}" + (f"; the nearest is me.{near[0]}" if near else "; sim/verbs/me.py lists its verbs")
 
 
 def _line(frame) -> str:

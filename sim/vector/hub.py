@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.verbs.at_hand import SUM
+from sim.verbs.me import GRADIENT, PARAMETERS
 
 
 class Hub:

@@ -18,7 +18,6 @@ from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.base import names_in
-from sim.protocols.me import PRIMITIVES
 from sim.protocols.texts import role_of, text_of
 from sim.randomness import Stream
 from sim.scenario import Scenario
@@ -28,6 +27,7 @@ from sim.vector.ring import Lockstep
 from sim.vector.together import Refused, Together
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S
+from sim.verbs.me import PRIMITIVES
 
 DOES = frozenset(
     [
@@ -161,7 +161,7 @@ class VectorWorld:
 
 
 class Group(Hub, Lockstep):
-    """The primitives of sim.protocols.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
+    """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()

@@ -1,4 +1,4 @@
-"""Verbs of protocol texts: plain functions over the primitives of `me` (sim.protocols.me), used with `yield from`."""
+"""Verbs of protocol texts: plain functions over the primitives of `me` (sim.verbs.me), used with `yield from`."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from sim.protocols.me import Me, Note, Partition
 from sim.verbs.book import CLOCK_S
 from sim.verbs.delays import delayed
+from sim.verbs.me import Me, Note, Partition
 from sim.verbs.verb import verb
 
 

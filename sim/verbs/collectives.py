@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim import collectives
 from sim.collectives.barrier import barrier as barrier_exchanges
 from sim.collectives.base import ROWS
-from sim.protocols.me import Me
+from sim.verbs.me import Me
 from sim.verbs.verb import verb
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 
-from sim.protocols.me import Me
 from sim.verbs.book import CLOCK_S
+from sim.verbs.me import Me
 
 
 def delayed(me: Me, peers, until_s: float = math.inf):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sim import collectives
 from sim.collectives.base import CONTROL, hand, post, take
 from sim.collectives.tree import tree
-from sim.protocols.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.collectives import reduce
+from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb
 from sim.workload import ITEM_BYTES
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from sim.protocols.me import GRADIENT, PARAMETERS, Me, Note
 from sim.verbs.book import CLOCK_S
 from sim.verbs.delays import delayed
+from sim.verbs.me import GRADIENT, PARAMETERS, Me, Note
 from sim.verbs.verb import verb
 
 

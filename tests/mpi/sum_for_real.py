@@ -31,7 +31,7 @@ def sums(comm) -> None:
             me = Summing(comm, items)
             for exchange in collectives.allreduce(algorithm, me.rank, me.hosts, slice(0, items)):
                 list(me.exchange(exchange))
-            list(me.let_leave())
+            list(me.departed())
             expected = ranks * (np.arange(items) % 7) + ranks * (ranks - 1) / 2
             assert np.array_equal(me._vector, expected), (algorithm, items)
 

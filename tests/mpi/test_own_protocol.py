@@ -25,7 +25,7 @@ OWN = """
 from dataclasses import dataclass
 
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT, PARAMETERS
+from sim.verbs.me import GRADIENT, PARAMETERS
 from sim.verbs import allreduce, gather
 
 

@@ -16,7 +16,7 @@ HEAD = """
 import itertools
 from dataclasses import dataclass
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT, PARAMETERS
+from sim.verbs.me import GRADIENT, PARAMETERS
 from sim.verbs import gather, take
 
 COUNT = itertools.count()

@@ -19,9 +19,9 @@ from sim.errors import RunFailed
 from sim.laws import LogNormal
 from sim.outcome import of_trace
 from sim.protocols.base import Protocol
-from sim.protocols.me import GRADIENT, PARAMETERS
 from sim.scenario import Scenario
 from sim.vector.together import Each
+from sim.verbs.me import GRADIENT, PARAMETERS
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9

@@ -25,7 +25,7 @@ from typing import ClassVar
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.me import GRADIENT, PARAMETERS, Note
+from sim.verbs.me import GRADIENT, PARAMETERS, Note
 from sim.verbs import allreduce, gather, push, take
 
 """

@@ -253,7 +253,7 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
 def gradients_of_update(scenario) -> range:
     """As many as an update takes."""
     protocol = scenario.protocol
-    return range(1 if protocol.updates_per_step(2) > 1 else protocol.gradients_per_update(scenario.workers))
+    return range(1 if protocol.way == "asynchronous" else protocol.gradients_per_update(scenario.workers))
 
 
 def test_the_vector_world_refuses_arrival_order():
