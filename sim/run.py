@@ -12,16 +12,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import command, options, simulated_options
+from sim import command, options, questions, simulated_options
 from sim.errors import WrongSetting
 from sim.progress import Progress, advance
 from sim.simulated_options import WITHIN_S
 from sim.simulation import simulate
-from sim.what_if import compare, show
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario
-    from sim.what_if import Compared
 
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
@@ -29,17 +27,8 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 def parser() -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
-    found = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
-    questions = found.add_argument_group("what if")
-    questions.add_argument(
-        "--what-if",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE,...",
-        help="compare with the job changed so, on the same random numbers: an option (workers=64), a setting of the protocol, or a "
-        "path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); may be repeated",
-    )
-    return found
+    parents.append(questions.question_options())
+    return command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,43 +38,56 @@ def main(argv: list[str] | None = None) -> int:
     options.check_files(given)
     read = options.Readers(remember=True)
     scenario, search = simulated_options.scenario(given, read), None
-    changed = _changed(given, read)
+    asked = questions.Questions(given, read)
     if given.variable_partitions == options.SEARCH:
         from sim.partitions import searched
 
         search = searched(scenario)
         scenario = replace(scenario, variable_partitions=search.best)
-    found, free, compared = simulated(given, scenario, changed, began_s)
-    report(given, replace(found, search=search), free, compared)
+    found, free, answers = simulated(given, scenario, asked, began_s)
+    report(given, replace(found, search=search), free, answers)
     return 0
 
 
-def _changed(given: argparse.Namespace, read: options.Readers) -> list[tuple[str, Scenario]]:
-    """The jobs of --what-if, with what the user wrote."""
-    if not given.what_if:
-        return []
-    from sim import changes
-
-    return [(text, changes.applied(changes.parse(text), given, read)) for text in given.what_if]
-
-
-def simulated(given: argparse.Namespace, scenario, changed, began_s: float):
-    """The result; that without stragglers if a page is to compare them and there is time for it; and the changed jobs beside it."""
+def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
+    """The result; that without stragglers if a page is to compare them and there is time for it; and the answers to the questions."""
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
     compares = not given.json and scenario.stragglers.mean > 0
-    jobs = 1 + compares + len(changed)
-    each, free = {"within_s": within_s / jobs, "done": advance}, None
-    with waiting(within_s, runs and runs * jobs):
-        found = simulate(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline, **each)
+    further = compares + asked.simulations(scenario)
+    shares, free = Shares(within_s, further), None
+    with waiting(within_s, runs and runs * (1 + further)):
+        here = {"want_trace": wants_trace(given), "timeline": timeline, "within_s": within_s / (2 if further else 1)}
+        found = simulate(scenario, given.world, runs, done=advance, **here)
         if timeline:
             timeline.write(given.horovod_timeline)
         if compares and time.monotonic() - began_s < within_s:
             world = "event" if found.world == "event" else "auto"
-            free = simulate(scenario.without_stragglers(), world, found.done.runs, **each)
-        others = [(text, simulate(other, given.world, found.done.runs, **each)) for text, other in changed]
-        compared = [compare(text, found, other) for text, other in others]
-    return found, free, compared
+            free = simulate(
+                scenario.without_stragglers(), world, found.done.runs, within_s=shares.next_s(), done=advance
+            )
+        answers = asked.answers(
+            found, lambda job: simulate(job, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
+        )
+    return found, free, answers
+
+
+class Shares:
+    """Shares out what is left of some seconds among simulations that follow one another.
+
+    Args:
+        within_s: all of them, from now on.
+        count: of simulations that are to come; there may be fewer.
+    """
+
+    def __init__(self, within_s: float, count: int):
+        self._until_s, self._left = time.monotonic() + within_s, count
+
+    def next_s(self) -> float:
+        """Seconds for the next one."""
+        seconds = max(0.0, self._until_s - time.monotonic()) / max(1, self._left)
+        self._left -= 1
+        return seconds
 
 
 @contextmanager
@@ -132,19 +134,18 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def report(given: argparse.Namespace, found, free, compared: list[Compared]) -> None:
+def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
     """Write the files asked for, and answer on stdout; `free` is the result without stragglers, if there is one."""
     if found.trace is not None:
         options.write_outputs(given, found.trace)
     answer = found.answer()
     if given.json:
-        print(json.dumps(answer | ({"what_if": [one.as_json() for one in compared]} if compared else {})))
+        print(json.dumps(answer | answers.as_json()))
         return
     from sim import summary
 
     summary.show(answer, found.scenario, free and free.answer())
-    if compared:
-        show(compared, answer)
+    answers.show(answer)
 
 
 if __name__ == "__main__":

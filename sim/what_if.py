@@ -27,18 +27,28 @@ class Compared:
         result: of the changed job.
         ratio: its throughput over the base's, the geometric mean over pairs of runs with equal random numbers.
         interval: low and high between which the ratio of one more pair falls nine times in ten; None if that is not known.
+        pairs: of runs.
     """
 
     change: str
     result: Result
     ratio: float
     interval: tuple[float, float] | None
+    pairs: int
+
+    @property
+    def spread(self) -> str:
+        """The interval in words."""
+        if self.interval is None:
+            return "one pair" if self.pairs == 1 else "all equal"
+        return " to ".join(map(percent, self.interval))
 
     def as_json(self) -> dict:
         """The object of this change in the JSON answer."""
         return {
             "change": self.change,
             "throughput_ratio": self.ratio,
+            "pairs": self.pairs,
             "interval": {"level": interval.LEVEL, "throughput_ratio": self.interval},
             "answer": self.result.answer(),
         }
@@ -53,7 +63,7 @@ def compare(change: str, base: Result, changed: Result) -> Compared:
     runs = min(base.done.runs, changed.done.runs)
     ratios = changed.outcome.throughput()[:runs] / base.outcome.throughput()[:runs]
     pair = interval.of_runs(ratios) if runs > 1 and np.ptp(ratios) > 0 else None
-    return Compared(change, changed, interval.middle(ratios), pair)
+    return Compared(change, changed, interval.middle(ratios), pair, runs)
 
 
 def show(compared: list[Compared], base: dict) -> None:
@@ -82,8 +92,7 @@ def _cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
     cells = [what, number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]
     if compared is None:
         return [*cells, "", ""]
-    pair = compared.interval
-    return [*cells, percent(compared.ratio), f"{percent(pair[0])} to {percent(pair[1])}" if pair else "all equal"]
+    return [*cells, percent(compared.ratio), compared.spread]
 
 
 def percent(ratio: float) -> str:
