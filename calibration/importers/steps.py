@@ -164,7 +164,11 @@ def _scenario(logged: Steps, about: About) -> Scenario:
         raise WrongSetting("--stragglers", about.stragglers, "none: tables of steps do not tell sleeps from computing")
     workload = workloads.read(about.workload)
     cluster = one_rank_a_host(logged.ranks + 1, cores=2)
-    given = {"steps": len(logged.length_s) - 1, "warmup": 1, "batch": logged.samples if about.batch is None else about.batch}
+    given = {
+        "steps": len(logged.length_s) - 1,
+        "warmup": 1,
+        "batch": logged.samples if about.batch is None else about.batch,
+    }
     return Scenario(protocol, workload, logged.ranks, **given, cluster=cluster, stragglers=law)
 
 
