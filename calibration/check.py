@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 0.1  # of the mean step
 REPLICATIONS = 6
-HEADINGS = ("run", "measured", "predicted", "error", "90 % of runs", "KS distance", "largest difference")
+HEADINGS = ("run", "measured", "predicted", "error", "interval", "KS", "largest difference")
 WAITING = "wait"  # comes of everything else
 
 
@@ -35,8 +36,8 @@ class Checked:
         measured_s, predicted_s: the mean step, seconds.
         error: of the prediction, a share of the measured mean.
         covered: whether the measured throughput is in the prediction's interval; None where it has none.
-        distance, p_value: the two-sample Kolmogorov-Smirnov test of the steps' lengths. Steps of one run are alike beyond what it assumes, so
-            that a small p says little; the distance is what to look at.
+        distance, p_value: of the two-sample Kolmogorov-Smirnov test of the steps' lengths. The test takes steps for independent, which
+            those of one run are not, so a small p alone says little.
         activities_s: predicted less measured seconds of each activity in a step of a rank, the largest difference first.
     """
 
@@ -56,7 +57,11 @@ def parser() -> command.Parser:
     found.add_argument("profile", metavar="PROFILE", help="a profile, TOML")
     found.add_argument("traces", nargs="+", metavar="TRACE", help="runs that it was not fitted on")
     found.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, metavar="SHARE", help="of the mean step, beyond which it exits with 1"
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        metavar="SHARE",
+        help="of the mean step, beyond which it exits with 1",
     )
     found.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
     return found
@@ -111,7 +116,9 @@ def checked(profile: Cluster, trace: Trace, name: str) -> Checked:
     covered = None if pair is None else bool(pair[0] <= measured.throughput()[0] <= pair[1])
     differences = _differences(trace, found.trace)
     error = predicted_s / measured_s - 1
-    return Checked(name, measured_s, predicted_s, error, covered, float(test.statistic), float(test.pvalue), differences)
+    return Checked(
+        name, measured_s, predicted_s, error, covered, float(test.statistic), float(test.pvalue), differences
+    )
 
 
 def activities_s(trace: Trace) -> dict[str, float]:
@@ -150,11 +157,11 @@ def _cells(one: Checked) -> Iterator[str]:
     from sim.summary import seconds
 
     name, difference_s = next(iter(one.activities_s.items()))
-    covered = {None: "no interval", True: "hold it", False: "miss it"}[one.covered]
-    yield from (one.run, seconds(one.measured_s), seconds(one.predicted_s), f"{one.error:+.1%}", covered)
+    covered = {None: "none", True: "holds it", False: "misses it"}[one.covered]
+    yield from (Path(one.run).name, seconds(one.measured_s), seconds(one.predicted_s), f"{one.error:+.1%}", covered)
     yield f"{one.distance:.2f}"
     sign = "+" if difference_s >= 0 else "-"
-    yield f"{name} {sign}{seconds(abs(difference_s))} a step"
+    yield f"{name} {sign}{seconds(abs(difference_s))}"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from sim.run import LATE, waiting
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check"),
-    *("calibration.fit", "experiments.run"),
+    *("calibration.fit", "calibration.check", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
 KEYS = {
