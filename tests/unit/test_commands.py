@@ -211,6 +211,7 @@ REFUSED = {
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
+    "calibration.check": ["nowhere.toml", "nowhere.parquet"],
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plots": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],
