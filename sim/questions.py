@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from sim import options
+from sim import failures, options
 from sim.command import Parser
 
 if TYPE_CHECKING:
+    from sim.failures import Lost
     from sim.result import Result
     from sim.scenario import Scenario
     from sim.what_if import Compared
@@ -33,6 +35,12 @@ def question_options() -> Parser:
     group.add_argument(
         "--why", action="store_true", help="what the job would gain without each cause, and which changes would help"
     )
+    group.add_argument(
+        "--failures",
+        metavar="'mtbf=30 d, ...'",
+        help="what hosts that fail cost: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of training between two; the "
+        "best if not given), run (24 h)",
+    )
     return parser
 
 
@@ -49,6 +57,7 @@ class Questions:
 
     def __init__(self, given: argparse.Namespace, read: options.Readers):
         self._given, self._read = given, read
+        self._failures = failures.read(given.failures) if given.failures else None
         self.changed = [(text, self._job(text)) for text in given.what_if]
 
     def simulations(self, scenario: Scenario) -> int:
@@ -69,11 +78,12 @@ class Questions:
         from sim.what_if import compare
 
         compared = [compare(text, base, simulate(other)) for text, other in self.changed]
+        lost = failures.lost(base.scenario, self._failures) if self._failures else None
         if not self._given.why:
-            return Answers(compared)
+            return Answers(compared, lost)
         from sim.why import why
 
-        return Answers(compared, why(base, simulate, self._job))
+        return Answers(compared, lost, why(base, simulate, self._job))
 
     def _job(self, text: str) -> Scenario:
         from sim import changes
@@ -86,21 +96,25 @@ class Answers:
 
     Args:
         compared: each change beside the job.
+        lost: to failures; None if it was not asked.
         why: None if it was not asked.
     """
 
-    def __init__(self, compared: list[Compared], why: Why | None = None):
-        self.compared, self.why = compared, why
+    def __init__(self, compared: list[Compared], lost: Lost | None = None, why: Why | None = None):
+        self.compared, self.lost, self.why = compared, lost, why
 
     def as_json(self) -> dict:
         """What they add to the JSON answer."""
         what_if = {"what_if": [one.as_json() for one in self.compared]} if self.compared else {}
-        return what_if | ({"why": self.why.as_json()} if self.why else {})
+        lost = {"failures": asdict(self.lost)} if self.lost else {}
+        return what_if | lost | ({"why": self.why.as_json()} if self.why else {})
 
     def show(self, base: dict) -> None:
         """Print them, beside the base's JSON answer."""
         from sim import what_if
 
+        if self.lost:
+            print(failures.told(self.lost, base["samples_per_s"]))
         if self.why:
             self.why.show()
         if self.compared:
