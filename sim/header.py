@@ -12,6 +12,8 @@ from sim.ranges import JOB, MOST, MOST_RANKS
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
 LONGEST_RUN_S = 1e12  # of a run
+SIMULATED, IMPORTED = ("event", "vector"), "imported"  # worlds whose times no run of ours took
+OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; any other name is another runtime's
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Header:
 
     Args:
         protocol: its name, or module:Class of a user's own; `settings` are its.
-        world: what ran it; imported is somebody else's log.
+        world: what ran it: event, vector, or a runtime by its name; imported is somebody else's log.
         workload: its name; `model` describes it whole, unless it comes with the simulator; `digest` is of its description.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.
@@ -65,7 +67,7 @@ class Header:
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
     protocol: str
-    world: Literal["event", "vector", "mpi", "horovod", "tensorflow", "imported"]
+    world: str
     workload: str
     workers: int
     steps: int
@@ -103,6 +105,16 @@ class Header:
         """Processes: master or servers, and workers; or one alone."""
         return max(1, self.servers + self.workers)
 
+    @property
+    def measured(self) -> bool:
+        """Whether its times are those of a real run of ours."""
+        return measured(self.world)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else's runtime ran it for real, in place of the protocol's text."""
+        return self.measured and self.world != OWN_TEXT
+
     def same_job(self, other: Header) -> bool:
         """Whether both say the same of what was run, and in which world; of where it was, and how it went, they need not."""
         return self._job() == other._job()
@@ -114,6 +126,11 @@ class Header:
     def text(self) -> str:
         """As JSON."""
         return json.dumps(asdict(self))
+
+
+def measured(world: str) -> bool:
+    """Whether times of a world are those of real runs of ours."""
+    return world not in (*SIMULATED, IMPORTED)
 
 
 # What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
@@ -177,7 +194,7 @@ def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:
 
 def _check_ranks(header: Header, source: str) -> None:
     """What has a name has one, and what is said of each rank is of ranks that there are."""
-    for name in ("protocol", "workload", "placement"):
+    for name in ("protocol", "world", "workload", "placement"):
         if not getattr(header, name):
             raise WrongSetting(f"{source}: {name}", "", "a name")
     if header.updates_per_step > max(1, header.workers):

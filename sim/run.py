@@ -94,7 +94,7 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     """
     if not given.horovod_timeline:
         return None
-    if scenario.protocol.name != "horovod":
+    if not scenario.protocol.uses("cycle"):
         raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
     from sim.horovod_timeline import Timeline
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.header import measured
+
 if TYPE_CHECKING:
     from sim.cluster import Provenance
     from sim.scenario import Scenario
 
-REAL = ("mpi", "horovod", "tensorflow")  # worlds whose times were measured
 TRIED = 2  # times the workers and hosts that were fitted: so many have been compared with real runs (experiments validate, testbed)
 
 
 def no_interval(scenario: Scenario, world: str) -> str | None:
     """Why nothing can be said of where one more run would fall; None if something can."""
-    if world in REAL:
+    if measured(world):
         return None
     if scenario.cluster.costs_of(scenario.workload) is None:
         return "how steps vary is nominal" if scenario.workload.step else "compute times are nominal"
