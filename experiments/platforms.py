@@ -153,7 +153,7 @@ def cells_of(platform: Platform, steps: int, **job) -> dict[str, Cell]:
 
 def fitted_cells(fit: Fit, workload: str, data: str | None, seed: int) -> dict[str, Cell]:
     """The cells of a fit, by name."""
-    known = {"optimiser": OPTIMISER, "steps": FIT_STEPS, "seed": seed, "runtime": fit.runtime}
+    known: dict = {"optimiser": OPTIMISER, "steps": FIT_STEPS, "seed": seed, "runtime": fit.runtime}
     jobs = [(batch, workload, data) for batch in (BATCH // 2, 2 * BATCH)]
     if fit.another:
         jobs.append((100, "toy_fc" if workload == "mlp" else "mlp", None))

@@ -88,7 +88,7 @@ def linked(profile: Cluster, other: Cluster, file: Path) -> Cluster:
 
 def crowded(folder: Path, seed: int, resume: bool = False) -> list[Path]:
     """Traces of fmb with one worker and two, without shaped links: how busy cores slow each other."""
-    job = {"runtime": "mpi", "steps": 100, "warmup": WARMUP, "seed": seed, **KNOWN}
+    job: dict = {"runtime": "mpi", "steps": 100, "warmup": WARMUP, "seed": seed, **KNOWN}
     cells = [(f"fmb-{model}-{n}", Cell("fmb", n, workload=model, **job), CROWDED) for model in MODELS for n in (1, 2)]
     chosen = interleaved(cells, seed)
     measure(chosen, folder, resume=resume)

@@ -103,7 +103,7 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
         found = searched(runner, scenario)
         scenario = replace(scenario, variable_partitions=found.best)
     traces = []
-    for replication in range(options.replications(given, REPLICATIONS)):
+    for replication in range(options.replications(given, REPLICATIONS) or REPLICATIONS):
         kept = given.parameters if replication == 0 else None
         traces.append(runner.run(scenario, replication, parts.of(given.trace, replication), kept))
     if runner.answers:

@@ -134,8 +134,10 @@ def measured(world: str) -> bool:
 
 
 # What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
-RECORDED = ("cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema")
-RECORDED += ("sleep_in_compute", "communication_in_update")
+RECORDED = (
+    "cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
+    "sleep_in_compute", "communication_in_update",
+)  # fmt: skip
 
 RANGES = JOB | {
     "replication": (0, MOST),

@@ -55,7 +55,7 @@ def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search
                 break
             last, parts = parts, next_to(parts)
     if len(tried) < 3:
-        return Search(min(tried, key=tried.get), tried, None)
+        return Search(min(tried, key=tried.__getitem__), tried, None)
     a, b, c = fit(tried)
     candidates = range(min(tried), max(tried) + 1)
     return Search(min(candidates, key=lambda parts: b / parts + a * (parts - 1) + c), tried, (a, b, c))

@@ -58,12 +58,12 @@ def scenario_of(header: Header, cluster: Cluster | None = None) -> Scenario:
     Raises:
         WrongSetting: a protocol that cannot be imported, a workload that is another one now, or a job that cannot be.
     """
-    from sim.scenario import Scenario
+    from sim.scenario import LATER, Scenario
 
     return Scenario(
         protocol=protocol_of(header),
         workload=workload_of(header),
-        cluster=cluster,
+        cluster=cluster or LATER,
         stragglers=law_of(header),
         stragglers_name=header.stragglers,
         **{name: getattr(header, name) for name in _same_names(Scenario)},

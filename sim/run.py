@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from sim import command, options, simulated_options
 from sim.errors import WrongSetting
@@ -46,14 +47,14 @@ def simulated(given: argparse.Namespace, scenario, began_s: float):
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
     compares = not given.json and scenario.stragglers.mean > 0
-    each, free = {"within_s": within_s / (1 + compares), "done": advance}, None
+    each, free = partial(simulate, within_s=within_s / (1 + compares), done=advance), None
     with waiting(within_s, runs and runs * (1 + compares)):
-        found = simulate(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline, **each)
+        found = each(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline)
         if timeline:
             timeline.write(given.horovod_timeline)
         if compares and time.monotonic() - began_s < within_s:
             world = "event" if found.world == "event" else "auto"
-            free = simulate(scenario.without_stragglers(), world, found.done.runs, **each)
+            free = each(scenario.without_stragglers(), world, found.done.runs)
     return found, free
 
 

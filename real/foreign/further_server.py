@@ -26,8 +26,9 @@ def measure(runtime: TaskRunner, comm, way: str) -> dict[str, float]:
 
 def job(way: str, servers: int) -> Scenario:
     """One worker's, who never sleeps, and whose step is all messages."""
-    ranks = {"workers": 1, "servers": servers}
-    return Scenario(protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, **ranks)
+    return Scenario(
+        protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, workers=1, servers=servers
+    )
 
 
 def _run(runtime: TaskRunner, comm, way: str, servers: int) -> tuple[float, float]:

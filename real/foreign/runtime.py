@@ -42,7 +42,7 @@ class Runner(Protocol):
         """
 
 
-class Joined(Protocol):
+class Joined:
     """A runtime in one process of a launch."""
 
     ends: bool = True  # whether its processes can end as others do; else they leave at once
@@ -59,7 +59,7 @@ class Joined(Protocol):
 Work = Callable[[argparse.Namespace, Callable[[], Runner]], int]
 
 
-class Runtime(Protocol):
+class Runtime:
     """An entry of the registry. What is not overridden is so of runtimes whose ranks mpirun starts.
 
     Attributes:

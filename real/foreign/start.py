@@ -6,6 +6,7 @@ import argparse
 import socket
 import time
 import traceback
+from typing import NoReturn
 
 from real import ranks
 from real.foreign.runtime import Work
@@ -58,7 +59,7 @@ def tasks_of(comm, servers: int, workers: int) -> Tasks:
     return Tasks(addresses[:servers], addresses[servers : servers + workers], job, task)
 
 
-def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: None) -> int:
+def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: None) -> NoReturn:
     """What each process does; it does not return, for TensorFlow's sessions cannot be closed safely."""
     from real.trainee import Workshop
 
@@ -69,4 +70,4 @@ def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: 
     if tasks.job == "ps":
         time.sleep(LINGER_S)
     finalise()
-    return leave()
+    leave()

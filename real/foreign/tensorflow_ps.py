@@ -17,6 +17,7 @@ import threading
 import time
 from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 from real.foreign import server as own
 from real.foreign.meeting import Meeting
@@ -135,7 +136,7 @@ class Worker:
     def train(self, parts: Path | None, parameters: str | None = None) -> Trace | None:
         """The run, from its start to the report; the trace, at the chief, which writes `parameters`."""
         with self.replica.graph.as_default():
-            hooks = [_hook(self)] if self.replica.tokens else []
+            hooks: list = [_hook(self)] if self.replica.tokens else []
             self._say("building graphs")
             if not self.tasks.is_chief:
                 self.meeting.wait_for_variables()
@@ -259,7 +260,7 @@ def watch(tasks: Tasks, servers: int, over: threading.Event) -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
-def leave(code: int = 0) -> None:
+def leave(code: int = 0) -> NoReturn:
     """End the process at once: its sessions are open, and closing them may hang."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -162,8 +162,10 @@ class Watched:
         Raises:
             WrongText: it has not.
         """
-        name, made, place = self._made or (None, None, None)
-        if made and getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
+        if self._made is None:
+            return
+        name, made, place = self._made
+        if getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
             said = f"me.{name}()" if "(" not in name else name
             raise WrongText(f"{said} does nothing without `yield from`", place)
 

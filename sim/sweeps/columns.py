@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sim.sweeps.jobs import Job
@@ -92,7 +92,7 @@ def _integer(least: int, most: int):
     return lambda value: int(value) if least <= int(value) <= most else None
 
 
-def _number(value: object) -> float | None:
+def _number(value: Any) -> float | None:
     return None if math.isnan(float(value)) else float(value)
 
 
