@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
             return 0
     jobs = jobs_of(cells)
     needed = [RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs]
-    ranks_needed = max(ranks_for(given.testbed) if given.probe else 1, *needed)
+    ranks_needed = max([ranks_for(given.testbed) if given.probe else 1, *needed])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:
