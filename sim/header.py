@@ -183,7 +183,6 @@ def checked(text: str | bytes, source: str) -> Header:
     if header.training:
         _check_ranges(header.training, RANGES_OF_TRAINING, f"{source}: training")
     _check_ranks(header, source)
-    _check_described(header, source)
     return header
 
 
@@ -209,13 +208,3 @@ def _check_ranks(header: Header, source: str) -> None:
     for rank, seconds in header.cpu_s.items():
         if not (rank.isdecimal() and int(rank) < header.ranks and 0 <= seconds <= LONGEST_RUN_S):
             raise WrongSetting(f"{source}: cpu_s", {rank: seconds}, f"seconds of ranks 0 to {header.ranks - 1}")
-
-
-def _check_described(header: Header, source: str) -> None:
-    """A model or a law that is described whole can be one."""
-    from sim import replay
-
-    with replay.said_of(source):
-        replay.law_of(header)
-        if header.model is not None:
-            replay.workload_of(header)

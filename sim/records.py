@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim.activity import ACTIVITIES, NOBODY, Activity
 from sim.errors import WrongSetting
 from sim.header import LONGEST_RUN_S, WRITTEN
-from sim.traces import ACTIVITIES, CHECKSUM, NOBODY, Activity
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from sim.header import Header
 
+CHECKSUM = "crc32"
 SECONDS, COUNTS = ("start_s", "end_s"), ("rank", "step", "samples", "bytes", "peer", "version")
 TYPES = {name: "float64" if name in SECONDS else "int64" for name in (*SECONDS, *COUNTS)}
 EARLIEST_S = -60.0  # of a row: clocks of several hosts differ a little

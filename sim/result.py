@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sim.outcome import Outcome
-    from sim.partitions import Search
     from sim.scenario import Scenario
+    from sim.search import Search
     from sim.traces import Trace
 
 

@@ -383,6 +383,6 @@ class Scenario:
         Args:
             recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
         """
-        from sim import replay
+        from sim import heading
 
-        return replay.header_of(self, world, replication, **recorded)
+        return heading.header_of(self, world, replication, **recorded)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 if typing.TYPE_CHECKING:
     from sim.collectives.base import Exchange
-    from sim.scenario import Scenario
+    from sim.rows import Load
     from sim.verbs.book import Book
+    from sim.workload import Variable as OfModel
+    from sim.workload import Workload
 
 # Used with `yield from`; what they yield is the world's business.
 Given = typing.TypeVar("Given")
@@ -124,6 +126,25 @@ class Place:
     hosts: list[int]
 
 
+class Job(typing.Protocol):
+    """What verbs ask of the job (sim.scenario.Scenario).
+
+    Args:
+        workload: what is trained.
+        summed: the variables that workers sum, in order.
+        gathered_loads: of each sparse variable whose rows all workers hand to one another, what a worker hands on.
+    """
+
+    @property
+    def workload(self) -> Workload: ...
+
+    @property
+    def summed(self) -> Sequence[OfModel]: ...
+
+    @property
+    def gathered_loads(self) -> Sequence[Load]: ...
+
+
 class Numbers(typing.Protocol):
     """Numbers of which there is always one more."""
 
@@ -150,7 +171,6 @@ class Me(typing.Protocol):
     held: list[int]  # those of them that this server holds
     samples: int  # in the gradient or the sum at hand
     minibatches: int  # whose gradients it sums
-    scenario: Scenario  # for verbs; a text needs none of it
     book: Book  # for verbs: what they remember
 
     @property
@@ -160,6 +180,10 @@ class Me(typing.Protocol):
     @property
     def now_s(self) -> float:
         """Seconds since the start."""
+
+    @property
+    def scenario(self) -> Job:
+        """For verbs; a text needs none of it."""
 
     @property
     def delays(self) -> Numbers | None:
@@ -251,4 +275,4 @@ class Me(typing.Protocol):
 
 PRIMITIVES = ("sleep", "cycle", "fetch", "compute", "compute_until", "add", "take_up", "update", "evaluate", "copy", "send", "receive",
               "exchange", "departed", "beside")  # fmt: skip
-ATTRIBUTES = (*Me.__annotations__, "rank", "now_s", "delays", "ready", "steps", "run_out")
+ATTRIBUTES = (*Me.__annotations__, "rank", "now_s", "scenario", "delays", "ready", "steps", "run_out")
