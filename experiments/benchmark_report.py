@@ -11,7 +11,7 @@ from experiments import pages
 from sim.files import write_whole
 
 if TYPE_CHECKING:
-    from experiments.benchmark import Row
+    from experiments.benchmark_rows import Row
 
 HEADINGS = (
     "workers",

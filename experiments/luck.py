@@ -20,7 +20,7 @@ def run(out: Path, seed: int = 0) -> None:
     from sim import timeline
     from sim.simulation import simulate
 
-    same = {"stragglers": STRAGGLERS, "steps": 100, "seed": seed}
+    same: dict = {"stragglers": STRAGGLERS, "steps": 100, "seed": seed}
     cells = {"fmb": Cell("fmb", 3, 512, **same), "amb": Cell("amb", 3, 1024, 0.12, **same)}
     runs = [(f"fit-{i}", cell) for i, cell in enumerate(fitted_cells(40, seed))]
     traces = measure([*runs[:6], *cells.items(), *runs[6:]], out / "traces")

@@ -95,14 +95,14 @@ def job(model: str, system: str, machines: int, constants: Constants) -> Scenari
     compute, rows, dense = getattr(constants, f"{model}_s"), Line(slope_s=constants.add_s), Line(slope_s=DENSE_ADD_S)
     costs = Costs(compute=Line(base_s=compute), reduce=dense, reduce_rows=rows, update=dense)
     cluster = Cluster(
-        hosts=[Host(count=machines, cores=36, gpus=GPUS)],
+        hosts=(Host(count=machines, cores=36, gpus=GPUS),),
         network=Link(bandwidth_bytes_per_s=constants.port_bytes_per_s),
         local=Link(latency_s=0.0, overhead_s=5e-6, bandwidth_bytes_per_s=assumed.within_bytes_per_s),
         costs={model: costs},
     )
     parts = assumed.parts if model == "lm1b" else 1
-    layout = {"servers": machines, "servers_on": "workers", "placement": "greedy", "variable_partitions": parts}
-    options = {"batch": BATCH[model], "steps": 2, "warmup": 1, "cluster": cluster}
+    layout: dict = {"servers": machines, "servers_on": "workers", "placement": "greedy", "variable_partitions": parts}
+    options: dict = {"batch": BATCH[model], "steps": 2, "warmup": 1, "cluster": cluster}
     return Scenario(protocols.make(name, assignments), workload.read(model), machines * GPUS, **options, **layout)
 
 

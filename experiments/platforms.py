@@ -17,8 +17,8 @@ import numpy as np
 from experiments import platforms_report
 from experiments.agreement import Agreement, tolerance, unequal_updates
 from experiments.cells import Cell, fitted, interleaved, measure, refusal, simulated_runs
+from experiments.platforms_rows import Row, every
 from real import parameters
-from sim import interval
 from sim import workload as workloads
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
@@ -28,7 +28,6 @@ from sim.traces import Trace
 
 WARMUP, STEPS, REPEATS = 10, 200, 2
 DEMO_STEPS = 60
-EVERY = 50  # steps between two lines of seed 000
 BATCH, TEST_SIZE, CHECKED_STEPS, FIT_STEPS = 32, 500, 20, 60
 OPTIMISER = "sgd"  # what it does in a step is the same in all runtimes, but for rounding
 REPLICATIONS = 20  # of the simulator
@@ -100,46 +99,6 @@ WAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """A platform's runs.
-
-    Args:
-        step_s: seconds of each step after warm-up, shape (repeats, steps).
-        learnt: step, loss and accuracy, of each evaluation.
-        predicted_s: as step_s, shape (replications, steps); None if nothing was fitted.
-    """
-
-    name: str
-    step_s: np.ndarray
-    learnt: list[tuple[int, float, float]]
-    predicted_s: np.ndarray | None = None
-
-    @property
-    def error(self) -> float:
-        """Predicted over measured steps/s of the second half, less 1."""
-        return float(interval.middle(late(self.predicted_s)) / late(self.step_s).mean() - 1)
-
-
-def every(steps: int) -> int:
-    """Steps of a window: 50, or in a short run half of it."""
-    return min(EVERY, steps // 2)
-
-
-def windows(step_s: np.ndarray) -> np.ndarray:
-    """Steps/s in each window, shape (runs, windows), of seconds of each step, shape (runs, steps); a rest is left out."""
-    runs, steps = step_s.shape
-    length = every(steps)
-    whole = steps // length
-    return length / step_s[:, : whole * length].reshape(runs, whole, length).sum(axis=2)
-
-
-def late(step_s: np.ndarray) -> np.ndarray:
-    """Steps/s of each run over its second half, shape (runs,), of seconds of each step, shape (runs, steps)."""
-    half = step_s[:, step_s.shape[1] // 2 :]
-    return half.shape[1] / half.sum(axis=1)
-
-
 def cells_of(platform: Platform, steps: int, **job) -> dict[str, Cell]:
     """What a platform runs: for its speed, its accuracy and its correctness."""
     job |= {"protocol": platform.protocol, "runtime": platform.runtime, "settings": platform.settings}
@@ -153,7 +112,7 @@ def cells_of(platform: Platform, steps: int, **job) -> dict[str, Cell]:
 
 def fitted_cells(fit: Fit, workload: str, data: str | None, seed: int) -> dict[str, Cell]:
     """The cells of a fit, by name."""
-    known = {"optimiser": OPTIMISER, "steps": FIT_STEPS, "seed": seed, "runtime": fit.runtime}
+    known: dict = {"optimiser": OPTIMISER, "steps": FIT_STEPS, "seed": seed, "runtime": fit.runtime}
     jobs = [(batch, workload, data) for batch in (BATCH // 2, 2 * BATCH)]
     if fit.another:
         jobs.append((100, "toy_fc" if workload == "mlp" else "mlp", None))

@@ -13,7 +13,7 @@ from sim.files import write_whole
 
 if TYPE_CHECKING:
     from experiments.agreement import Agreement
-    from experiments.platforms import Row
+    from experiments.platforms_rows import Row
 
 
 def write(rows: list[Row], agreement: Agreement, out: Path) -> None:
@@ -34,7 +34,7 @@ def write(rows: list[Row], agreement: Agreement, out: Path) -> None:
 
 def _lines(row: Row) -> list[dict]:
     """What seed 000 prints: step, test accuracy, throughput; the predicted beside it."""
-    from experiments.platforms import every, windows
+    from experiments.platforms_rows import every, windows
 
     length, speeds = every(row.step_s.shape[1]), windows(row.step_s)
     learnt = {step: accuracy for step, _, accuracy in row.learnt}
@@ -75,7 +75,7 @@ def show(rows: list[Row], agreement: Agreement, excused: dict[str, str], title: 
 
 
 def _speeds(rows: list[Row], title: str):
-    from experiments.platforms import every, late, windows
+    from experiments.platforms_rows import every, late, windows
 
     steps = rows[0].step_s.shape[1]
     ends = [(i + 1) * every(steps) for i in range(steps // every(steps))]
@@ -134,7 +134,7 @@ def _agreements(agreement: Agreement, excused: dict[str, str]):
 
 def figure(rows: list[Row], path: Path) -> None:
     """Left: steps/s of the second half, each run, and predicted. Right: accuracy by step."""
-    from experiments.platforms import late
+    from experiments.platforms_rows import late
 
     drawing, (left, right) = pages.figure(1, 2, (12, 5))
     places = np.arange(len(rows))

@@ -8,7 +8,7 @@ from math import exp, log
 from typing import TYPE_CHECKING
 
 from experiments import pages
-from experiments.scaling import Constants, job, throughput
+from experiments.scaling_model import Constants, job, throughput
 from experiments.scaling_tables import GBIT, HOROVOD, HOROVOD_SINGLE, Platform, Row
 
 if TYPE_CHECKING:

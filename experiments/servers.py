@@ -30,14 +30,14 @@ REPLICATIONS = 20
 
 def plan(seed: int) -> Plan:
     """Fitted: two models, two batches of the one that is predicted. Predicted: the batch between them."""
-    known = {"runtime": "tensorflow", "seed": seed}
+    known: dict = {"runtime": "tensorflow", "seed": seed}
     fitted = [
         Cell(protocol, 1, batch, workload=workload, steps=steps, **known)
         for protocol in ("ps-async", "ps-sync")
         for workload, batch, steps in (("mlp", 100, 200), ("toy_fc", 128, 100), ("toy_fc", 512, 100))
     ]
     # what a sleep costs besides
-    slept = {"stragglers": STRAGGLERS, "workload": "toy_fc", "steps": 40, **known}
+    slept: dict = {"stragglers": STRAGGLERS, "workload": "toy_fc", "steps": 40, **known}
     fitted += [Cell(protocol, 1, batch, **slept) for protocol in ("ps-async", "ps-sync") for batch in (128, 512)]
     # how busy cores slow each other
     fitted += [Cell("fmb", workers, 512, steps=60, seed=seed) for workers in (1, 2) * 2]

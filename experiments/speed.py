@@ -20,14 +20,13 @@ from experiments import speed_report
 from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
-from experiments.engines.measured import Measured, measure
+from experiments.engines.measured import Measured, Results, measure
 from sim.errors import RunFailed
 from sim.progress import each
 
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
 LONGEST_S = 20.0  # of a measurement; what takes longer is left out
-Results = dict[tuple[str, int], list[Measured]]  # by engine, or other job, and number of workers
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:

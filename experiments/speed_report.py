@@ -13,7 +13,7 @@ from experiments.engines import ENGINES, FLOOR, FURTHER, REFERENCE
 from sim.files import write_whole
 
 if TYPE_CHECKING:
-    from experiments.speed import Results
+    from experiments.engines.measured import Results
 
 WIDE = 128  # characters of a table
 

@@ -11,14 +11,14 @@ small, for here the network is to dominate.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.profiles import write
 from experiments import testbed_report
 from experiments.cells import Cell, fitted, interleaved, measure, predict
 from experiments.comparison import Comparison
-from experiments.testbed_plan import DOMINATES, FITS, KNOWN, MODELS, RATES, REPEATS, WARMUP, Where, places, runs
+from experiments.testbed_plan import FITS, KNOWN, MODELS, RATES, REPEATS, WARMUP, Where, places, runs
+from experiments.testbed_report import Row
 from real import testbed
 from sim.cluster import Cluster, Host, Link, read
 from sim.outcome import of_trace
@@ -27,22 +27,6 @@ from sim.traces import Trace
 
 CROWDED, REPLICATIONS = 4, 10  # runs of a kind
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e15)
-
-
-@dataclass(frozen=True)
-class Row(Comparison):
-    """A place, predicted and measured.
-
-    Args:
-        network: share of the predicted step that goes if messages take no time.
-    """
-
-    network: float
-
-    @property
-    def shaped(self) -> bool:
-        """Whether the network dominates."""
-        return self.network >= DOMINATES
 
 
 def run(out: Path, seed: int = 0, resume: bool = False) -> None:
@@ -88,7 +72,7 @@ def linked(profile: Cluster, other: Cluster, file: Path) -> Cluster:
 
 def crowded(folder: Path, seed: int, resume: bool = False) -> list[Path]:
     """Traces of fmb with one worker and two, without shaped links: how busy cores slow each other."""
-    job = {"runtime": "mpi", "steps": 100, "warmup": WARMUP, "seed": seed, **KNOWN}
+    job: dict = {"runtime": "mpi", "steps": 100, "warmup": WARMUP, "seed": seed, **KNOWN}
     cells = [(f"fmb-{model}-{n}", Cell("fmb", n, workload=model, **job), CROWDED) for model in MODELS for n in (1, 2)]
     chosen = interleaved(cells, seed)
     measure(chosen, folder, resume=resume)

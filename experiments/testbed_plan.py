@@ -50,7 +50,7 @@ class Where(NamedTuple):
         """The job: allreduce works on every host, the others leave one to the master or server."""
         protocol, settings, runtime = WAYS[self.way]
         workers = self.hosts if protocol == "allreduce" else self.hosts - 1
-        named = {"workload": self.model, "runtime": runtime, "settings": settings} | KNOWN
+        named: dict = {"workload": self.model, "runtime": runtime, "settings": settings} | KNOWN
         kind, warmup = ("asynchronous", APART) if protocol == "ps-async" else ("predicted", WARMUP)
         return Cell(
             protocol, workers, steps=warmup + measured_steps(kind, self.rate, self.model), warmup=warmup, **named
@@ -71,7 +71,7 @@ def measured_steps(kind: str, rate: str, model: str) -> int:
 def fit(rate: str, way: str, model: str) -> Cell:
     """The job that a way is fitted on: of one worker and its master or server, or of two in a ring."""
     steps = WARMUP + measured_steps("fitted", rate, model)
-    job = {"workload": model, "steps": steps, "warmup": WARMUP, **KNOWN}
+    job: dict = {"workload": model, "steps": steps, "warmup": WARMUP, **KNOWN}
     if way == "ring":
         return Cell("allreduce", 2, runtime="mpi", settings=("algorithm=ring",), **job)
     return Cell(way, 1, runtime="mpi" if way == "fmb" else "tensorflow", **job)

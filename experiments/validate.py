@@ -63,17 +63,17 @@ THREE_SLEEPS = str(Path(__file__).parent / "laws" / "three_sleeps.toml")
 
 def further_cells(seed: int) -> list[Cell]:
     """Models, laws and protocols that are not fitted: every protocol that runs over MPI."""
-    mnist = {"batch": 96, "partitions": 8, "workload": "mnist", "data": None, "steps": 60, "seed": seed}
-    anytime = {"time_limit_s": 0.15, **mnist}
+    mnist: dict = {"batch": 96, "partitions": 8, "workload": "mnist", "data": None, "steps": 60, "seed": seed}
+    anytime: dict = {"time_limit_s": 0.15, **mnist}
     cells = [Cell("amb-dg", 2, settings=("window_s=0.2",), stragglers=law, **anytime) for law in ("none", THREE_SLEEPS)]
     cells += [Cell("amb", 2, stragglers=law, **anytime) for law in (THREE_SLEEPS, "cedar*0.02")]
     cells += [Cell(protocol, 2, stragglers=THREE_SLEEPS, **mnist) for protocol in ("fmb", "kbatch-async")]
     for protocol in ("ps-sync", "ps-ssp", "ps-async", "ps-backup"):
         cells += [Cell(protocol, workers, stragglers="cedar*0.02", runtime="mpi", **mnist) for workers in (2, 3)]
-    small = {"batch": 256, "data": None, "runtime": "mpi", "steps": 60, "seed": seed}
+    small: dict = {"batch": 256, "data": None, "runtime": "mpi", "steps": 60, "seed": seed}
     for protocol, settings in (("ps-sync", ()), ("ps-ssp", ()), ("ps-async", ()), ("allreduce", ("algorithm=ring",))):
         for workload, law in (("mlp", THREE_SLEEPS), ("toy_fc", "none")):
-            job = {"workload": workload, "stragglers": law, "settings": settings, **small}
+            job: dict = {"workload": workload, "stragglers": law, "settings": settings, **small}
             cells += [Cell(protocol, workers, **job) for workers in (2, 3)]
     return cells
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from real import launch, parts, testbed
-from real.foreign.horovod_allreduce import tuned
-from real.foreign.runtimes import library_of, runtime_of, served
+from real.foreign.runtime import Job
+from real.foreign.runtimes import RUNTIMES, runtime_of
 from real.options import scenario as scenario_of
 from real.options import training
 from real.probe import ranks_for
@@ -26,8 +26,11 @@ from sim.errors import RunFailed, WrongSetting
 from sim.files import check_outputs, reading
 from sim.header import Header
 from sim.progress import Progress
-from sim.scenario import Scenario
 from sim.simulation import try_out
+
+if TYPE_CHECKING:
+    from real.foreign.runtime import Runner
+    from real.trainee import Training
 
 PROGRAM = "real.campaign"
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
@@ -90,11 +93,9 @@ def main(argv: list[str] | None = None) -> int:
         print(f"real.campaign: cells left to run: {len(cells)}", file=sys.stderr)
         if not cells and not probe:
             return 0
-    scenarios = [scenario_of(cell) for cell in cells]
-    foreign = [s for s, cell in zip(scenarios, cells, strict=True) if served(cell)]
-    ranks_needed = max(
-        [ranks_for(given.testbed) if given.probe else 1] + [s.ranks for s in scenarios] + [sum(_tasks(foreign))]
-    )
+    jobs = jobs_of(cells)
+    needed = [RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs]
+    ranks_needed = max([ranks_for(given.testbed) if given.probe else 1, *needed])
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:
@@ -121,7 +122,7 @@ def _done(cell: argparse.Namespace) -> bool:
 def header_of(cell: argparse.Namespace) -> Header:
     """The head that the trace of a cell begins with, but for what only a run knows."""
     scenario = scenario_of(cell)
-    return scenario.header(runtime_of(cell), training=training(cell).recorded(scenario.workload))
+    return scenario.header(runtime_of(cell).world, training=training(cell).recorded(scenario.workload))
 
 
 def _check(cell: argparse.Namespace) -> None:
@@ -142,14 +143,21 @@ def _check(cell: argparse.Namespace) -> None:
         )
     if scenario.workers < 1:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
-    if library_of(cell) == "horovod" and tuned(scenario):
-        allowed = "Horovod's own in a campaign: a process can be told another only once; use real.run"
-        raise WrongSetting("--set", " ".join(cell.set), allowed)
+    runtime_of(cell).check_shared(scenario)
 
 
-def _tasks(scenarios: list[Scenario]) -> tuple[int, int]:
-    """Servers and workers that TensorFlow's runs need: a process keeps its part in all of them."""
-    return max((s.servers for s in scenarios), default=0), max((s.workers for s in scenarios), default=0)
+def jobs_of(cells: list[argparse.Namespace]) -> dict[str, list[Job]]:
+    """The jobs of a campaign, by the name of their runtime; of those that have any, in the order of the registry."""
+    found: dict[str, list[Job]] = {name: [] for name in RUNTIMES}
+    for cell in cells:
+        found[name_of(cell)].append(Job(scenario_of(cell), training(cell)))
+    return {name: jobs for name, jobs in found.items() if jobs}
+
+
+def name_of(cell: argparse.Namespace) -> str:
+    """Which runtime executes a cell, by its name in the registry."""
+    runtime = runtime_of(cell)
+    return next(name for name in RUNTIMES if RUNTIMES[name] is runtime)
 
 
 def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
@@ -179,63 +187,27 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
 
 
 class Runners:
-    """Who runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
+    """What runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
 
     def __init__(self, comm, cells: list[argparse.Namespace]):
-        self._comm, self._cells, self._made = comm, cells, {}
-        self._foreign = [scenario_of(cell) for cell in cells if served(cell)]
-        self._libraries = self._begun([cell for cell in cells if library_of(cell)])
+        self._comm = comm
+        self._made: dict[tuple[str, Training], Runner] = {}
+        self._joined = {name: RUNTIMES[name].joined(comm, jobs) for name, jobs in jobs_of(cells).items()}
 
-    def of(self, cell: argparse.Namespace):
+    def of(self, cell: argparse.Namespace) -> Runner:
         """The runner of a cell. Collective."""
-        key = (served(cell), library_of(cell), training(cell))
-        if key not in self._made:
-            self._made[key] = self._make(*key)
-        return self._made[key]
+        name, how = name_of(cell), training(cell)
+        if (name, how) not in self._made:
+            self._made[name, how] = self._joined[name].runner(how, progress=False)
+        return self._made[name, how]
 
     def probe(self) -> dict:
-        """What a further server of TensorFlow's costs, if the campaign has several. Collective."""
-        cells = [cell for cell in self._cells if served(cell)]
-        if not cells or _tasks(self._foreign)[0] < 2:
-            return {}
-        from real.foreign import further_server
-
-        runtime = self._servers(replace(training(cells[0]), data="synthetic"))
-        ways = sorted({scenario.protocol.way for scenario in self._foreign})
-        return {"further_server": {way: further_server.measure(runtime, self._comm, way) for way in ways}}
-
-    def _make(self, by_servers: bool, library: str | None, how):
-        from real.foreign.session import LibrarySession
-        from real.session import Session
-
-        if by_servers:
-            return self._servers(how)
-        if library:
-            return LibrarySession(self._libraries[library], self._comm, how, progress=False)
-        return Session(self._comm, how, progress=False)
-
-    def _begun(self, cells: list[argparse.Namespace]) -> dict:
-        """The libraries that cells need, by name; TensorFlow's own wants to be there before anything else of TensorFlow."""
-        from real.foreign.session import library
-
-        libraries = {name: library(name, self._comm) for name in sorted({library_of(cell) for cell in cells})}
-        own = [cell for cell in cells if library_of(cell) == "tensorflow"]
-        if own:
-            libraries["tensorflow"].begin(self._comm, scenario_of(own[0]), training(own[0]))
-        return libraries
-
-    def _servers(self, how):
-        from real.foreign.start import tasks_of
-        from real.foreign.tensorflow_ps import Runtime
-        from real.trainee import Workshop
-
-        servers, _ = _tasks(self._foreign)  # the other ranks may work, whether or not a run needs them
-        tasks = tasks_of(self._comm, servers, self._comm.size - servers)
-        return Runtime(tasks, Workshop(how, 0), progress=False)
+        """What runtimes measure of themselves. Collective."""
+        return {name: found for joined in self._joined.values() for name, found in joined.probe().items()}
 
     def end(self) -> None:
-        """End this process if it has had TensorFlow's servers or collectives, which cannot be stopped. Collective."""
-        if self._foreign or "tensorflow" in self._libraries:
+        """End this process if it has had a runtime that cannot be stopped. Collective."""
+        if not all(joined.ends for joined in self._joined.values()):
             from mpi4py import MPI
 
             from real.foreign.tensorflow_ps import leave

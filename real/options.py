@@ -51,9 +51,6 @@ def scenario(options: argparse.Namespace) -> Scenario:
         name="the launcher's hosts", hosts=(Host(name="localhost", slots=MOST_RANKS),)
     )  # the launcher knows better how many
     described = shared.scenario(options, here)
-    if described.protocol.overlaps and described.protocol.name != "horovod":
-        allowed = "another: what communicates while it computes is simulated only (sim.run)"
-        raise WrongSetting("--protocol", described.protocol.name, allowed)
     if described.gathered_loads:
         raise WrongSetting("--set sparse_as_dense", False, "true: rows are gathered in simulation only (sim.run)")
     if described.sends_rows:

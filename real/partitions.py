@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from real.foreign.runtime import Runner
 from real.session import Session
+from sim.errors import WrongSetting
+from sim.options import SEARCH
 from sim.outcome import of_trace
 from sim.partitions import Search
 from sim.partitions import searched as search
@@ -13,8 +16,15 @@ from sim.scenario import Scenario
 STEPS, WARMUP = 50, 10  # of each number that is tried
 
 
-def searched(session: Session, scenario: Scenario) -> Search:
-    """The search over short runs; collective, and the same at every rank, for all hear rank 0's times."""
+def searched(runner: Runner, scenario: Scenario) -> Search:
+    """The search over short runs; collective, and the same at every rank: all hear rank 0's times.
+
+    Raises:
+        WrongSetting: a runtime whose ranks have no communicator.
+    """
+    if not isinstance(runner, Session):
+        raise WrongSetting("--variable-partitions", SEARCH, "a number, or --runtime mpi, whose ranks can compare times")
+    session = runner
 
     def step_s(tried: Scenario) -> float:
         trace = session.run(replace(tried, steps=STEPS, warmup=WARMUP))

@@ -36,9 +36,9 @@ def main(argv: list[str] | None = None) -> int:
         return ranks.join("real.probe", lambda comm: work(comm, given.output))
     check_output("--output", given.output)
     launch.check_installed("mpi4py")
-    ranks = ranks_for(given.testbed)
-    with testbed.asked(given.testbed, ranks) as hosts:
-        launch.launch(launch.command(ranks, "real.probe", argv, hosts=hosts))
+    needed = ranks_for(given.testbed)
+    with testbed.asked(given.testbed, needed) as hosts:
+        launch.launch(launch.command(needed, "real.probe", argv, hosts=hosts))
     return 0
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
-from real import launch, parameters, parts, ranks, testbed
-from real.foreign import local
-from real.foreign.runtimes import library_of, served
+from real import launch, parameters, parts, testbed
+from real.foreign.runtime import Runner, Runtime
+from real.foreign.runtimes import ABOUT, WORLDS, runtime_of
 from real.optimiser import Rates
-from real.options import add_training_options, training
+from real.options import add_training_options
 from real.options import scenario as scenario_of
 from sim import command, options
 from sim.errors import WrongSetting
@@ -33,9 +34,9 @@ def parser(prog: str = "real.run") -> command.Parser:
     parser = command.Parser(prog=prog, description="Run a training job for real.", parents=parents)
     parser.add_argument(
         "--runtime",
-        choices=("mpi", "horovod", "tensorflow"),
-        help="who executes the protocol: our text over MPI, Horovod, or TensorFlow's own servers or collectives "
-        "(default: where the protocol comes from; allreduce: mpi)",
+        choices=WORLDS,
+        help=f"what executes the protocol: {ABOUT} "
+        "(default: where the protocol comes from, or else the first that has it)",
     )
     hand = parser.add_argument_group("one process of a run with TensorFlow's servers, started by hand")
     hand.add_argument(
@@ -53,49 +54,24 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
-    by_servers = served(given)
+    runtime = runtime_of(given)
     if given.job or launch.joined():
-        return join(given, by_servers)
+        return runtime.take_part(given, work)
     scenario = check(given)
     if scenario.ranks == 1:
-        return work(given, None)
-    start(given, argv, scenario, by_servers)
+        return work(given, runtime.maker(given, None))
+    start(given, argv, scenario, runtime)
     return 0
 
 
-def join(given: argparse.Namespace, by_servers: bool) -> int:
-    """Be one of the processes of a run that somebody else has started."""
-    if by_servers:
-        from real.foreign import start
-
-        return start.join(given, answer)
-    return ranks.join("real.run", lambda comm: work(given, comm))
-
-
-def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, by_servers: bool) -> None:
+def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtime: Runtime) -> None:
     """Start all processes of a run, and see them to their end; those of a user's text when the event world has tried it."""
     try_out(scenario)
-    placed = scenario.cluster if given.cluster else None
-    if not launch.remote(placed):
+    if not launch.remote(scenario.cluster if given.cluster else None):
         launch.check_memory(scenario.ranks)
     parts.remove(given.trace)
-    if given.trace and by_servers:
-        how = training(given).recorded(scenario.workload)
-        parts.begin(parts.folder(given.trace), scenario.header("tensorflow", training=how, complete=False))
-    with parts.kept(given.trace, finished(by_servers)), testbed.asked(given.testbed, scenario.ranks) as hosts:
-        if by_servers and not (hosts or launch.remote(placed)):
-            local.run(scenario, argv)
-        else:
-            launch.launch(launch.command(scenario.ranks, "real.run", argv, placed, hosts))
-
-
-def finished(by_servers: bool):
-    """What is still to be done to a trace of a run that ended early."""
-    if by_servers:
-        from real.foreign.transcript import renumbered
-
-        return renumbered
-    return lambda trace: trace
+    with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
+        runtime.start(given, argv, scenario, hosts)
 
 
 def check(given: argparse.Namespace) -> Scenario:
@@ -117,37 +93,22 @@ def check(given: argparse.Namespace) -> Scenario:
     return scenario
 
 
-def work(given: argparse.Namespace, comm) -> int:
-    """What each rank does: the runs, and at rank 0 the answer."""
-    if comm is not None:
-        given.workers = ranks.workers_of(given, comm.size)
-    scenario, clock_s = scenario_of(given), time.perf_counter()
-    session = session_of(given, comm)
-    found = None
+def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
+    """What each process does: the runs, by the runner that it makes, and in one of them the answer."""
+    scenario, clock_s, found = scenario_of(given), time.perf_counter(), None
+    runner = make()
     if given.variable_partitions == options.SEARCH:
         from real.partitions import searched
 
-        found = searched(session, scenario)
+        found = searched(runner, scenario)
         scenario = replace(scenario, variable_partitions=found.best)
     traces = []
-    for replication in range(options.replications(given, REPLICATIONS)):
+    for replication in range(options.replications(given, REPLICATIONS) or REPLICATIONS):
         kept = given.parameters if replication == 0 else None
-        traces.append(session.run(scenario, replication, parts.of(given.trace, replication), kept))
-    if session.rank == 0:
+        traces.append(runner.run(scenario, replication, parts.of(given.trace, replication), kept))
+    if runner.answers:
         answer(given, scenario, traces, time.perf_counter() - clock_s, found)
     return 0
-
-
-def session_of(given: argparse.Namespace, comm):
-    """Who runs it."""
-    settings = comm, training(given), given.verbose, not given.quiet
-    if name := library_of(given):
-        from real.foreign.session import LibrarySession, library
-
-        return LibrarySession(library(name, comm, given.horovod_timeline), *settings)
-    from real.session import Session
-
-    return Session(*settings)
 
 
 def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=None) -> None:

@@ -54,6 +54,11 @@ class Session:
         self.workshop = Workshop(training, self.rank, local_rank())
         self._communicators: dict[int, object] = {}
 
+    @property
+    def answers(self) -> bool:
+        """Whether this rank has the traces: the first."""
+        return self.rank == 0
+
     def run(
         self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
     ) -> Trace | None:

@@ -70,7 +70,7 @@ def staleness(trace: Trace) -> np.ndarray:
 
 def warning(shares: dict[str, float]) -> str:
     """The busiest part, in a line."""
-    part = max(shares, key=shares.get)
+    part = max(shares, key=shares.__getitem__)
     listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
     verb = "bounds throughput" if shares[part] > SATURATED else "is the busiest part"
     return f"{part} {verb} ({listed})"

@@ -200,7 +200,7 @@ class Cluster(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    schema_: Literal["cluster/1"] = Field(default=SCHEMA, alias="schema")
+    schema_: Literal["cluster/1"] = Field(default="cluster/1", alias="schema")
     name: Name = "cluster"
     hosts: tuple[Host, ...] = Field(min_length=1, max_length=MOST_RANKS)
     network: Link = Link()

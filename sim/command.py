@@ -96,7 +96,7 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
         return 1, line
 
 
-def failure(error: Exception) -> str | None:
+def failure(error: BaseException) -> str | None:
     """What is said of a failure: of a run, in a user's own protocol, or of the system; None of one that is our mistake."""
     from sim.protocols import own
 
@@ -115,7 +115,7 @@ def _answered(main: Callable[[], int | None]) -> int:
     try:
         code = main() or 0
     except SystemExit as end:  # argparse's, after --help or a complaint
-        code = end.code or 0
+        code = end.code if isinstance(end.code, int) else 0
     if sys.stdout:
         sys.stdout.flush()
     return code

@@ -131,7 +131,7 @@ def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[st
         taken.add(os.path.realpath(path))
 
 
-def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one move.
 
     Raises:

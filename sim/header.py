@@ -12,6 +12,8 @@ from sim.ranges import JOB, MOST, MOST_RANKS
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
 LONGEST_RUN_S = 1e12  # of a run
+SIMULATED, IMPORTED = ("event", "vector"), "imported"  # worlds whose times no run of ours took
+OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; any other name is another runtime's
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Header:
 
     Args:
         protocol: its name, or module:Class of a user's own; `settings` are its.
-        world: what ran it; imported is somebody else's log.
+        world: what ran it: event, vector, or a runtime by its name; imported is somebody else's log.
         workload: its name; `model` describes it whole, unless it comes with the simulator; `digest` is of its description.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.
@@ -65,7 +67,7 @@ class Header:
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
     protocol: str
-    world: Literal["event", "vector", "mpi", "horovod", "tensorflow", "imported"]
+    world: str
     workload: str
     workers: int
     steps: int
@@ -103,6 +105,16 @@ class Header:
         """Processes: master or servers, and workers; or one alone."""
         return max(1, self.servers + self.workers)
 
+    @property
+    def measured(self) -> bool:
+        """Whether its times are those of a real run of ours."""
+        return measured(self.world)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else's runtime ran it for real, in place of the protocol's text."""
+        return self.measured and self.world != OWN_TEXT
+
     def same_job(self, other: Header) -> bool:
         """Whether both say the same of what was run, and in which world; of where it was, and how it went, they need not."""
         return self._job() == other._job()
@@ -116,9 +128,16 @@ class Header:
         return json.dumps(asdict(self))
 
 
+def measured(world: str) -> bool:
+    """Whether times of a world are those of real runs of ours."""
+    return world not in (*SIMULATED, IMPORTED)
+
+
 # What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
-RECORDED = ("cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema")
-RECORDED += ("sleep_in_compute", "communication_in_update")
+RECORDED = (
+    "cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
+    "sleep_in_compute", "communication_in_update",
+)  # fmt: skip
 
 RANGES = JOB | {
     "replication": (0, MOST),
@@ -164,7 +183,6 @@ def checked(text: str | bytes, source: str) -> Header:
     if header.training:
         _check_ranges(header.training, RANGES_OF_TRAINING, f"{source}: training")
     _check_ranks(header, source)
-    _check_described(header, source)
     return header
 
 
@@ -177,7 +195,7 @@ def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:
 
 def _check_ranks(header: Header, source: str) -> None:
     """What has a name has one, and what is said of each rank is of ranks that there are."""
-    for name in ("protocol", "workload", "placement"):
+    for name in ("protocol", "world", "workload", "placement"):
         if not getattr(header, name):
             raise WrongSetting(f"{source}: {name}", "", "a name")
     if header.updates_per_step > max(1, header.workers):
@@ -190,13 +208,3 @@ def _check_ranks(header: Header, source: str) -> None:
     for rank, seconds in header.cpu_s.items():
         if not (rank.isdecimal() and int(rank) < header.ranks and 0 <= seconds <= LONGEST_RUN_S):
             raise WrongSetting(f"{source}: cpu_s", {rank: seconds}, f"seconds of ranks 0 to {header.ranks - 1}")
-
-
-def _check_described(header: Header, source: str) -> None:
-    """A model or a law that is described whole can be one."""
-    from sim import replay
-
-    with replay.said_of(source):
-        replay.law_of(header)
-        if header.model is not None:
-            replay.workload_of(header)

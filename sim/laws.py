@@ -173,9 +173,9 @@ class FoldedMixture(Law):
     def scaled(self, factor: float) -> FoldedMixture:
         """Every mean and standard deviation times `factor`: the same shape on a faster clock."""
         return FoldedMixture(
-            components=[
-                (Component(mean_s=c.mean_s * factor, std_s=c.std_s * factor, weight=c.weight)) for c in self.components
-            ]
+            components=tuple(
+                Component(mean_s=c.mean_s * factor, std_s=c.std_s * factor, weight=c.weight) for c in self.components
+            )
         )
 
     def quantile(self, share):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import resource
-from collections import Counter
+from collections import defaultdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +40,8 @@ class Needs:
     """Seconds and bytes, by the option that they are due to."""
 
     def __init__(self):
-        self.of_seconds, self.of_bytes = Counter(), Counter()
+        self.of_seconds: defaultdict[str, float] = defaultdict(float)
+        self.of_bytes: defaultdict[str, float] = defaultdict(float)
 
     def add(self, option: str, seconds: float = 0.0, size_bytes: float = 0.0) -> None:
         """So much more."""
@@ -195,10 +196,10 @@ def check(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
     raise WrongSetting(option, given[option], f"a smaller job: the {world} world would take {takes}")
 
 
-def _blamed(needs: Counter, most: float) -> str:
+def _blamed(needs: dict[str, float], most: float) -> str:
     """The option without which it would be less: the steps, unless one of them is too many already."""
-    others = Counter({option: need for option, need in needs.items() if option != "--steps"})
-    return others.most_common(1)[0][0] if others.total() > most else "--steps"
+    others = {option: need for option, need in needs.items() if option != "--steps"}
+    return max(others, key=others.__getitem__) if sum(others.values()) > most else "--steps"
 
 
 def _said_s(seconds: float) -> str:

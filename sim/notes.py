@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim import bottleneck, trust
+from sim.header import measured
 from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.traces import Trace
@@ -19,7 +20,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
-    return found if world in trust.REAL else found + _of_computing(scenario) + trust.notes(scenario)
+    return found if measured(world) else found + _of_computing(scenario) + trust.notes(scenario)
 
 
 def _of_computing(scenario: Scenario) -> list[str]:

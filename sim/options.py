@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.command import Parser
 from sim.errors import WrongSetting
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sim.scenario import Scenario
     from sim.workload import Workload
 
+Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
@@ -104,6 +106,16 @@ def answer_options() -> Parser:
     return parser
 
 
+def _once(read: Read) -> Read:
+    from functools import cache
+
+    return cast("Read", cache(read))
+
+
+def _as_it_is(read: Read) -> Read:
+    return read
+
+
 class Readers:
     """What reads the files and names that options give.
 
@@ -112,12 +124,11 @@ class Readers:
     """
 
     def __init__(self, remember: bool = False):
-        from functools import cache
-
         from sim import cluster, protocols, stragglers, workload
 
-        reads = protocols.find, cluster.read, stragglers.read, workload.read
-        self.protocol, self.cluster, self.stragglers, self.workload = map(cache, reads) if remember else reads
+        kept = _once if remember else _as_it_is
+        self.protocol, self.cluster = kept(protocols.find), kept(cluster.read)
+        self.stragglers, self.workload = kept(stragglers.read), kept(workload.read)
 
 
 def scenario(
@@ -134,7 +145,7 @@ def scenario(
         WrongSetting: naming the option.
     """
     from sim import protocols
-    from sim.scenario import Scenario
+    from sim.scenario import LATER, Scenario
 
     read = read or Readers()
     check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
@@ -147,7 +158,7 @@ def scenario(
         steps=options.steps,
         warmup=options.warmup,
         batch=options.batch,
-        cluster=placed or here,
+        cluster=placed or here or LATER,
         stragglers=read.stragglers(options.stragglers),
         stragglers_name=options.stragglers,
         seed=options.seed,

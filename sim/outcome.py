@@ -60,8 +60,12 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     shapes = sorted({(o.step_s.shape[1], o.idle_fraction.shape[1]) for o in outcomes})
     if len(shapes) != 1:
         raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
-    arrays = (np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction"))
-    return Outcome(*arrays, sum(o.ran_out for o in outcomes), outcomes[0].warmup, outcomes[0].arrivals)
+    step_s, samples, idle_fraction = (
+        np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
+    )
+    return Outcome(
+        step_s, samples, idle_fraction, sum(o.ran_out for o in outcomes), outcomes[0].warmup, outcomes[0].arrivals
+    )
 
 
 def of_trace(trace: Trace) -> Outcome:

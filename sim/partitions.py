@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from sim import needs
 from sim.progress import Progress, advance
 from sim.scenario import Scenario
+from sim.search import Search
 from sim.simulation import simulate
-
-
-@dataclass(frozen=True)
-class Search:
-    """What a search found.
-
-    Args:
-        best: number of parts.
-        tried: seconds of a step by number of parts, in the order in which they were tried.
-        fitted: a, b, c of t(P) = b / P + a (P - 1) + c, seconds; None of fewer than 3 points.
-    """
-
-    best: int
-    tried: dict[int, float]
-    fitted: tuple[float, float, float] | None
-
-    def __str__(self):
-        tried = ", ".join(f"{parts}: {seconds * 1e3:.4g} ms" for parts, seconds in sorted(self.tried.items()))
-        a, b, c = (f"{1e3 * x:.3g}" for x in self.fitted or (0, 0, 0))
-        law = f"; t(P) = {b}/P + {a}(P - 1) + {c} ms" if self.fitted else ""
-        return f"{self.best} variable partitions, searched for: {tried}{law}"
 
 
 def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search:
@@ -55,7 +35,7 @@ def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search
                 break
             last, parts = parts, next_to(parts)
     if len(tried) < 3:
-        return Search(min(tried, key=tried.get), tried, None)
+        return Search(min(tried, key=tried.__getitem__), tried, None)
     a, b, c = fit(tried)
     candidates = range(min(tried), max(tried) + 1)
     return Search(min(candidates, key=lambda parts: b / parts + a * (parts - 1) + c), tried, (a, b, c))

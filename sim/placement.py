@@ -75,7 +75,8 @@ def server_slices(
     Raises:
         WrongSetting: an unknown strategy, or a server that would hold no variable at all.
     """
-    held, start = [[] for _ in range(servers)], 0
+    held: list[list] = [[] for _ in range(servers)]
+    start = 0
     for variable, server in _all_placed(variables, servers, strategy, parts):
         if variable.trained:
             held[server].append(slice(start, start + variable.size))

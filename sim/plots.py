@@ -137,7 +137,7 @@ def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
     start_s, end_s, rank = (bars[name].to_numpy(float) for name in ("start_s", "end_s", "rank"))
     corners = [(start_s, rank - 0.4), (end_s, rank - 0.4), (end_s, rank + 0.4), (start_s, rank + 0.4)]
     axes.add_collection(
-        PolyCollection(np.array(corners).transpose(2, 0, 1), facecolor=colour, label=label), autolim=False
+        PolyCollection(list(np.array(corners).transpose(2, 0, 1)), facecolor=colour, label=label), autolim=False
     )
 
 

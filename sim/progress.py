@@ -8,10 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 EVERY_S, EVERY_SHARE = 5.0, 0.05  # between two lines, and before the first; of the time since the start, as it grows
 Item = TypeVar("Item")
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
 _under_way: list[Progress] = []  # in this process, the outermost first
 
 
@@ -25,7 +28,7 @@ class Progress:
 
     def __init__(self, doing: str, total: float | None = None):
         self.doing, self.total, self.done = doing, total, 0.0
-        self._bar = None
+        self._bar: Bar | None = None
         self._began_s = self._said_s = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -58,7 +61,7 @@ class Progress:
         took_s, what = time.monotonic() - self._began_s, f" ({label})" if label else ""
         if not self.left:
             return f"{duration(took_s)} so far{what}"
-        return f"{min(1.0, self.done / self.total):.0%}{self.left}{what}"
+        return f"{min(1.0, self.done / (self.total or 1)):.0%}{self.left}{what}"
 
     @property
     def left(self) -> str:
@@ -91,13 +94,12 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _bar(doing: str):
+def _bar(doing: str) -> Bar:
     """A bar that leaves no trace, and leaves what others print where it goes."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[about]}", markup=False)
-    plain = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
-    bar = Progress(*columns, console=Console(stderr=True), **plain)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
     bar.add_task(doing, total=None, about="")
     return bar

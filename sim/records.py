@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim.activity import ACTIVITIES, NOBODY, Activity
 from sim.errors import WrongSetting
 from sim.header import LONGEST_RUN_S, WRITTEN
-from sim.traces import ACTIVITIES, CHECKSUM, NOBODY, Activity
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from sim.header import Header
 
+CHECKSUM = "crc32"
 SECONDS, COUNTS = ("start_s", "end_s"), ("rank", "step", "samples", "bytes", "peer", "version")
 TYPES = {name: "float64" if name in SECONDS else "int64" for name in (*SECONDS, *COUNTS)}
 EARLIEST_S = -60.0  # of a row: clocks of several hosts differ a little
@@ -58,7 +59,7 @@ def checksum(head: dict, rows: pd.DataFrame) -> int:
     """Of a header and its rows, whatever the format of the file."""
     found = zlib.crc32(json.dumps(head).encode())
     for name in TYPES:
-        found = zlib.crc32(np.ascontiguousarray(rows[name].to_numpy()), found)
+        found = zlib.crc32(np.ascontiguousarray(rows[name].to_numpy()).data, found)
     return zlib.crc32("\n".join(rows["activity"]).encode(), found)
 
 
@@ -96,7 +97,8 @@ def parsed(lines: list[bytes], source: str, first: int = 1) -> list[tuple]:
     from pydantic import TypeAdapter, ValidationError
 
     kinds = [{"start_s": float, "end_s": float, "activity": str}.get(name, int) for name in Activity._fields]
-    row = TypeAdapter(tuple.__class_getitem__(tuple(kinds)))
+    shape: Any = tuple.__class_getitem__(tuple(kinds))
+    row: TypeAdapter = TypeAdapter(shape)
     found = []
     for number, line in enumerate(lines, first):
         try:

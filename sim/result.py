@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sim.outcome import Outcome
-    from sim.partitions import Search
     from sim.scenario import Scenario
+    from sim.search import Search
     from sim.traces import Trace
 
 
@@ -57,6 +57,17 @@ class Result:
     first: int = 0
     trace: Trace | None = None
     search: Search | None = None
+
+    @property
+    def kept_trace(self) -> Trace:
+        """The trace of the first replication.
+
+        Raises:
+            ValueError: it was not asked for.
+        """
+        if self.trace is None:
+            raise ValueError("no trace was asked for: want_trace=True")
+        return self.trace
 
     @property
     def step_s(self) -> np.ndarray:
@@ -100,7 +111,8 @@ class Result:
     @property
     def done(self) -> Amount:
         """How much there was time for."""
-        return Amount(*self.outcome.step_s.shape, self.outcome.warmup)
+        runs, steps = self.outcome.step_s.shape
+        return Amount(runs, steps, self.outcome.warmup)
 
     @cached_property
     def notes(self) -> list[str]:

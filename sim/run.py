@@ -57,8 +57,16 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
     further = compares + asked.simulations(scenario)
     shares, free = Shares(within_s, further), None
     with waiting(within_s, runs and runs * (1 + further)):
-        here = {"want_trace": wants_trace(given), "timeline": timeline, "within_s": within_s / (2 if further else 1)}
-        found = simulate(scenario, given.world, runs, done=advance, **here)
+        own_s = within_s / (2 if further else 1)
+        found = simulate(
+            scenario,
+            given.world,
+            runs,
+            want_trace=wants_trace(given),
+            timeline=timeline,
+            within_s=own_s,
+            done=advance,
+        )
         if timeline:
             timeline.write(given.horovod_timeline)
         if compares and time.monotonic() - began_s < within_s:
@@ -127,7 +135,7 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     """
     if not given.horovod_timeline:
         return None
-    if scenario.protocol.name != "horovod":
+    if not scenario.protocol.uses("cycle"):
         raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
     from sim.horovod_timeline import Timeline
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
@@ -24,6 +24,8 @@ from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
+
+LATER: Any = None  # of fields that __post_init__ fills where they are not given
 
 
 class Groups(NamedTuple):
@@ -46,7 +48,7 @@ class Scenario:
         workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.
-        cluster: one rank a host if None.
+        cluster: one rank a host if None; a scenario that was made has one, and a batch.
         stragglers: law of the induced sleep of each worker and step, seconds.
         stragglers_name: what the user called it.
         test_size: samples of an evaluation; 0 is none.
@@ -67,8 +69,8 @@ class Scenario:
     workers: int = 3
     steps: int = 100
     warmup: int = 10
-    batch: int | None = None
-    cluster: Cluster | None = None
+    batch: int = LATER  # the workload's own if None
+    cluster: Cluster = LATER
     stragglers: Law = field(default_factory=lambda: Constant(value=0))
     stragglers_name: str = "none"
     seed: int = 0
@@ -222,7 +224,7 @@ class Scenario:
         Args:
             hosts: of each rank, shape (ranks,); real ones need not be where the cluster has them.
         """
-        together = {}
+        together: dict[int, list[int]] = {}
         for worker in range(self.servers, self.ranks):
             shared = self.protocol.local_aggregation and self.served
             together.setdefault(hosts[worker] if shared else worker, []).append(worker)
@@ -330,7 +332,7 @@ class Scenario:
     def delays(self, replication: int, worker: int) -> Stream | None:
         """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
         std_s = self.protocol.delay_std_s
-        law = FoldedMixture(components=[{"mean_s": 0.0, "std_s": std_s, "weight": 1}])
+        law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": std_s, "weight": 1}]})
         return Stream(law, self.seed, replication, worker, "delay") if std_s > 0 else None
 
     @property
@@ -381,6 +383,6 @@ class Scenario:
         Args:
             recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
         """
-        from sim import replay
+        from sim import heading
 
-        return replay.header_of(self, world, replication, **recorded)
+        return heading.header_of(self, world, replication, **recorded)

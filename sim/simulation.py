@@ -111,10 +111,12 @@ def try_out(scenario: Scenario) -> None:
     """
     from sim import event
     from sim.protocols import is_ours
+    from sim.scenario import LATER
 
     if not is_ours(scenario.protocol):
-        few = {"steps": min(scenario.steps, TRY_STEPS), "warmup": min(scenario.warmup, 1), "cluster": None}
-        event.run(replace(scenario, **few), within_s=TRY_S, want_trace=False)
+        steps, warmup = min(scenario.steps, TRY_STEPS), min(scenario.warmup, 1)
+        few = replace(scenario, steps=steps, warmup=warmup, cluster=LATER)
+        event.run(few, within_s=TRY_S, want_trace=False)
 
 
 def _by_vector(

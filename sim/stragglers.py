@@ -15,7 +15,7 @@ LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
 
 
 def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:
-    return FoldedMixture(components=[{"mean_s": m, "std_s": s, "weight": w} for m, s, w in rows])
+    return FoldedMixture.model_validate({"components": [{"mean_s": m, "std_s": s, "weight": w} for m, s, w in rows]})
 
 
 # mean, standard deviation, weight: seed 003 (the AMB repository), measured on the clusters of these names.

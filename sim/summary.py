@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim import __version__, interval, trust
+from sim import interval, trust
 from sim.header import RECORDED, Header
+from sim.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sim.outcome import Outcome
-    from sim.partitions import Search
     from sim.scenario import Scenario
+    from sim.search import Search
 
 SCHEMA = "answer/1"
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
@@ -45,7 +46,7 @@ def as_json(
     searched = {"variable_partitions": asdict(found)} if found else {}
     answer = {
         "schema": SCHEMA,
-        "version": __version__,
+        "version": VERSION,
         "scenario": told(scenario, world, ran),
         "world": world,
         "asked": {"runs": runs or done, "steps": scenario.steps, "warmup": scenario.warmup},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -93,7 +93,7 @@ def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
     return results.finish()
 
 
-def _rows(wanted: list[Job], pool: Pool) -> Iterator[list[dict]]:
+def _rows(wanted: list[Job], pool: Pool) -> Generator[list[dict]]:
     """Rows as they come, first those of scenarios that cannot be."""
     from sim.sweeps.dealing import Dealing
 

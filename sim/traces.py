@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from sim import header as heads
+from sim import records, replay
+from sim.activity import ACTIVITIES, NOBODY, Activity
 from sim.errors import WrongSetting
 from sim.files import reading, write_whole
 from sim.header import Header, Training
@@ -21,31 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ACTIVITIES", "NOBODY", "Activity", "Header", "Trace", "Training", "read"]
 
-NOBODY = -1  # the peer of an activity that has none
 HEADER_FILE = "header.json"  # in the folder in which the ranks of a real run write their parts
-CHECKSUM = "crc32"
-
-# sleep: an induced straggler. input: fetching a minibatch. compute: gradients. pack: they are joined into one message.
-# send, receive: bytes move. wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or
-# taken up. evaluate: loss, accuracy.
-ACTIVITIES = ("sleep", "input", "compute", "pack", "send", "receive", "wait", "reduce", "update", "evaluate")
-
-
-class Activity(NamedTuple):
-    """What one rank did from start_s to end_s (seconds since the run's common start).
-
-    `version` counts the updates that the parameters at hand had seen.
-    """
-
-    start_s: float
-    end_s: float
-    rank: int
-    step: int
-    activity: str
-    samples: int = 0
-    bytes: int = 0
-    peer: int = NOBODY
-    version: int = 0
 
 
 @dataclass
@@ -69,8 +46,6 @@ class Trace:
         Raises:
             WrongSetting: another ending, or a folder that cannot be written.
         """
-        from sim import records
-
         check_path(path)
         written = records.write_parquet if Path(path).suffix == ".parquet" else records.write_jsonl
         write_whole(path, lambda file: written(asdict(self.header), self.rows, file))
@@ -87,13 +62,11 @@ def read_parts(folder: Path) -> Trace:
     Raises:
         WrongSetting: no parts there, or parts that are not of one run.
     """
-    from sim import records
-
     try:
         text = (folder / HEADER_FILE).read_bytes()
     except OSError as error:
         raise WrongSetting("trace folder", str(folder), "the parts of a trace that real.run has begun") from error
-    head, rows = heads.checked(text, str(folder / HEADER_FILE)), []
+    head, rows = replay.header(text, str(folder / HEADER_FILE)), []
     for part in sorted(folder.glob("rank-*.jsonl")):
         with reading("trace file", part):
             lines = part.read_bytes().split(b"\n")
@@ -121,13 +94,11 @@ def read(path: str | Path) -> Trace:
     """
     if Path(path).is_dir():
         return read_parts(Path(path))
-    from sim import records
-
     check_path(path)
     source = str(path)
     with reading("trace file", path):
         text, rows, checksum = (records.read_parquet if Path(path).suffix == ".parquet" else records.read_jsonl)(source)
-    head = heads.checked(text, source)
+    head = replay.header(text, source)
     if checksum != records.checksum(json.loads(text), rows):
         raise WrongSetting(
             "trace file", source, "a whole trace (its checksum says that this one was damaged or edited)"

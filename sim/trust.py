@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.header import measured
+
 if TYPE_CHECKING:
     from sim.cluster import Provenance
     from sim.scenario import Scenario
 
-REAL = ("mpi", "horovod", "tensorflow")  # worlds whose times were measured
 TRIED = 2  # times the workers and hosts that were fitted: so many have been compared with real runs (experiments validate, testbed)
 
 
 def no_interval(scenario: Scenario, world: str) -> str | None:
     """Why nothing can be said of where one more run would fall; None if something can."""
-    if world in REAL:
+    if measured(world):
         return None
     if scenario.cluster.costs_of(scenario.workload) is None:
         return "how steps vary is nominal" if scenario.workload.step else "compute times are nominal"
     known = scenario.cluster.provenance
     if known is None:  # costs and their spread are the user's own
         return None
-    if known.workers is None or known.hosts is None:
-        return "an older profile: fit again"
     repeated = scenario.workload.name in known.repeated
     return _beyond(scenario, known) or (None if repeated else "no fitted run was repeated")
 
@@ -31,6 +30,8 @@ def _beyond(scenario: Scenario, known: Provenance) -> str | None:
     """How the job is larger than the runs that were fitted, if it is too large to be compared with them."""
     times = 1 if free_links(scenario) else TRIED
     hosts = len(set(scenario.hosts))
+    if known.workers is None or known.hosts is None:
+        return "an older profile: fit again"
     if scenario.workers > times * known.workers:
         return f"fitted on {_counted(known.workers, 'worker')}, asked for {scenario.workers}"
     if hosts > (known.hosts if known.hosts == 1 else times * known.hosts):
@@ -58,7 +59,7 @@ def notes(scenario: Scenario) -> list[str]:
     if name not in cluster.costs:
         known = ", ".join(cluster.costs) or "nothing"
         return [*found, f"the profile knows the costs of {known}; those of {name} are nominal"]
-    if cluster.costs_of(scenario.workload) is None:
+    if cluster.provenance and cluster.costs_of(scenario.workload) is None:
         other = cluster.provenance.models[name].parameters
         said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
         return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]

@@ -16,7 +16,7 @@ QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")
 def _registry():
     import pint
 
-    registry = pint.UnitRegistry(cache_folder=None)
+    registry: pint.UnitRegistry = pint.UnitRegistry(cache_folder=None)
     registry.define("Gbit = 1e9 * bit")
     registry.define("Mbit = 1e6 * bit")
     registry.define("flop = [operations] = flop = FLOP")

@@ -102,7 +102,7 @@ class Workload(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    schema_: Literal["workload/1"] = Field(default=SCHEMA, alias="schema")
+    schema_: Literal["workload/1"] = Field(default="workload/1", alias="schema")
     name: Name
     created: tuple[Variable, ...] = Field(min_length=1, max_length=MOST_VARIABLES, alias="variables")
     sample_shape: tuple[Count, ...] = Field(default=(1,), max_length=MOST_DIMENSIONS)
@@ -132,7 +132,7 @@ class Workload(BaseModel):
         if self.step:
             object.__setattr__(self, "costs", measured(self.step, self.parameters))
         elif self.is_nominal:
-            object.__setattr__(self, "costs", nominal(self.flops_per_sample, self.parameters))
+            object.__setattr__(self, "costs", nominal(self.flops_per_sample or 0.0, self.parameters))
         else:
             object.__setattr__(self, "costs", self.costs.with_partitions())
         return self

@@ -96,7 +96,7 @@ def _worker(w: Work, start_s: float, end_s: float) -> list[Activity]:
 
 
 def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, source: str) -> Header:
-    from sim import replay
+    from sim import heading
     from sim import stragglers as laws
     from sim import workload as workloads
 
@@ -107,7 +107,7 @@ def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, s
     return Header(
         protocol="amb" if anytime else "fmb",
         world="imported",
-        **replay.told_of(workloads.read(workload), laws.read(stragglers)),
+        **heading.told_of(workloads.read(workload), laws.read(stragglers)),
         workers=max(w.rank for w in work),
         steps=max(1, rounds - 1),
         warmup=1,  # the first round starts ragged: processes join one by one and load their data

@@ -32,6 +32,9 @@ class Measured:
     peak_bytes: int
 
 
+Results = dict[tuple[str, int], list[Measured]]  # by engine, or other job, and number of workers
+
+
 def measure(command: list[str], longest_s: float) -> Measured | None:
     """What a process measures; None if that takes longer than `longest_s`.
 

@@ -19,10 +19,10 @@ NOISE = LogNormal(cv=CV)
 def scenario(job: Job) -> Scenario:
     """The job as a scenario: messages take their ports for a time and have no latency; no other work than the job's takes time."""
     costs = Costs(compute=Line(base_s=COMPUTE_S), update=Line(base_s=UPDATE_S), noise=NOISE)
-    workload = Workload(name="job", variables=[Variable(name="kernel", shape=(1,))], costs=costs)
+    workload = Workload(name="job", variables=(Variable(name="kernel", shape=(1,)),), costs=costs)
     link = Link(latency_s=0.0, overhead_s=0.0, gap_s=job.port_s, bandwidth_bytes_per_s=float("inf"))
-    cluster = Cluster(hosts=[Host(count=job.workers + 1)], network=link)
-    about = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed, "cluster": cluster}
+    cluster = Cluster(hosts=(Host(count=job.workers + 1),), network=link)
+    about: dict = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed, "cluster": cluster}
     return Scenario(protocols.make("fmb"), workload, **about)
 
 

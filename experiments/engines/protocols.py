@@ -29,6 +29,6 @@ def ps_async(job: Job) -> list[float]:
 
 
 def _simulated(job: Job, protocol: str, settings: list[str], model: str, world: str) -> list[float]:
-    about = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
+    about: dict = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
     scenario = Scenario(protocols.make(protocol, settings), workload.read(model), **about)
     return simulate(scenario, world, 1).outcome.step_s.ravel().tolist()

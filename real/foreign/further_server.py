@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from real.foreign.tensorflow_ps import Runtime
+from real.foreign.tensorflow_ps import TaskRunner
 from sim import protocols, workload
 from sim.scenario import Scenario
 from sim.traces import Trace
@@ -14,7 +14,7 @@ STEPS = 80
 PROTOCOLS = {"asynchronous": "ps-async", "synchronous": "ps-sync"}  # one for each way of updating
 
 
-def measure(runtime: Runtime, comm, way: str) -> dict[str, float]:
+def measure(runtime: TaskRunner, comm, way: str) -> dict[str, float]:
     """Seconds that a step is longer, and processor seconds of all processes, with two servers instead of one.
 
     Collective: over the ranks of a launch that has two servers at least.
@@ -26,11 +26,12 @@ def measure(runtime: Runtime, comm, way: str) -> dict[str, float]:
 
 def job(way: str, servers: int) -> Scenario:
     """One worker's, who never sleeps, and whose step is all messages."""
-    ranks = {"workers": 1, "servers": servers}
-    return Scenario(protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, **ranks)
+    return Scenario(
+        protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, workers=1, servers=servers
+    )
 
 
-def _run(runtime: Runtime, comm, way: str, servers: int) -> tuple[float, float]:
+def _run(runtime: TaskRunner, comm, way: str, servers: int) -> tuple[float, float]:
     """Seconds of a step, the median, and processor seconds of one, at every rank."""
     trace = runtime.run(job(way, servers))
     costs = [found for found in comm.allgather(trace and of_step(trace)) if found]

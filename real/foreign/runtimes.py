@@ -1,88 +1,74 @@
-"""Who executes a protocol for real: our text over MPI, or somebody else's runtime."""
+"""The registry of runtimes, and which of them executes a run. A new runtime is a file with an entry, and a line here."""
 
 from __future__ import annotations
 
 import argparse
 
-from real import launch
+from real.foreign.by_servers import ByServers
+from real.foreign.libraries import ByCollectives, ByHorovod
+from real.foreign.own_text import OwnText
+from real.foreign.runtime import Runtime
 from real.options import scenario as scenario_of
 from sim.errors import WrongSetting
+from sim.protocols import Protocol
 from sim.scenario import Scenario
 
-RUNTIMES = ("mpi", "horovod", "tensorflow")
-SERVED = ("ps-async", "ps-sync", "ps-backup")  # TensorFlow's own servers have these, and run them unless told otherwise
-HAVE = {
-    "horovod": ("allreduce", "horovod"),
-    "tensorflow": ("allreduce", *SERVED),
+# The first that has a protocol runs it, unless it comes from another or another is asked for.
+RUNTIMES: dict[str, Runtime] = {
+    "mpi": OwnText(),
+    "horovod": ByHorovod(),
+    "tensorflow collectives": ByCollectives(),
+    "tensorflow servers": ByServers(),
 }
-HOW_TO_GET_HOROVOD = "a Python with Horovod: `make horovod` builds it once and installs it"
+WORLDS = tuple(dict.fromkeys(runtime.world for runtime in RUNTIMES.values()))  # what --runtime may say
+ABOUT = ", ".join(dict.fromkeys(f"{runtime.world} ({runtime.about})" for runtime in RUNTIMES.values()))
 
 
-def runtime_of(given: argparse.Namespace) -> str:
-    """The runtime that was asked for, or else the one that the protocol comes from; one of RUNTIMES.
+def runtime_of(given: argparse.Namespace) -> Runtime:
+    """The runtime that was asked for, or else the one that the protocol comes from.
 
     Raises:
         WrongSetting: it has not this protocol, or not with these settings, or is not installed.
     """
     scenario = scenario_of(given)
-    runtime = "tensorflow" if given.job else given.runtime or _own(scenario)
-    check(scenario, runtime)
-    if given.job and not scenario.protocol.has_servers:
-        raise WrongSetting("--job", given.job, f"no such option with {scenario.protocol.name}: mpirun starts its ranks")
-    if runtime != "mpi" and scenario.protocol.masterless:
-        check_device(given.device)
-    if given.horovod_timeline and runtime != "horovod":
-        raise WrongSetting("--horovod-timeline", given.horovod_timeline, "no such file but with --runtime horovod")
-    if runtime == "horovod" and not launch.found("horovod"):
-        raise WrongSetting("--runtime", runtime, HOW_TO_GET_HOROVOD)
+    runtime = _by_hand(given.job, scenario.protocol) if given.job else _asked(given.runtime, scenario.protocol)
+    runtime.check(scenario)
+    if given.horovod_timeline and not runtime.timeline:
+        worlds = " or ".join(one.world for one in RUNTIMES.values() if one.timeline)
+        raise WrongSetting("--horovod-timeline", given.horovod_timeline, f"no such file but with --runtime {worlds}")
+    runtime.check_options(given)
     return runtime
 
 
-def served(given: argparse.Namespace) -> bool:
-    """Whether TensorFlow's own servers run it."""
-    return runtime_of(given) == "tensorflow" and scenario_of(given).protocol.has_servers
-
-
-def library_of(given: argparse.Namespace) -> str | None:
-    """The library that sums gradients in place of our text; horovod, tensorflow or none."""
-    return runtime_of(given) if runtime_of(given) != "mpi" and scenario_of(given).protocol.masterless else None
-
-
-def check(scenario: Scenario, runtime: str) -> None:
-    """Refuse what a runtime has not.
+def check_executed(runtime: Runtime, scenario: Scenario) -> None:
+    """Refuse a scenario that a runtime cannot execute.
 
     Raises:
-        WrongSetting: naming it.
+        WrongSetting: it has not this protocol, or not with these settings.
     """
-    protocol = scenario.protocol
-    if runtime == "mpi":
-        scenario.check_evaluation()
-    if protocol.name == "horovod" and runtime != "horovod":
-        raise WrongSetting("--runtime", runtime, "horovod with --protocol horovod, which is its own text")
-    if protocol.name not in HAVE.get(runtime, (protocol.name,)):
-        raise WrongSetting("--runtime", runtime, f"mpi for {protocol.name}; {runtime} has {', '.join(HAVE[runtime])}")
-    if runtime == "tensorflow" and getattr(protocol, "barrier", False) and protocol.name == "ps-backup":
-        allowed = "false with --runtime tensorflow: backup workers need tokens that nobody waits for"
-        raise WrongSetting("--set barrier", True, allowed)
-    if runtime != "mpi" and getattr(protocol, "algorithm", "ring") not in ("auto", "ring"):
-        raise WrongSetting(
-            "--set algorithm", protocol.algorithm, f"ring, or auto, which is a ring with --runtime {runtime}"
-        )
+    if not runtime.has(scenario.protocol):
+        raise _not_by(runtime.world, scenario.protocol)
+    runtime.check(scenario)
 
 
-def check_device(device: str) -> None:
-    """Refuse GPUs.
-
-    Raises:
-        WrongSetting: a GPU is asked for.
-    """
-    if device != "cpu":
-        raise WrongSetting("--device", device, "cpu where a library sums gradients: Horovod is built with Gloo alone")
+def _by_hand(job: str, protocol: Protocol) -> Runtime:
+    for runtime in RUNTIMES.values():
+        if runtime.by_hand and runtime.has(protocol):
+            return runtime
+    raise WrongSetting("--job", job, f"no such option with {protocol.name}: mpirun starts its ranks")
 
 
-def _own(scenario: Scenario) -> str:
-    protocol = scenario.protocol
-    if protocol.name == "horovod":
-        return "horovod"
-    textbook = getattr(protocol, "barrier", False)
-    return "tensorflow" if protocol.name in SERVED and not textbook else "mpi"
+def _asked(world: str | None, protocol: Protocol) -> Runtime:
+    able = [runtime for runtime in RUNTIMES.values() if runtime.has(protocol)]
+    found = [runtime for runtime in able if world in (None, runtime.world)]
+    if not able:
+        allowed = "another: what communicates while it computes is simulated only (sim.run)"
+        raise WrongSetting("--protocol", protocol.name, allowed)
+    if not found:
+        raise _not_by(str(world), protocol)
+    return next((runtime for runtime in found if runtime.is_home_of(protocol)), found[0])
+
+
+def _not_by(world: str, protocol: Protocol) -> WrongSetting:
+    worlds = dict.fromkeys(runtime.world for runtime in RUNTIMES.values() if runtime.has(protocol))
+    return WrongSetting("--runtime", world, f"{' or '.join(worlds)} with --protocol {protocol.name}")

@@ -16,21 +16,6 @@ from sim.traces import Activity, Trace
 LET_THE_LAUNCHER_SPEAK_S = 3.0  # most often another rank has died, which it knows and the library does not
 
 
-def library(name: str, comm, timeline: str | None = None) -> Library:
-    """One rank's part of a library, horovod or tensorflow, over all ranks of a launch. Collective.
-
-    Args:
-        timeline: the file of Horovod's own, if it is wanted.
-    """
-    if name == "horovod":
-        from real.foreign.horovod_allreduce import Horovod
-
-        return Horovod(comm, timeline)
-    from real.foreign.tensorflow_collectives import Collectives
-
-    return Collectives(comm)
-
-
 class LibrarySession(Session):
     """The ranks of one launch and a library.
 

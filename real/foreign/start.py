@@ -6,30 +6,25 @@ import argparse
 import socket
 import time
 import traceback
+from typing import NoReturn
 
-from real import parts, ranks
-from real.foreign.runtimes import check
+from real import ranks
+from real.foreign.runtime import Work
 from real.foreign.tasks import LOOPBACK, Tasks, by_hand, free_port
-from real.foreign.tensorflow_ps import Runtime, leave
-from real.options import scenario as scenario_of
+from real.foreign.tensorflow_ps import TaskRunner, leave
 from real.options import training
-from sim import options
 from sim.errors import RunFailed, WrongSetting
 
 LINGER_S = 1.0  # a server's, for those who have not yet heard that the run is over
 
 
-def join(given: argparse.Namespace, answer) -> int:
-    """Take part in a run with TensorFlow's own servers, started by a launcher or by hand.
-
-    Args:
-        answer: called by the chief with the options, the scenario, the traces and the seconds that it took.
-    """
+def take_part(given: argparse.Namespace, work: Work) -> int:
+    """Take part in a run with TensorFlow's own servers, started by a launcher or by hand."""
     if given.job:
         tasks = by_hand(given.job, given.task or 0, given.ps_hosts, given.worker_hosts)
         given.servers, given.workers = len(tasks.ps_hosts), len(tasks.worker_hosts)
-        return _by_itself(tasks, lambda: take_part(given, tasks, answer))
-    return ranks.join("real.run", lambda comm: _join(given, comm, answer))
+        return _by_itself(tasks, lambda: _work(given, tasks, work))
+    return ranks.join("real.run", lambda comm: _join(given, comm, work))
 
 
 def _by_itself(tasks: Tasks, work) -> int:
@@ -48,11 +43,11 @@ def _by_itself(tasks: Tasks, work) -> int:
     return leave(code)
 
 
-def _join(given: argparse.Namespace, comm, answer) -> None:
+def _join(given: argparse.Namespace, comm, work: Work) -> int:
     from mpi4py import MPI
 
     given.workers = ranks.workers_of(given, comm.size)
-    take_part(given, tasks_of(comm, given.servers, given.workers), answer, MPI.Finalize)
+    return _work(given, tasks_of(comm, given.servers, given.workers), work, MPI.Finalize)
 
 
 def tasks_of(comm, servers: int, workers: int) -> Tasks:
@@ -64,20 +59,14 @@ def tasks_of(comm, servers: int, workers: int) -> Tasks:
     return Tasks(addresses[:servers], addresses[servers : servers + workers], job, task)
 
 
-def take_part(given: argparse.Namespace, tasks: Tasks, answer, finalise=lambda: None) -> int:
+def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: None) -> NoReturn:
     """What each process does; it does not return, for TensorFlow's sessions cannot be closed safely."""
     from real.trainee import Workshop
 
-    how, clock_s = training(given), time.perf_counter()
-    scenario = scenario_of(given)
-    check(scenario, "tensorflow")
-    runtime = Runtime(tasks, Workshop(how, 0, tasks.task), not given.quiet, given.verbose)
-    traces = []
-    for replication in range(options.replications(given, 1)):
-        kept = given.parameters if replication == 0 else None
-        traces.append(runtime.run(scenario, replication, parts.of(given.trace, replication), kept))
-    if tasks.is_chief:
-        answer(given, scenario, traces, time.perf_counter() - clock_s)
+    def make() -> TaskRunner:
+        return TaskRunner(tasks, Workshop(training(given), 0, tasks.task), not given.quiet, given.verbose)
+
+    work(given, make)
     if tasks.job == "ps":
         time.sleep(LINGER_S)
     finalise()

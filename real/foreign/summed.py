@@ -99,7 +99,7 @@ class SummedGradients(Gradients):
         """One call; or a call for each variable, one after another."""
         if self._fused:
             return self._library.sums(list(gradients), fused=True)
-        sums = []
+        sums: list = []
         for gradient in gradients:
             with self._tf.control_dependencies(sums[-1:]):
                 sums += self._library.sums([self._tf.identity(gradient)], fused=False)

@@ -17,11 +17,11 @@ import threading
 import time
 from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 from real.foreign import server as own
 from real.foreign.meeting import Meeting
 from real.foreign.replica import Replica, ps
-from real.foreign.runtimes import check
 from real.foreign.tasks import Tasks, reachable
 from real.foreign.transcript import Clocks, Transcript, joined
 from real.parameters import write
@@ -39,7 +39,7 @@ REPORT_S = 60.0
 WATCH_S = 1.0
 
 
-class Runtime:
+class TaskRunner:
     """This process's part in runs with TensorFlow's servers, one run after another.
 
     Args:
@@ -55,6 +55,11 @@ class Runtime:
         self._runs = count(1)
         self._kept: list = []  # sessions that must not be closed
 
+    @property
+    def answers(self) -> bool:
+        """Whether this process has the traces: the chief."""
+        return self.tasks.is_chief
+
     def run(
         self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
     ) -> Trace | None:
@@ -62,11 +67,10 @@ class Runtime:
 
         Raises:
             RunFailed: naming a process that did not come, or died.
-            WrongSetting: a protocol that this runtime has not, or lists that differ.
+            WrongSetting: lists that differ.
         """
         import tensorflow as tf
 
-        check(scenario, "tensorflow")
         tasks, name = self.tasks, f"run{next(self._runs)}"
         if tasks.task >= (scenario.servers if tasks.job == "ps" else scenario.workers):
             return None
@@ -118,7 +122,7 @@ class Runtime:
 class Worker:
     """One worker in one run."""
 
-    def __init__(self, runtime: Runtime, meeting: Meeting, scenario: Scenario, replication: int):
+    def __init__(self, runtime: TaskRunner, meeting: Meeting, scenario: Scenario, replication: int):
         self.runtime, self.meeting, self.scenario = runtime, meeting, scenario
         self.tasks, self.replication = runtime.tasks, replication
         self.trainee: Trainee = runtime.workshop.feeder(scenario, replication, self.tasks.task + 1)
@@ -132,7 +136,7 @@ class Worker:
     def train(self, parts: Path | None, parameters: str | None = None) -> Trace | None:
         """The run, from its start to the report; the trace, at the chief, which writes `parameters`."""
         with self.replica.graph.as_default():
-            hooks = [_hook(self)] if self.replica.tokens else []
+            hooks: list = [_hook(self)] if self.replica.tokens else []
             self._say("building graphs")
             if not self.tasks.is_chief:
                 self.meeting.wait_for_variables()
@@ -256,7 +260,7 @@ def watch(tasks: Tasks, servers: int, over: threading.Event) -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
-def leave(code: int = 0) -> None:
+def leave(code: int = 0) -> NoReturn:
     """End the process at once: its sessions are open, and closing them may hang."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -31,7 +31,8 @@ def _pass_on(whole: slice, source: int | None, to: int | None, adds: bool = Fals
     held = None
     for chunk in _chunks(whole):
         if source is None:
-            yield hand(to, chunk)
+            if to is not None:
+                yield hand(to, chunk)
         elif to is None or held is None:
             yield take(source, chunk, adds)
         else:

@@ -50,6 +50,9 @@ class Schedule(NamedTuple):
     ahead: np.ndarray
 
 
+Drafts = defaultdict[int, tuple[list, list, list, list]]
+
+
 def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
     """Levels of the exchanges of rank 0, 1, ...
 
@@ -59,11 +62,13 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
         ValueError: some rank takes a message that nobody sends.
     """
     lists = [list(own) for own in exchanges]
-    ranks, size_bytes, takes = len(lists), [], [[] for _ in lists]
-    drafts = defaultdict(lambda: ([], [], [], []))  # by level: senders, posted; those who leave; takers
-    sent = defaultdict(deque)  # messages on their way from one rank to another: number and level
+    ranks, takes = len(lists), [list[int]() for _ in lists]
+    size_bytes: list[int] = []
+    drafts: Drafts = defaultdict(lambda: ([], [], [], []))  # by level: senders, posted; those who leave; takers
+    # messages on their way from one rank to another: number and level
+    sent: defaultdict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
     at, free = [0] * ranks, [0] * ranks  # the next exchange of each rank, and the level from which it may begin
-    open_post = [None] * ranks  # of an exchange that has posted and has not taken yet
+    open_post: list[int | None] = [None] * ranks  # of an exchange that has posted and has not taken yet
     waiting: dict[tuple[int, int], int] = {}  # who waits for a message from one rank to another
     runnable = deque(range(ranks))
     while runnable:
@@ -88,7 +93,8 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
                     break
                 number, posted_at = sent[exchange.source, rank].popleft()
                 level = max(level, posted_at)
-                own = NONE if open_post[rank] is None or exchange.ahead else open_post[rank]
+                posted = open_post[rank]
+                own = NONE if posted is None or exchange.ahead else posted
                 drafts[level][3].append((rank, number, own, exchange.adds))
                 takes[rank].append(number)
             at[rank], free[rank], open_post[rank] = at[rank] + 1, level + 1, None
@@ -104,4 +110,5 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
 
 def _level(senders, posted, leaving, taking) -> Level:
     leaves, takes = np.array(leaving, int).reshape(-1, 2).T, np.array(taking, int).reshape(-1, 4).T
-    return Level(np.array(senders, int), np.array(posted, int), *leaves, *takes[:3], takes[3].astype(bool))
+    (leave, left), (take, taken, own, adds) = leaves, takes
+    return Level(np.array(senders, int), np.array(posted, int), leave, left, take, taken, own, adds.astype(bool))

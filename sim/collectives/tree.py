@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from sim.collectives.base import Exchanges, hand, take
+from sim.collectives.base import Exchange, Exchanges, hand, take
 
 
-def tree(rank: int, group: Sequence[int], whole: slice, at_root: Exchanges = (), distance: int = 1) -> Exchanges:
+def tree(
+    rank: int, group: Sequence[int], whole: slice, at_root: Iterable[Exchange] = (), distance: int = 1
+) -> Exchanges:
     """Binomial reduction to the first rank, then binomial broadcast (Thakur et al., IJHPCA 2005, sections 4.3 and 4.4).
 
     n ranks, m bytes: ceil(log2 n) rounds up and as many down, m bytes in each.

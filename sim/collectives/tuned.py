@@ -6,7 +6,6 @@ On several hosts of several ranks each Open MPI 5 asks its module `han` first, w
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 
 # Open MPI 5, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, ompi_coll_tuned_allreduce_intra_dec_fixed, for sums: for fewer
 # ranks than the first number, (bytes below which, algorithm) in order. Its numbers are 2 nonoverlapping (a reduction and a
@@ -30,6 +29,5 @@ NAMES = {2: "tree", 3: "recursive-doubling", 4: "ring", 5: "ring", 6: "halving-d
 
 def tuned(ranks: int, size_bytes: int) -> str:
     """The name of the algorithm."""
-    _, by_size = RULES[bisect_right(RULES, ranks, key=lambda rule: rule[0])]
-    _, number = by_size[bisect_right(by_size, size_bytes, key=lambda rule: rule[0])]
-    return NAMES[number]
+    by_size = next(found for below, found in RULES if ranks < below)
+    return NAMES[next(number for below, number in by_size if size_bytes < below)]

@@ -271,7 +271,7 @@ class Rank:
             self.record("compute", self._layers_since_s, samples=samples)
         self._warm_s = self.clock_s
 
-    def add(self, letter: Message):
+    def add(self, letter):
         """Add the gradient of a letter to what is at hand."""
         hand = self.at_hand
         if letter is None or letter.note or letter is hand.added:
@@ -300,7 +300,7 @@ class Rank:
         costs = self.costs
         return (costs.reduce_rows if load.rows and costs.reduce_rows else costs.reduce)(size_bytes)
 
-    def take_up(self, letter: Message):
+    def take_up(self, letter):
         """New parameters replace those at hand."""
         if self.serves:
             raise WrongText(NO_PARAMETERS_COME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
 
 from sim.arguments import nearest
@@ -51,7 +52,7 @@ def find(name: str) -> type[Protocol]:
     return PROTOCOLS.get(name) or own.find(name, PROTOCOLS)
 
 
-def make(name: str, assignments: list[str] = ()) -> Protocol:
+def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     """The protocol called `name`, or a user's own, module:Class, with `name=value` settings; seconds may carry a unit.
 
     Raises:
@@ -100,7 +101,8 @@ def _value(setting: Field, text: str):
     try:
         if kind == "float":
             return _number(setting, text)
-        return {"int": _integer, "str": str, "bool": _boolean}[kind](text)
+        kinds: dict[str, Callable[[str], object]] = {"int": _integer, "str": str, "bool": _boolean}
+        return kinds[kind](text)
     except ValueError as error:
         allowed = {
             "float": f"a number up to {MOST_BYTES:,}, or {LONGEST_S:,} seconds",

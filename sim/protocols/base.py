@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import Field
 from typing import ClassVar
 
 from sim.verbs.me import ATTRIBUTES, PRIMITIVES, Me
@@ -30,8 +30,9 @@ class Protocol:
     """
 
     name: ClassVar[str]
-    local_aggregation: ClassVar[bool] = False  # the first worker of a host sends for all its workers
-    delay_std_s: ClassVar[float] = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
+    __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
+    local_aggregation: bool = False  # the first worker of a host sends for all its workers
+    delay_std_s: float = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
 
     def __init_subclass__(cls, **named):
         """A protocol without a name is called as its class is."""
@@ -145,16 +146,21 @@ class Protocol:
 
 
 ROLES = ("master", "server", "worker", "alone")
+_NAMES: dict[tuple[type, tuple[str, ...]], frozenset[str]] = {}  # what was found before
 
 
-@cache
-def names_in(protocol: type[Protocol], *roles: str) -> frozenset[str]:
+def names_in(protocol: type, *roles: str) -> frozenset[str]:
     """Names that the texts of a class use, in their bodies and in those of the methods that these call.
 
     Args:
         roles: methods to begin with; all texts if none are given.
     """
-    begin = roles or ROLES
+    if (protocol, roles) not in _NAMES:
+        _NAMES[protocol, roles] = frozenset(_found_in(protocol, roles or ROLES))
+    return _NAMES[protocol, roles]
+
+
+def _found_in(protocol: type, begin: tuple[str, ...]) -> set[str]:
     found: set[str] = set()
     open_names = list(begin)
     while open_names:
@@ -165,7 +171,7 @@ def names_in(protocol: type[Protocol], *roles: str) -> frozenset[str]:
         new = _names(code) - found
         found |= new
         open_names += [name for name in new if callable(getattr(protocol, name, None))]
-    return frozenset(found)
+    return found
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,16 +67,17 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     """
     from sim import stragglers, workload
     from sim.cluster import Cluster, Host
-    from sim.scenario import Scenario
+    from sim.scenario import LATER, Scenario
 
     protocol, model = protocols.make(given.protocol, given.set), workload.read(given.workload)
     together = Cluster(name="two ranks a host", hosts=(Host(name="host", count=4, cores=2),))
     servers = SERVERS if protocol.has_servers else (1,)
-    jobs, refused = [], None
-    for workers, count, law, cluster in product(WORKERS, servers, SLEEPS, (None, together)):
-        luck = {"stragglers": stragglers.read(law), "stragglers_name": law}
+    jobs, refused = [], WrongSetting("--protocol", given.protocol, "one that some job fits")
+    for workers, count, law, cluster in product(WORKERS, servers, SLEEPS, (LATER, together)):
+        ranks: dict[str, Any] = {"workers": workers, "servers": count, **JOB}
         try:
-            jobs.append(Scenario(protocol, model, workers=workers, servers=count, cluster=cluster, **luck, **JOB))
+            job = Scenario(protocol, model, cluster=cluster, stragglers=stragglers.read(law), **ranks)
+            jobs.append(replace(job, stragglers_name=law))
         except WrongSetting as error:  # a protocol may need more workers
             refused = error
     if not jobs:
@@ -93,7 +94,7 @@ def simulated(job: Scenario) -> Trace:
     from sim import simulate
 
     try:
-        trace, again = (simulate(job, "event", 1, want_trace=True).trace for _ in range(2))
+        trace, again = (simulate(job, "event", 1, want_trace=True).kept_trace for _ in range(2))
     except RunFailed as error:
         raise RunFailed(f"{error} ({_said(job)})") from error
     if not trace.rows.equals(again.rows):
@@ -186,7 +187,7 @@ def _compared(job: Scenario, real: Trace) -> str:
         return f"{job.workers} workers trained; the order of arrival decides their record"
     alike = simulate(
         replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True
-    ).trace
+    ).kept_trace
     if conformance.record(real) != conformance.record(alike):
         differs = next(iter((conformance.record(real) - conformance.record(alike)) or conformance.record(alike)))
         raise RunFailed(f"{name}: real and simulated record differ, first in (rank, step, activity, ...) {differs}")

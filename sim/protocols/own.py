@@ -91,7 +91,7 @@ def default_of(setting: Field) -> str:
 def sources(protocol: type[Protocol]) -> set[str]:
     """The files of a class and of those that it derives from, but ours."""
     modules = [sys.modules.get(c.__module__) for c in protocol.__mro__ if not c.__module__.startswith("sim.")]
-    return {module.__file__ for module in modules if getattr(module, "__file__", None)}
+    return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
 def place(error: BaseException) -> str:

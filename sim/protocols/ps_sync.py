@@ -61,7 +61,8 @@ class SynchronousServers(Protocol):
 
     def hand_out_tokens(self, me):
         """sync_replicas_optimizer.py: as many tokens at the start as gradients make an update, then one for each worker."""
-        needed, added, waiting = self.gradients_per_update(len(me.workers)), 0, deque()
+        needed, added = self.gradients_per_update(len(me.workers)), 0
+        waiting: deque[int] = deque()
         tokens = deque([me.version] * needed)
         while letter := (yield from take(me, me.workers)):
             waiting.append(letter.sender)

@@ -8,8 +8,8 @@ from copy import deepcopy
 from difflib import get_close_matches
 from functools import partial
 from inspect import GEN_CREATED, currentframe, getgeneratorstate, isgenerator
+from pathlib import Path
 
-import sim
 from sim import verbs
 from sim.errors import RunFailed, WrongSetting, WrongText
 from sim.protocols import is_ours, name_of, own
@@ -31,7 +31,7 @@ WITH_PEERS = (
     "hear",
     "collect",
 )
-OURS = os.path.dirname(sim.__file__) + os.sep
+OURS = str(Path(__file__).parents[1]) + os.sep
 NO_TEXT = "it has no text: write `def {}(self, me)`"
 NO_GENERATOR = "it is no generator: verbs need `yield from`"
 A_FUNCTION = "{0} is a function: `from sim.verbs import {0}`, then `yield from {0}(me, ...)`"
@@ -162,8 +162,10 @@ class Watched:
         Raises:
             WrongText: it has not.
         """
-        name, made, place = self._made or (None, None, None)
-        if made and getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
+        if self._made is None:
+            return
+        name, made, place = self._made
+        if getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
             said = f"me.{name}()" if "(" not in name else name
             raise WrongText(f"{said} does nothing without `yield from`", place)
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sim.sweeps.jobs import Job
+from typing import Any
 
 SETTING = "set_"  # before the name of a protocol's setting, of which each has a column
 
@@ -60,8 +57,11 @@ ANSWERED = {
 }
 
 
-def kinds(jobs: Iterable[Job]) -> dict[str, str]:
-    """The type of each column, in order: a setting has the type that holds its values in all scenarios that can be."""
+def kinds(jobs: Iterable) -> dict[str, str]:
+    """The type of each column, in order, for these jobs (sim.sweeps.jobs.Job).
+
+    A setting has the type that holds its values in all scenarios that can be.
+    """
     values: dict[str, set[str]] = {}
     for job in jobs:
         for name, value in job.asked.items():
@@ -92,7 +92,7 @@ def _integer(least: int, most: int):
     return lambda value: int(value) if least <= int(value) <= most else None
 
 
-def _number(value: object) -> float | None:
+def _number(value: Any) -> float | None:
     return None if math.isnan(float(value)) else float(value)
 
 

@@ -41,13 +41,13 @@ def crossed_options() -> Parser:
 
 def _add(group, action: argparse.Action) -> None:
     """The same option, but of several values."""
-    about = {"metavar": action.metavar or "|".join(action.choices or ()), "help": action.help}
+    about: dict = {"metavar": action.metavar or "|".join(action.choices or ()), "help": action.help}
     if action.dest == "variable_partitions":
         about["help"] = "parts that each variable is cut into"  # no search
     if action.dest == "set":
         group.add_argument("--set", action="append", default=[], **about)
         return
-    if action.default is not None and "(default" not in action.help:
+    if action.default is not None and "(default" not in (action.help or ""):
         about["help"] += f" (default: {action.default})"
     group.add_argument(*action.option_strings, dest=action.dest, type=Several(action), **about)
 

@@ -28,7 +28,7 @@ class Dealing:
 
     def __init__(self, jobs: Iterable[Job], pool: Here | Own | Given):
         self.pool = pool
-        self._left, self._suspects = deque(jobs), deque()
+        self._left, self._suspects = deque(jobs), deque[Job]()
         self._pending: dict[Future, list[Job]] = {}
         self._alone = False  # one suspect is under way, and nothing besides
         self._count, self._took_s = 0, 0.0
@@ -72,12 +72,12 @@ class Dealing:
         """The next `count` of these jobs; one by one, if one of them cannot travel."""
         chunk = list(islice(jobs, count))
         try:
-            packed = self.pool.pack([Task(job.digest, job.scenario, job.how) for job in chunk])
+            packed = self.pool.pack([Task(job.digest, job.scenario, job.how) for job in chunk if job.scenario])
         except Exception as error:
             if len(chunk) > 1:
                 self._submit(jobs, 1)
                 return
-            future = Future()
+            future: Future = Future()
             future.set_result(
                 [{"digest": chunk[0].digest, "error": f"not to be sent to another process: {said(error)}"}]
             )

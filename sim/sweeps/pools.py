@@ -39,7 +39,7 @@ class Here:
 
     def submit(self, function, *arguments) -> Future:
         """The future is done already."""
-        future = Future()
+        future: Future = Future()
         future.set_result(function(*arguments))
         return future
 

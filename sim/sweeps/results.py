@@ -13,17 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim import __version__
 from sim.errors import RunFailed, WrongSetting, of_system
 from sim.files import check_output, reading, write_whole
 from sim.sweeps import columns
+from sim.version import VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sim.sweeps.jobs import Job
 
-ABOUT = {"schema": "sweep-rows/1", "version": __version__}
+ABOUT = {"schema": "sweep-rows/1", "version": VERSION}
 BLOCK_S, BLOCK_ROWS = 5.0, 10_000  # at most, between two parts
 
 

@@ -6,6 +6,7 @@ A text takes one way there, so it may not ask what differs between those ranks. 
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -41,8 +42,8 @@ class Together:
         self.allreduce, self.allgather = group.allreduce, group.allgather
 
     @property
-    def now_s(self) -> Each:
-        """The clocks of the group's ranks."""
+    def now_s(self) -> Any:
+        """The clocks of the group's ranks: Each, which a text may use as a number."""
         return Each(self._group.now_s, self._group.world.refuse)
 
     @property

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 if typing.TYPE_CHECKING:
     from sim.collectives.base import Exchange
-    from sim.scenario import Scenario
+    from sim.rows import Load
     from sim.verbs.book import Book
+    from sim.workload import Variable as OfModel
+    from sim.workload import Workload
 
-Doing = Iterator[object]  # used with `yield from`; what it yields is the world's business
+# Used with `yield from`; what they yield is the world's business.
+Given = typing.TypeVar("Given")
+Doing = Iterable[object]  # gives nothing
+Giving = Generator[Any, Any, Given]  # gives something
 FORWARD_SHARE = 1 / 3  # of a gradient's computation; backward takes the rest (as nominal costs have it)
 
 
@@ -50,7 +55,7 @@ What = Gradient | Parameters | Note | Variable
 class Partition(NamedTuple):
     """Part of a gradient: the `index`-th of `of` equal micro-batches; it is added to those before."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # nobody looks for a value in it, as tuple.index would
     of: int
 
 
@@ -121,11 +126,35 @@ class Place:
     hosts: list[int]
 
 
+class Job(typing.Protocol):
+    """What verbs ask of the job (sim.scenario.Scenario).
+
+    Args:
+        workload: what is trained.
+        summed: the variables that workers sum, in order.
+        gathered_loads: of each sparse variable whose rows all workers hand to one another, what a worker hands on.
+    """
+
+    @property
+    def workload(self) -> Workload: ...
+
+    @property
+    def summed(self) -> Sequence[OfModel]: ...
+
+    @property
+    def gathered_loads(self) -> Sequence[Load]: ...
+
+
+class Numbers(typing.Protocol):
+    """Numbers of which there is always one more."""
+
+    def __getitem__(self, index: int, /) -> float: ...
+
+
 class Me(typing.Protocol):
     """A rank, as its text sees it. All verbs but `steps` are used with `yield from`."""
 
     # Where it stands: the fields of Place, and of the master
-    rank: int
     master: int
     servers: range
     workers: range
@@ -142,16 +171,27 @@ class Me(typing.Protocol):
     held: list[int]  # those of them that this server holds
     samples: int  # in the gradient or the sum at hand
     minibatches: int  # whose gradients it sums
-    ready: int  # gradients of variables that have become ready at this rank since the start
-    scenario: Scenario  # for verbs; a text needs none of it
-    delays: (
-        Sequence[float] | None
-    )  # for verbs: induced ones of the messages that this rank receives, seconds, in their order; None without
     book: Book  # for verbs: what they remember
+
+    @property
+    def rank(self) -> int:
+        """Its number."""
 
     @property
     def now_s(self) -> float:
         """Seconds since the start."""
+
+    @property
+    def scenario(self) -> Job:
+        """For verbs; a text needs none of it."""
+
+    @property
+    def delays(self) -> Numbers | None:
+        """For verbs: induced ones of the messages that this rank receives, seconds, in their order; None without."""
+
+    @property
+    def ready(self) -> int:
+        """Gradients of variables that have become ready at this rank since the start."""
 
     # Time
     def steps(self) -> Iterator[int]:
@@ -202,15 +242,23 @@ class Me(typing.Protocol):
             wait: if false, go on at once; a gradient first waits until the one before has left.
         """
 
-    def receive(self, frm: int | Collection[int], until_s: float = math.inf, variable: int | None = None) -> Doing:
+    @typing.overload
+    def receive(self, frm: int | Collection[int], *, variable: int | None = None) -> Giving[Letter]: ...
+
+    @typing.overload
+    def receive(
+        self, frm: int | Collection[int], until_s: float, variable: int | None = None
+    ) -> Giving[Letter | None]: ...
+
+    def receive(self, frm, until_s=math.inf, variable=None):
         """The next letter that comes from one of `frm`; None if none begins to come by `until_s`.
 
         Args:
             variable: the parameters of this variable and step, of which others may come first.
         """
 
-    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Doing:
-        """Hand a piece to one rank while taking one from another, which is added or replaces what is there; the letter taken.
+    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Giving[Any]:
+        """Hand a piece to one rank while taking one from another, which is added or replaces what is there; the letter taken, if one is.
 
         Args:
             ready: goes with it.
@@ -227,4 +275,4 @@ class Me(typing.Protocol):
 
 PRIMITIVES = ("sleep", "cycle", "fetch", "compute", "compute_until", "add", "take_up", "update", "evaluate", "copy", "send", "receive",
               "exchange", "departed", "beside")  # fmt: skip
-ATTRIBUTES = (*Me.__annotations__, "now_s", "steps", "run_out")
+ATTRIBUTES = (*Me.__annotations__, "rank", "now_s", "scenario", "delays", "ready", "steps", "run_out")

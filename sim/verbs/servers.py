@@ -99,7 +99,7 @@ def take_first(me: Me, workers, count: int):
 
     A late gradient is dropped, and its worker goes on (Chen et al., 2016).
     """
-    added = []
+    added: list[int] = []
     while len(added) < count:
         letter = yield from take(me, workers)
         if letter is None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from experiments import scaling, scaling_horovod
-from experiments.scaling import Constants
+from experiments import scaling, scaling_horovod, scaling_model
+from experiments.scaling_model import Constants
 from experiments.scaling_tables import BUGLIARELLO, GBIT, HOROVOD, HOROVOD_SINGLE, PLATFORMS
 
 FITTED = Constants(0.045, 0.008, 2.04e9)  # as the experiment finds
@@ -31,7 +31,7 @@ def test_64_gpus_are_predicted_within_10_percent(row):
 @pytest.mark.parametrize("row", [row for row in BUGLIARELLO if row.gpus == 8], ids=lambda row: row.platform)
 def test_8_gpus_are_met_within_2_percent(row):
     """As the experiment fits them; where a server has a third of the model the first step is longer."""
-    assert abs(error(row, steps=scaling.STEPS)) < 0.02
+    assert abs(error(row, steps=scaling_model.STEPS)) < 0.02
 
 
 def test_the_collapse_is_the_ports():

@@ -249,13 +249,17 @@ def test_lines_of_checks(folder, line):
 def unlaunched(folder):
     """Real runs, probes and campaigns that end where they would start processes."""
     from real import launch, run, testbed
+    from real.foreign.by_servers import ByServers
+    from real.foreign.runtime import Runtime
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "launch", lambda line: None)
         patch.setattr(launch, "check_memory", lambda ranks: None)
         patch.setattr(testbed, "testbed", lambda hosts, rate: contextlib.nullcontext())
-        for name in ("join", "start", "work"):
+        for name in ("start", "work"):
             patch.setattr(run, name, lambda *_: 0)
+        for runtime in (Runtime, ByServers):
+            patch.setattr(runtime, "take_part", lambda *_: 0)
         yield patch
 
 

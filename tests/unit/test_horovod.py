@@ -186,7 +186,7 @@ def test_only_horovod_runs_its_own_text_for_real():
     from real.run import parse
 
     for runtime in ("mpi", "tensorflow"):
-        with pytest.raises(WrongSetting, match="its own text"):
+        with pytest.raises(WrongSetting, match="horovod with --protocol horovod"):
             runtime_of(parse(["--protocol", "horovod", "--runtime", runtime]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import platforms, platforms_report
+from experiments import platforms, platforms_report, platforms_rows
 from experiments import run as command
 from experiments.agreement import UNIT_ROUNDOFF, Agreement, distance, tolerance, unequal_updates
 from experiments.cells import refusal
@@ -31,16 +31,16 @@ def agreement(**others) -> Agreement:
 
 def test_speed_is_of_windows_and_of_the_second_half():
     step_s = np.repeat([[0.1, 0.2, 0.05, 0.025], [0.1, 0.1, 0.1, 0.1]], 50, axis=1)
-    assert platforms.windows(step_s) == pytest.approx(np.array([[10, 5, 20, 40], [10] * 4]))
-    assert platforms.late(step_s) == pytest.approx([100 / 3.75, 10])  # steps over seconds, not a mean of rates
+    assert platforms_rows.windows(step_s) == pytest.approx(np.array([[10, 5, 20, 40], [10] * 4]))
+    assert platforms_rows.late(step_s) == pytest.approx([100 / 3.75, 10])  # steps over seconds, not a mean of rates
 
 
 @pytest.mark.parametrize(("steps", "length", "whole"), [(200, 50, 4), (230, 50, 4), (100, 50, 2), (8, 4, 2), (5, 2, 2)])
 def test_a_short_run_has_two_windows(steps, length, whole):
-    assert platforms.every(steps) == length
-    assert platforms.windows(np.ones((3, steps))).shape == (3, whole)
+    assert platforms_rows.every(steps) == length
+    assert platforms_rows.windows(np.ones((3, steps))).shape == (3, whole)
     rest_s = np.concatenate([np.ones(whole * length), np.full(steps - whole * length, 100)])
-    assert (platforms.windows(rest_s[None]) == 1).all()
+    assert (platforms_rows.windows(rest_s[None]) == 1).all()
 
 
 @pytest.mark.parametrize("variable", ["kernel", "bias"])
@@ -188,11 +188,11 @@ def test_names_of_files_differ():
 
 
 @pytest.fixture
-def compared() -> list[platforms.Row]:
+def compared() -> list[platforms_rows.Row]:
     step_s = np.full((2, 8), 0.1)
     return [
-        platforms.Row("a", step_s, [(4, 2.0, 0.3), (8, 1.0, 0.5)], 0.8 * step_s),
-        platforms.Row("b", 2 * step_s, [], None),
+        platforms_rows.Row("a", step_s, [(4, 2.0, 0.3), (8, 1.0, 0.5)], 0.8 * step_s),
+        platforms_rows.Row("b", 2 * step_s, [], None),
     ]
 
 

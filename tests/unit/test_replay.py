@@ -11,14 +11,15 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from sim import replay, stragglers, workload
+from sim import heading, replay, stragglers, workload
 from sim.cluster import Cluster, Host
 from sim.errors import WrongSetting
-from sim.header import SCHEMA, Header, checked
+from sim.header import SCHEMA, Header
 from sim.laws import Constant, Empirical, FoldedMixture, LogNormal
 from sim.placement import STRATEGIES
 from sim.protocols import PROTOCOLS
 from sim.protocols.fmb import FixedMinibatch
+from sim.replay import header as checked
 from sim.scenario import Scenario
 
 
@@ -126,8 +127,8 @@ def test_a_digest_is_of_what_is_trained_and_of_no_defaults():
     """Nor of nominal costs, which are a guess."""
     model = workload.NAMED["mlp"]
     plain = json.loads(json.dumps(model.model_dump(by_alias=True, exclude_unset=True)))
-    assert replay.digest(workload.Workload(**plain)) == replay.digest(workload.Workload(**plain, inputs="pictures"))
-    assert len({replay.digest(m) for m in (model, NOT_THE_ZOOS, OWN_MODEL, workload.NAMED["toy_fc"])}) == 4
+    assert heading.digest(workload.Workload(**plain)) == heading.digest(workload.Workload(**plain, inputs="pictures"))
+    assert len({heading.digest(m) for m in (model, NOT_THE_ZOOS, OWN_MODEL, workload.NAMED["toy_fc"])}) == 4
 
 
 HEAD = Scenario(FixedMinibatch(), OWN_MODEL, stragglers=stragglers.read("niagara")).header("mpi")

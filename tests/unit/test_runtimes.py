@@ -9,12 +9,15 @@ import pytest
 from calibration.servers import is_of_servers
 from real import launch
 from real.foreign.horovod_allreduce import Slot, environment, slots, tuned
-from real.foreign.runtimes import library_of, runtime_of, served
+from real.foreign.runtimes import RUNTIMES, WORLDS, check_executed, runtime_of
 from real.foreign.summed import waits_apart
 from real.foreign.tasks import reachable
 from real.options import scenario
 from real.run import parse
+from sim import protocols, workload
 from sim.errors import WrongSetting
+from sim.header import checked
+from sim.scenario import Scenario
 from sim.traces import Activity, Header, Trace
 
 
@@ -25,24 +28,94 @@ def with_horovod(monkeypatch):
 
 @pytest.mark.usefixtures("with_horovod")
 @pytest.mark.parametrize(
-    ("options", "runtime", "library", "by_servers"),
+    ("options", "name"),
     [
-        ("allreduce", "mpi", None, False),
-        ("allreduce --runtime tensorflow", "tensorflow", "tensorflow", False),
-        ("allreduce --runtime horovod --set algorithm=ring", "horovod", "horovod", False),
-        ("horovod", "horovod", "horovod", False),
-        ("ps-sync", "tensorflow", None, True),
-        ("ps-sync --runtime mpi", "mpi", None, False),
-        ("ps-sync --set barrier=True", "mpi", None, False),
-        ("ps-sync --set barrier=True --runtime tensorflow", "tensorflow", None, True),
-        ("ps-async --job ps", "tensorflow", None, True),
-        ("ps-async --servers 2 --test-size 5", "tensorflow", None, True),
-        ("fmb", "mpi", None, False),
+        ("allreduce", "mpi"),
+        ("allreduce --runtime tensorflow", "tensorflow collectives"),
+        ("allreduce --runtime horovod --set algorithm=ring", "horovod"),
+        ("horovod", "horovod"),
+        ("ps-sync", "tensorflow servers"),
+        ("ps-sync --runtime mpi", "mpi"),
+        ("ps-sync --set barrier=True", "mpi"),
+        ("ps-sync --set barrier=True --runtime tensorflow", "tensorflow servers"),
+        ("ps-async --job ps", "tensorflow servers"),
+        ("ps-async --servers 2 --test-size 5", "tensorflow servers"),
+        ("fmb", "mpi"),
     ],
 )
-def test_who_runs_it(options, runtime, library, by_servers):
-    given = parse(["--protocol", *options.split()])
-    assert (runtime_of(given), library_of(given), served(given)) == (runtime, library, by_servers)
+def test_who_runs_it(options, name):
+    assert runtime_of(parse(["--protocol", *options.split()])) is RUNTIMES[name]
+
+
+def scenario_of(name: str) -> Scenario:
+    """A small job by a protocol's own settings."""
+    return Scenario(protocols.make(name), workload.read("mlp"), workers=2, servers=1)
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request):
+    return RUNTIMES[request.param]
+
+
+def has(runtime) -> list[str]:
+    """The protocols that a runtime has."""
+    return [name for name in protocols.PROTOCOLS if runtime.has(protocols.make(name))]
+
+
+@pytest.mark.usefixtures("with_horovod")
+def test_a_runtime_runs_what_it_has_when_it_is_asked_for(runtime):
+    for name in has(runtime):
+        assert runtime_of(parse(["--protocol", name, "--runtime", runtime.world])) is runtime
+
+
+@pytest.mark.usefixtures("with_horovod")
+def test_a_runtime_refuses_what_it_has_not(runtime):
+    others = set(protocols.PROTOCOLS) - set(has(runtime))
+    assert others
+    for name in others:
+        with pytest.raises(WrongSetting) as refused:
+            check_executed(runtime, scenario_of(name))
+        assert (refused.value.setting, refused.value.given) == ("--runtime", runtime.world)
+
+
+def test_a_protocol_comes_from_one_runtime_at_most():
+    for name in protocols.PROTOCOLS:
+        homes = [one for one in RUNTIMES.values() if one.is_home_of(protocols.make(name))]
+        assert len(homes) <= 1
+        assert all(one.has(protocols.make(name)) for one in homes)
+
+
+def test_what_two_runtimes_of_one_word_have_is_apart():
+    for world in WORLDS:
+        of_world = [set(has(one)) for one in RUNTIMES.values() if one.world == world]
+        assert sum(map(len, of_world)) == len(set().union(*of_world))
+
+
+def test_a_launch_of_a_runtime_has_a_rank_for_everybody(runtime):
+    jobs = [scenario_of(name) for name in has(runtime)]
+    assert runtime.ranks(jobs) >= max(job.ranks for job in jobs)
+    assert runtime.ranks([]) == 0
+
+
+def test_what_a_runtime_says_of_itself_is_whole(runtime):
+    assert runtime.about
+    assert runtime.world in WORLDS
+    assert set(has(runtime)) <= set(protocols.PROTOCOLS)
+    assert has(runtime)
+
+
+@pytest.mark.parametrize("name", [name for name, one in RUNTIMES.items() if not one.timeline])
+def test_a_timeline_is_asked_only_of_what_writes_one(name):
+    of = has(RUNTIMES[name])[0]
+    words = ["--protocol", of, "--runtime", RUNTIMES[name].world, "--horovod-timeline", "t.json"]
+    with pytest.raises(WrongSetting, match="--horovod-timeline"):
+        runtime_of(parse(words))
+
+
+def test_a_header_takes_the_world_of_every_runtime(runtime):
+    header = scenario_of(has(runtime)[0]).header(runtime.world)
+    assert checked(header.text(), "here").world == runtime.world
+    assert header.measured
 
 
 @pytest.mark.usefixtures("with_horovod")

@@ -1,0 +1,29 @@
+"""A row of a trace: what one rank did for how long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NOBODY = -1  # the peer of an activity that has none
+
+# sleep: an induced straggler. input: fetching a minibatch. compute: gradients. pack: they are joined into one message.
+# send, receive: bytes move. wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or
+# taken up. evaluate: loss, accuracy.
+ACTIVITIES = ("sleep", "input", "compute", "pack", "send", "receive", "wait", "reduce", "update", "evaluate")
+
+
+class Activity(NamedTuple):
+    """What one rank did from start_s to end_s (seconds since the run's common start).
+
+    `version` counts the updates that the parameters at hand had seen.
+    """
+
+    start_s: float
+    end_s: float
+    rank: int
+    step: int
+    activity: str
+    samples: int = 0
+    bytes: int = 0
+    peer: int = NOBODY
+    version: int = 0
