@@ -109,6 +109,7 @@ def checked(profile: Cluster, trace: Trace, name: str) -> Checked:
             known = ", ".join(profile.costs) or "nothing"
             raise WrongSetting("workload", head.workload, f"a model that the profile has costs of: {known}")
         found = simulate(scenario, replications=REPLICATIONS, want_trace=True)
+    assert found.trace is not None  # it was asked for
     measured = outcome.of_trace(trace)
     test = ks_2samp(measured.step_s[0], found.step_s.ravel(), method="asymp")
     measured_s, predicted_s = float(measured.step_s.mean()), found.answer()["step_s"]["mean"]

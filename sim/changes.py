@@ -7,7 +7,7 @@ import copy
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -89,7 +89,8 @@ def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
     """
     table = cluster.model_dump(by_alias=True, exclude_unset=True)
     for path, text in values.items():
-        node, inside = cluster, table
+        node: Any = cluster
+        inside: Any = table
         *above, last = path.split(".")
         for part in above:
             key = _key(node, part, path)
@@ -111,7 +112,7 @@ def _sorted(change: Change, given: argparse.Namespace, read: options.Readers) ->
     job = {
         name: value_of(name, change.values[path], f"{OPTION} ") for path, name in names.items() if name in OF_THE_JOB
     }
-    protocol = read.protocol(job.get("protocol", given.protocol))
+    protocol = read.protocol(str(job.get("protocol", given.protocol)))
     known = [one.name for one in fields(protocol)]
     settings, cluster = {}, {}
     for path, name in names.items():
@@ -160,11 +161,11 @@ def _names(node) -> list[str]:
     return list(node) if isinstance(node, dict) else []
 
 
-def _child(node, key: str | int):
+def _child(node: Any, key: Any):
     return getattr(node, key) if isinstance(node, BaseModel) else node[key]
 
 
-def _opened(table: dict | list, key: str | int, node) -> dict | list:
+def _opened(table: Any, key: Any, node) -> dict | list:
     """What a table holds at a key, so that it can be changed; all of the node if the table leaves it to defaults."""
     if isinstance(table, dict) and key not in table:
         table[key] = _plain(node)
@@ -191,7 +192,8 @@ def _value(text: str):
 
 def _parts(text: str) -> Iterator[str]:
     """Cut at commas, but not within quotes and brackets."""
-    part, closing = "", []
+    part = ""
+    closing: list[str] = []
     for letter in text:
         if closing and letter == closing[-1]:
             closing.pop()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def read(text: str) -> Failures:
         WrongSetting: an unknown name, no mtbf, or a time that cannot be.
     """
     known = {one.name.removesuffix("_s"): one.name for one in fields(Failures)}
-    found: dict[str, float | None] = {}
+    found: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in known or not equals:

@@ -6,7 +6,7 @@ Causes overlap (what hides behind computing costs nothing), so their gains do no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from sim.cluster import Link
@@ -123,8 +123,9 @@ def candidates(scenario: Scenario) -> Iterator[str]:
     if scenario.servers > 1:
         yield from (f"placement={name}" for name in STRATEGIES if name != scenario.placement)
         yield f"variable_partitions={scenario.servers * scenario.variable_partitions}"
-    if any(one.name == "algorithm" for one in fields(scenario.protocol)):
-        yield from (f"algorithm={name}" for name in collectives.NAMES if name != scenario.protocol.algorithm)
+    settings = asdict(scenario.protocol)
+    if "algorithm" in settings:
+        yield from (f"algorithm={name}" for name in collectives.NAMES if name != settings["algorithm"])
 
 
 def with_costs(scenario: Scenario, costs: Costs) -> Scenario:

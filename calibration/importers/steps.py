@@ -164,12 +164,8 @@ def _scenario(logged: Steps, about: About) -> Scenario:
         raise WrongSetting("--stragglers", about.stragglers, "none: tables of steps do not tell sleeps from computing")
     workload = workloads.read(about.workload)
     cluster = one_rank_a_host(logged.ranks + 1, cores=2)
-    given = {
-        "steps": len(logged.length_s) - 1,
-        "warmup": 1,
-        "batch": logged.samples if about.batch is None else about.batch,
-    }
-    return Scenario(protocol, workload, logged.ranks, **given, cluster=cluster, stragglers=law)
+    batch, steps = logged.samples if about.batch is None else about.batch, len(logged.length_s) - 1
+    return Scenario(protocol, workload, logged.ranks, steps, 1, batch, cluster, law)
 
 
 def _apart(logged: Steps, scenario: Scenario, about: About) -> tuple[np.ndarray, float]:
