@@ -57,10 +57,10 @@ def check(scenario: Scenario, runtime: str) -> None:
     protocol = scenario.protocol
     if runtime == "mpi":
         scenario.check_evaluation()
-    if protocol.name == "horovod" and runtime != "horovod":
-        raise WrongSetting("--runtime", runtime, "horovod with --protocol horovod, which is its own text")
     if protocol.name not in HAVE.get(runtime, (protocol.name,)):
         raise WrongSetting("--runtime", runtime, f"mpi for {protocol.name}; {runtime} has {', '.join(HAVE[runtime])}")
+    if runtime != "mpi" and scenario.gathered_variables:
+        raise WrongSetting("--set sparse_as_dense", False, f"true with --runtime {runtime}")
     if runtime == "tensorflow" and getattr(protocol, "barrier", False) and protocol.name == "ps-backup":
         allowed = "false with --runtime tensorflow: backup workers need tokens that nobody waits for"
         raise WrongSetting("--set barrier", True, allowed)
@@ -82,7 +82,7 @@ def check_device(device: str) -> None:
 
 def _own(scenario: Scenario) -> str:
     protocol = scenario.protocol
-    if protocol.name == "horovod":
+    if protocol.name == "horovod" and launch.found("horovod"):
         return "horovod"
     textbook = getattr(protocol, "barrier", False)
     return "tensorflow" if protocol.name in SERVED and not textbook else "mpi"
