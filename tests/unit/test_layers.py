@@ -202,9 +202,16 @@ def test_wrong_settings_are_named():
         job(hosts=2, gpus=3, workers=7, servers_on="workers")
 
 
-def test_a_real_run_refuses_what_is_only_simulated():
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "local_aggregation=true"], "--set local_aggregation"),
+        (["--workload", "bigram"], "--workload: given 'bigram'"),
+    ],
+)
+def test_a_real_run_refuses_what_is_only_simulated(words, said):
     from real import run as real_run
     from real.options import scenario
 
-    with pytest.raises(WrongSetting, match="simulated only"):
-        scenario(real_run.parse(["--protocol", "ps-layers"]))
+    with pytest.raises(WrongSetting, match=f"{said}.*simulated only"):
+        scenario(real_run.parse(["--protocol", "ps-layers", *words]))
