@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from real import launch, parameters, parts, ranks, testbed
 from real.foreign import local
-from real.foreign.runtimes import library_of, served
+from real.foreign.runtimes import library_of, served, stands_in
 from real.optimiser import Rates
 from real.options import add_training_options, training
 from real.options import scenario as scenario_of
@@ -35,7 +35,7 @@ def parser(prog: str = "real.run") -> command.Parser:
         "--runtime",
         choices=("mpi", "horovod", "tensorflow"),
         help="who executes the protocol: our text over MPI, Horovod, or TensorFlow's own servers or collectives "
-        "(default: where the protocol comes from; allreduce: mpi)",
+        "(default: where the protocol comes from; allreduce, and horovod where that is not installed: mpi)",
     )
     hand = parser.add_argument_group("one process of a run with TensorFlow's servers, started by hand")
     hand.add_argument(
@@ -162,7 +162,12 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     world = trace.header.world
     options.write_outputs(given, trace)
     parts.remove(given.trace)
-    said = [*notes(scenario, outcome, world, trace), *learned(trace), *([str(found)] if found else [])]
+    said = [
+        *notes(scenario, outcome, world, trace),
+        *learned(trace),
+        *stands_in(given),
+        *([str(found)] if found else []),
+    ]
     runs = options.replications(given, REPLICATIONS)
     summed = summary.as_json(scenario, world, outcome, wall_s, found, runs, said, trace.header)
     if given.json:

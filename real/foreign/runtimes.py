@@ -48,6 +48,12 @@ def library_of(given: argparse.Namespace) -> str | None:
     return runtime_of(given) if runtime_of(given) != "mpi" and scenario_of(given).protocol.masterless else None
 
 
+def stands_in(given: argparse.Namespace) -> list[str]:
+    """A line where our text runs in place of a runtime that is not installed, or none."""
+    stands = given.runtime is None and (given.protocol, runtime_of(given)) == ("horovod", "mpi")
+    return ["Horovod is not installed (`make horovod`); our text of it ran over MPI"] if stands else []
+
+
 def check(scenario: Scenario, runtime: str) -> None:
     """Refuse what a runtime has not.
 
