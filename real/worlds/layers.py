@@ -148,16 +148,17 @@ class Layers:
 
     def beside(self, computing, communicating):
         """Both at once, until both are at their end: the one that computes in another thread."""
+        self._me.idle_from_s = math.inf
         self._beside = self._pool.submit(self._follow, computing)
         self._beside.add_done_callback(self._notify)
         yield from communicating
         self._beside.result()
         self._beside = None
 
-    @staticmethod
-    def _follow(computing) -> None:
+    def _follow(self, computing) -> None:
         for _ in computing:
             pass
+        self._me.idle_from_s = min(self._me.idle_from_s, self._me.now_s)
 
     def cycle(self, cycle_s: float) -> None:
         """Asleep until the first cycle in which a gradient is ready here that has not been reduced.

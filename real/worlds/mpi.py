@@ -70,7 +70,7 @@ class Rank(Work, Messages):
         self.exchanges = Exchanges(self, comm, items, self.workers if self.summed else range(scenario.ranks))
         self._sum = np.zeros_like(self._held) if self.serves else self.exchanges.vector[:-1] if self.summed else None
         layered = isinstance(trainee.gradients, LayeredGradients) and not self.serves
-        self._layers = self._begin_layers() if layered else None
+        self._layers = self._begin_layers() if layered else Layers(self, [], {})
 
     def _begin_groups(self, groups) -> None:
         """Who sends for whom."""
@@ -101,8 +101,7 @@ class Rank(Work, Messages):
         """The run is over: wait until all that was sent has been received."""
         self.end_messages()
         self.exchanges.end()
-        if self._layers:
-            self._layers.end()
+        self._layers.end()
 
     # ---- where it is
 
