@@ -47,8 +47,14 @@ def check(trace: Trace, name: str) -> None:
             raise WrongSetting(
                 differing, getattr(head, differing), f"{getattr(again, differing)!r} with {head.protocol}"
             )
+        overlaps = replay.protocol_of(head).overlaps
         with np.errstate(all="ignore"):
             speed = outcome.of_trace(trace).throughput()[0]
+    if head.world == "mpi" and overlaps:
+        allowed = (
+            "runs whose messages wait for computing, or Horovod's own: which part is hidden by computing is not fitted"
+        )
+        raise WrongSetting(name, f"{head.protocol} over MPI", allowed)
     _check_work(trace, name)
     if not (np.isfinite(speed) and speed > 0):
         raise WrongSetting(name, f"{speed:g} samples/s", "a run whose updates have samples, and whose steps take time")

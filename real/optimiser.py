@@ -104,6 +104,29 @@ class Optimiser(Rates):
         return self._variable.read_value()
 
 
+class OptimiserByVariable:
+    """Applies summed gradients variable by variable, each with an optimiser of its own.
+
+    Args:
+        sizes: numbers in each variable, by the variable's number.
+        rates: as for any optimiser.
+    """
+
+    def __init__(self, sizes: dict[int, int], *rates):
+        self._of = {number: Optimiser(*rates) for number in sizes}
+        for number, optimiser in self._of.items():
+            optimiser.warm_up(sizes[number])
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next update."""
+        return next(iter(self._of.values())).learning_rate
+
+    def apply(self, number: int, parameters: np.ndarray, gradient_sum: np.ndarray, samples: int) -> None:
+        """One update of a variable's parameters, in place."""
+        self._of[number].apply(parameters, gradient_sum, samples)
+
+
 def _schedule(learning_rate: float, decay_steps: int, decay_rate: float):
     import keras
 

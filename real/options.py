@@ -51,11 +51,31 @@ def scenario(options: argparse.Namespace) -> Scenario:
         name="the launcher's hosts", hosts=(Host(name="localhost", slots=MOST_RANKS),)
     )  # the launcher knows better how many
     described = shared.scenario(options, here)
-    if described.gathered_loads:
-        raise WrongSetting("--set sparse_as_dense", False, "true: rows are gathered in simulation only (sim.run)")
+    if described.protocol.layerwise:
+        _check_layerwise(described)
+    if described.gathered_variables:
+        from real.tables import check_by_rows
+
+        check_by_rows(options.optimiser)
     if described.sends_rows:
         _check_rows(described, options.optimiser)
     return described
+
+
+def _check_layerwise(described: Scenario) -> None:
+    """Refuse what variables that travel one by one cannot do.
+
+    Raises:
+        WrongSetting: naming it.
+    """
+    if described.protocol.local_aggregation:
+        allowed = "false: no thread of a busy worker adds up the gradients of others; simulated only (sim.run)"
+        raise WrongSetting("--set local_aggregation", True, allowed)
+    if described.sends_rows:
+        allowed = (
+            f"a model without sparse variables for {described.protocol.name}: their rows are simulated only (sim.run)"
+        )
+        raise WrongSetting("--workload", described.workload.name, allowed)
 
 
 def _check_rows(described: Scenario, optimiser: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -22,7 +23,7 @@ class Recorder:
     def __init__(self, rank: int, folder: Path | None = None, warmup: int = 0):
         self.rank, self.warmup, self.activities = rank, warmup, []
         self._used_s = self._began_s = time.process_time()
-        self._written, self._flushed_s = 0, time.perf_counter()
+        self._written, self._flushed_s, self._lock = 0, time.perf_counter(), threading.Lock()
         self._file = part_file(folder, rank).open("w") if folder else None
 
     def add(self, activity: Activity) -> None:
@@ -44,9 +45,11 @@ class Recorder:
         """Write what has not been written."""
         if self._file is None:
             return
-        self._file.writelines(json.dumps(row) + "\n" for row in self.activities[self._written :])
-        self._file.flush()
-        self._written, self._flushed_s = len(self.activities), time.perf_counter()
+        with self._lock:  # a rank may compute in one thread and communicate in another
+            rows = self.activities[self._written :]
+            self._file.writelines(json.dumps(row) + "\n" for row in rows)
+            self._file.flush()
+            self._written, self._flushed_s = self._written + len(rows), time.perf_counter()
 
     def close(self) -> None:
         """Write the rest."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from real import launch, parameters, parts, testbed
 from real.foreign.runtime import Runner, Runtime
-from real.foreign.runtimes import ABOUT, WORLDS, runtime_of
+from real.foreign.runtimes import ABOUT, WORLDS, runtime_of, stands_in
 from real.optimiser import Rates
 from real.options import add_training_options
 from real.options import scenario as scenario_of
@@ -123,7 +123,12 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     world = trace.header.world
     options.write_outputs(given, trace)
     parts.remove(given.trace)
-    said = [*notes(scenario, outcome, world, trace), *learned(trace), *([str(found)] if found else [])]
+    said = [
+        *notes(scenario, outcome, world, trace),
+        *learned(trace),
+        *stands_in(given),
+        *([str(found)] if found else []),
+    ]
     runs = options.replications(given, REPLICATIONS)
     summed = summary.as_json(scenario, world, outcome, wall_s, found, runs, said, trace.header)
     if given.json:

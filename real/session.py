@@ -17,8 +17,10 @@ from real.parts import begin
 from real.recorder import Recorder
 from real.trainee import Trainee, Training, Workshop
 from real.waiting import barrier
+from real.worlds.gathered import GatheringRank
 from real.worlds.mpi import Rank
 from real.worlds.rows import SparseRank
+from real.worlds.variables import VariablesRank
 from sim.progress import duration
 from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
@@ -84,8 +86,7 @@ class Session:
         recorder = Recorder(self.rank, parts, scenario.warmup)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
-        rank_class = SparseRank if scenario.sends_rows else self.rank_class
-        me = rank_class(comm, scenario, replication, trainee, clock, recorder, log, names)
+        me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, log, names)
         self._follow(me)
         recorder.close()
         if parameters:
@@ -100,6 +101,14 @@ class Session:
     def rest(self) -> None:
         """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
         barrier(self.comm)
+
+    def _rank_class(self, scenario: Scenario) -> type[Rank]:
+        """Of what travels: whole gradients, variables one by one, or rows."""
+        if scenario.protocol.layerwise:
+            return VariablesRank
+        if scenario.gathered_variables:
+            return GatheringRank
+        return SparseRank if scenario.sends_rows else self.rank_class
 
     def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
         """What this rank of `comm` trains with."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim.rows import ITEM_BYTES
 from sim.scenario import Scenario
 
 
@@ -57,6 +58,13 @@ class Slices:
 
     rows: np.ndarray
     values: np.ndarray
+
+    @classmethod
+    def of(cls, body: np.ndarray, width: int) -> Slices:
+        """Those in the bytes of a message: numbers of rows, then values; views."""
+        rows = body.size // ITEM_BYTES // (1 + width)
+        values = body[ITEM_BYTES * rows :].view(np.float32)
+        return cls(body[: ITEM_BYTES * rows].view(np.int32), values.reshape(rows, width))
 
     def __add__(self, other: Slices) -> Slices:
         """The rows that either has, and their sums."""

@@ -1,4 +1,4 @@
-"""What servers hold of sparse variables, and the update that touches some of its rows."""
+"""Sparse variables as tables, and the update that touches some of its rows."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def check_by_rows(name: str) -> None:
         WrongSetting: naming it.
     """
     if name not in BY_ROWS:
-        allowed = f"{', '.join(BY_ROWS)} where servers update rows: TensorFlow's Adam moves all of them in every update"
+        allowed = f"{', '.join(BY_ROWS)} where rows are updated: TensorFlow's Adam moves all of them in every update"
         raise WrongSetting("--optimiser", name, allowed)
 
 
 class Table:
-    """A part of a sparse variable at its server.
+    """A sparse variable, or a part of one, where it is updated.
 
     Args:
         values: float32 (rows, width), at the start.
-        optimiser: which all tables of a server share.
+        optimiser: which all tables of a rank share.
     """
 
     def __init__(self, values: np.ndarray, optimiser: RowOptimiser):
@@ -88,12 +88,13 @@ class Table:
         self._sum: Slices | None = None
 
     def read(self, rows: np.ndarray) -> np.ndarray:
-        """Values of some rows, each named once, float32 (rows, width); a copy."""
+        """Values of some rows, each named once, float32 (rows, width); a copy.
+
+        Reading changes nothing: ranks that read different rows and make the same updates keep the same table.
+        """
         missed = self._optimiser.decayed - self._decayed[rows]
-        if missed.any():
-            self._values[rows] *= np.exp(missed, dtype=np.float32)[:, None]
-            self._decayed[rows] = self._optimiser.decayed
-        return self._values[rows]
+        values = self._values[rows]
+        return values * np.exp(missed, dtype=np.float32)[:, None] if missed.any() else values
 
     def all(self) -> np.ndarray:
         """Values of all rows, float32 (rows, width); a copy."""
@@ -109,5 +110,5 @@ class Table:
         values, moments = self.read(touched.rows), self._moments[touched.rows]
         self._optimiser.apply(values, moments, touched.values / np.float32(samples))
         self._values[touched.rows], self._moments[touched.rows] = values, moments
-        self._decayed[touched.rows] += self._optimiser.decay
+        self._decayed[touched.rows] = self._optimiser.decayed + self._optimiser.decay
         return len(touched.rows)

@@ -8,8 +8,9 @@ import numpy as np
 
 from real.data import Batches, data_for, default_of
 from real.gradients import Gradients
+from real.layered import LayeredGradients, computes_by_layer
 from real.models import initial
-from real.optimiser import LEARNING_RATES, Optimiser
+from real.optimiser import LEARNING_RATES, Optimiser, OptimiserByVariable
 from real.sparse_gradients import SparseGradients
 from real.tables import RowOptimiser
 from sim import traces
@@ -71,8 +72,10 @@ class Workshop:
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
         if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
             self._warm_up(gradients, scenario)
-        optimiser = self._optimiser(scenario)
-        return Trainee(scenario, gradients, data, optimiser, replication, scenario.worker_number(self.rank))
+        number = scenario.worker_number(self.rank)
+        return Trainee(
+            scenario, gradients, data, self._optimiser(scenario), replication, number, self._row_optimiser(scenario)
+        )
 
     @staticmethod
     def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
@@ -90,7 +93,8 @@ class Workshop:
         workload, training = scenario.workload, self.training
         serves = self.rank < scenario.servers
         device = "cpu" if training.master_on_cpu and serves else training.device
-        kind = SparseGradients if scenario.sends_rows else Gradients
+        kind = LayeredGradients if computes_by_layer(scenario.protocol) else Gradients
+        kind = SparseGradients if scenario.sends_rows or scenario.gathered_variables else kind
         if (workload, kind) not in self._gradients:
             self._gradients[workload, kind] = kind(workload, training.threads, device, self.gpu_index)
         return self._gradients[workload, kind]
@@ -101,15 +105,25 @@ class Workshop:
             self._data[workload] = data_for(workload, self.training.data, scenario.seed)
         return self._data[workload]
 
-    def _optimiser(self, scenario: Scenario) -> Optimiser | RowOptimiser | None:
-        """Of what this rank updates, if anything."""
-        training, updated = self.training, scenario.updated_by(self.rank)
-        settings = training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
-        if scenario.sends_rows and self.rank < scenario.servers:
-            return RowOptimiser(*settings)
-        if not updated:
+    @property
+    def _rates(self) -> tuple:
+        training = self.training
+        return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
+
+    def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
+        """Of the rows that this rank updates, if any."""
+        serves_rows = scenario.sends_rows and self.rank < scenario.servers
+        return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
+
+    def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
+        """Of what else this rank updates, if anything."""
+        updated, serves = scenario.updated_by(self.rank), self.rank < scenario.servers
+        if not updated or (serves and scenario.sends_rows):
             return None
-        optimiser = Optimiser(*settings)
+        if serves and scenario.protocol.layerwise:
+            held = {n: v.size for n, (v, server) in enumerate(scenario.placed) if server == self.rank}
+            return OptimiserByVariable(held, *self._rates)
+        optimiser = Optimiser(*self._rates)
         optimiser.warm_up(updated)
         return optimiser
 
@@ -121,9 +135,10 @@ class Trainee:
     scenario: Scenario
     gradients: Gradients
     data: object
-    optimiser: Optimiser | RowOptimiser | None
+    optimiser: Optimiser | OptimiserByVariable | None
     replication: int
     number: int
+    row_optimiser: RowOptimiser | None = None
     _batches: Batches = field(init=False)
 
     def __post_init__(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from sim.traces import Trace
+from sim.traces import NOBODY, Trace
 
 
 class Gradients(NamedTuple):
@@ -29,6 +29,21 @@ def record(trace: Trace) -> Counter:
     if trace.header.updates_per_step > 1:
         rows.loc[rows["rank"] == 0, "step"] = 0
     return Counter(rows.itertuples(index=False, name=None))
+
+
+def settled(trace: Trace, fuses: bool) -> Counter:
+    """The record of a run whose messages travel while ranks compute, without what depends on when that is.
+
+    That is waits, and the pieces into which they cut a rank's computing: its samples count once a step.
+
+    Args:
+        fuses: whether ranks sum whatever is ready. Messages, sums and copies are then cut by time too, and left out.
+    """
+    by_time = ("wait", "compute", *(("send", "receive", "reduce", "pack") if fuses else ()))
+    rows = trace.rows
+    computed = rows[rows["activity"] == "compute"].groupby(["rank", "step"])["samples"].sum()
+    left = record(Trace(trace.header, rows[~rows["activity"].isin(by_time)]))
+    return left + Counter((rank, step, "compute", samples, 0, NOBODY) for (rank, step), samples in computed.items())
 
 
 def order(trace: Trace) -> dict[int, list[str]]:

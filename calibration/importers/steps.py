@@ -164,7 +164,8 @@ def _scenario(logged: Steps, about: About) -> Scenario:
         raise WrongSetting("--stragglers", about.stragglers, "none: tables of steps do not tell sleeps from computing")
     workload = workloads.read(about.workload)
     cluster = one_rank_a_host(logged.ranks + 1, cores=2)
-    batch, steps = logged.samples if about.batch is None else about.batch, len(logged.length_s) - 1
+    steps, batch = len(logged.length_s) - 1, logged.samples or workload.batch
+    batch = batch if about.batch is None else about.batch
     return Scenario(protocol, workload, logged.ranks, steps, 1, batch, cluster, law)
 
 

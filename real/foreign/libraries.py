@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from real.foreign.runtime import Joined, Runtime, refuse_algorithms, refuse_gpus
+from real.foreign.runtime import Joined, Runtime, refuse_algorithms, refuse_gpus, refuse_rows
 from sim.errors import WrongSetting
 from sim.protocols.allreduce import Allreduce
 from sim.protocols.horovod import Horovod
@@ -19,9 +19,16 @@ class ByHorovod(Runtime):
         return type(protocol) in (Allreduce, Horovod)
 
     def is_home_of(self, protocol):
-        return type(protocol) is Horovod
+        return type(protocol) is Horovod and not self.missing(protocol)
+
+    def missing(self, protocol):
+        from real import launch
+
+        gone = type(protocol) is Horovod and not launch.found("horovod")
+        return "Horovod is not installed (`make horovod`)" if gone else ""
 
     def check(self, scenario):
+        refuse_rows(scenario, self.world)
         refuse_algorithms(scenario.protocol, self.world)
 
     def check_shared(self, scenario):
@@ -53,6 +60,7 @@ class ByCollectives(Runtime):
         return type(protocol) is Allreduce
 
     def check(self, scenario):
+        refuse_rows(scenario, self.world)
         refuse_algorithms(scenario.protocol, self.world)
 
     def check_options(self, given):

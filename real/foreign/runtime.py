@@ -82,6 +82,10 @@ class Runtime:
         """Whether the protocol comes from here, and runs here unless another runtime is asked for."""
         return False
 
+    def missing(self, protocol: OfTraining) -> str:
+        """What is not installed, of a protocol that comes from here; empty if all is."""
+        return ""
+
     def check(self, scenario: Scenario) -> None:
         """Refuse settings of a protocol that it has.
 
@@ -157,6 +161,16 @@ def refuse_gpus(device: str) -> None:
     """
     if device != "cpu":
         raise WrongSetting("--device", device, "cpu where a library sums gradients: Horovod is built with Gloo alone")
+
+
+def refuse_rows(scenario: Scenario, world: str) -> None:
+    """Refuse to gather rows of sparse variables.
+
+    Raises:
+        WrongSetting: it is asked for.
+    """
+    if scenario.gathered_variables:
+        raise WrongSetting("--set sparse_as_dense", False, f"true with --runtime {world}")
 
 
 def refuse_algorithms(protocol: OfTraining, world: str) -> None:

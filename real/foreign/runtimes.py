@@ -40,6 +40,13 @@ def runtime_of(given: argparse.Namespace) -> Runtime:
     return runtime
 
 
+def stands_in(given: argparse.Namespace) -> list[str]:
+    """A line where our text ran in place of a runtime that is not installed; none if nothing is missing."""
+    protocol = scenario_of(given).protocol
+    missing = [runtime.missing(protocol) for runtime in RUNTIMES.values()] if given.runtime is None else []
+    return [f"{said}; our text of it ran over MPI" for said in missing if said]
+
+
 def check_executed(runtime: Runtime, scenario: Scenario) -> None:
     """Refuse a scenario that a runtime cannot execute.
 
@@ -61,9 +68,6 @@ def _by_hand(job: str, protocol: Protocol) -> Runtime:
 def _asked(world: str | None, protocol: Protocol) -> Runtime:
     able = [runtime for runtime in RUNTIMES.values() if runtime.has(protocol)]
     found = [runtime for runtime in able if world in (None, runtime.world)]
-    if not able:
-        allowed = "another: what communicates while it computes is simulated only (sim.run)"
-        raise WrongSetting("--protocol", protocol.name, allowed)
     if not found:
         raise _not_by(str(world), protocol)
     return next((runtime for runtime in found if runtime.is_home_of(protocol)), found[0])

@@ -122,7 +122,7 @@ class SummedRank(Rank):
         start_s = self.now_s
         self._apart, computed_s = self.trainee.gradients.apart(self.parameters, x, y)
         self.samples = len(x)
-        self._record("compute", start_s, start_s + computed_s, samples=len(x))
+        self.record("compute", start_s, start_s + computed_s, samples=len(x))
 
     @verb
     def allreduce(self, algorithm="auto", fused=True):
@@ -144,15 +144,15 @@ class SummedRank(Rank):
         start_s = self.now_s
         step = self.trainee.gradients.beside(self.parameters, x, y)
         self.samples = len(x)
-        self._record("compute", start_s, start_s + step.computed_s, samples=len(x))
+        self.record("compute", start_s, start_s + step.computed_s, samples=len(x))
         self._take_sums(step.sums, start_s + step.computed_s, start_s + step.summed_s)
 
     def _take_sums(self, sums: list[np.ndarray], start_s: float, end_s: float) -> None:
         """Record the moving of bytes, and join the sums into one vector."""
         size_bytes = ITEM_BYTES * self._sum.size
-        self._record("receive", start_s, end_s, bytes=size_bytes)
+        self.record("receive", start_s, end_s, bytes=size_bytes)
         np.concatenate([total.ravel() for total in sums], out=self._sum)
-        self._record("pack", end_s, bytes=size_bytes)
+        self.record("pack", end_s, bytes=size_bytes)
         self.samples *= len(self.workers)
 
 

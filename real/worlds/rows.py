@@ -23,27 +23,31 @@ class SparseRank(Rank):
     peer leave together, and are recorded as one.
     """
 
-    def _begin_messages(self, trainee: Trainee) -> np.ndarray:
-        """A server's tables, or a worker's dense variables, which are at hand."""
+    def _begin_messages(self, hosts) -> None:
+        """What is asked for and answered."""
+        self._at, self._posted = hosts, None
         self._parts, self._answers = parts_of(self.scenario), Answered(self.comm)
         self._asked: dict[int, list[np.ndarray]] = {}  # by worker, rows of each part here
         self._gradient_rows: dict[Part, Slices] = {}
-        sparse, dense = _apart(trainee.initial(), self.scenario.workload.variables)
-        if not self._serves:
+
+    def _initially_held(self, trainee: Trainee) -> np.ndarray:
+        """A server's tables, or a worker's dense variables, which are at hand."""
+        sparse, dense = apart(trainee.initial(), self.scenario.workload.variables)
+        if not self.serves:
             return dense
         here = self._parts_with(self.rank)
-        self._tables = {part: Table(part.cut(sparse[part.variable]), trainee.optimiser) for part in here}
+        self._tables = {part: Table(part.cut(sparse[part.variable]), trainee.row_optimiser) for part in here}
         return np.empty(0, np.float32)
 
     @property
     def parameters(self) -> np.ndarray:
         """A worker's dense variables; a server's parts one after another."""
-        return np.concatenate([table.all().ravel() for table in self._tables.values()]) if self._serves else self._held
+        return np.concatenate([table.all().ravel() for table in self._tables.values()]) if self.serves else self._held
 
     def pieces(self) -> list[Piece]:
         """Those of all parameters that are this rank's to give: a server's parts, or of the first worker what is dense."""
-        sparse, dense = _apart(np.arange(self.scenario.workload.parameters), self.scenario.workload.variables)
-        if self._serves:
+        sparse, dense = apart(np.arange(self.scenario.workload.parameters), self.scenario.workload.variables)
+        if self.serves:
             return [(p.cut(sparse[p.variable]).ravel(), table.all().ravel()) for p, table in self._tables.items()]
         return [(dense, self._held)] if self.rank == self.workers[0] else []
 
@@ -63,12 +67,12 @@ class SparseRank(Rank):
         self._read = {part: rows[places] // part.of for part, places in self._places.items()}
         widths = {part.variable: part.width for part in self._parts}
         self._pulled = [np.empty((len(rows), width), np.float32) for width in widths.values()]
-        self._record("input", start_s, samples=len(x))
+        self.record("input", start_s, samples=len(x))
         return x, y
 
     def _send_note(self, peer: int, note: Note) -> None:
         """A note; a worker's to a server asks for rows, and goes on at once."""
-        if self._serves or note.last or peer in self.workers:
+        if self.serves or note.last or peer in self.workers:
             super()._send_note(peer, note)
         else:
             parcels = [Parcel.of(self._read[part]) for part in self._parts_with(peer)]
@@ -112,20 +116,21 @@ class SparseRank(Rank):
             ]
             self._answers.post(worker, parcels, (self.step, self.version, self.samples, LETTER), start_s)
 
-    def _add_up(self, gradient: list[Slices]) -> None:
+    def _add_up(self, letter: Letter) -> int:
         """Rows join a server's sums, or a worker's own gradient."""
-        for part, slices in zip(self._parts_with(self.taken.sender), gradient, strict=True):
-            if self._serves:
+        for part, slices in zip(self._parts_with(letter.sender), letter.payload, strict=True):
+            if self.serves:
                 self._tables[part].add(slices)
             else:
                 self._gradient_rows[part] += slices
+        return letter.samples
 
     def _apply(self) -> int:
         """Update the rows that any gradient touched, or a worker's dense variables."""
-        if not self._serves:
+        if not self.serves:
             return super()._apply()
         touched = [part.width * table.update(self.samples) for part, table in self._tables.items()]
-        self.trainee.optimiser.end_update()
+        self.trainee.row_optimiser.end_update()
         return sum(Load(0, numbers).answer_bytes for numbers in touched)
 
     # ---- messages
@@ -144,12 +149,12 @@ class SparseRank(Rank):
         elif kind == LETTER and sender in self.servers:
             payload = [body.view(np.float32).reshape(-1, part.width) for part, body in zip(parts, bodies, strict=True)]
         elif kind == LETTER:
-            payload = [_slices(body, part.width) for part, body in zip(parts, bodies, strict=True)]
+            payload = [Slices.of(body, part.width) for part, body in zip(parts, bodies, strict=True)]
         return Letter(sender, *about, sum(buffer.nbytes for buffer in buffers), payload)
 
     def _buffer(self, sender: int, size_bytes: int) -> np.ndarray:
         buffer = np.empty(size_bytes, np.uint8)
-        receive(self.comm, buffer, sender, TAG, self._is_here(sender))
+        receive(self.comm, buffer, sender, TAG, self.is_here(sender))
         return buffer
 
     def _next_buffer(self, sender: int) -> np.ndarray:
@@ -191,15 +196,7 @@ class Answered:
         return [sent for _, sent in gone if sent]
 
 
-def _slices(body: np.ndarray, width: int) -> Slices:
-    """A gradient as it travels."""
-    rows = body.size // ITEM_BYTES // (1 + width)
-    return Slices(
-        body[: ITEM_BYTES * rows].view(np.int32), body[ITEM_BYTES * rows :].view(np.float32).reshape(rows, width)
-    )
-
-
-def _apart(flat: np.ndarray, variables) -> tuple[list[np.ndarray], np.ndarray]:
+def apart(flat: np.ndarray, variables) -> tuple[list[np.ndarray], np.ndarray]:
     """Sparse variables as tables, and dense ones one after another."""
     ends = np.cumsum([variable.size for variable in variables])[:-1]
     cut = list(zip(variables, np.split(flat, ends), strict=True))

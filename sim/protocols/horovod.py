@@ -21,6 +21,10 @@ class Horovod(Protocol):
     background thread, horovod/common/operations.cc: in each cycle ranks negotiate which gradients are ready everywhere, and
     those that fit in the fusion buffer are copied in, summed and copied out together. A gradient alone is not copied.
 
+    A real run is Horovod's own where it is installed; `real.run --runtime mpi` runs this text. TensorFlow then computes in a thread
+    of its own and hands each gradient over when it has it, so that `parameters` and `uniform` are one order: TensorFlow's. The main
+    thread negotiates and sums. As in simulation it leaves out cycles that would find nothing.
+
     Args:
         algorithm: as for allreduce.
         fusion_bytes: of the buffer (HOROVOD_FUSION_THRESHOLD); 0 fuses nothing. 64 MiB before version 0.21.

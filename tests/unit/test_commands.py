@@ -348,8 +348,25 @@ WRONG_REAL = {
         ["--protocol", "ps-sync", "hybrid"],
     ),
     "rows gathered": (
-        ["--protocol", "allreduce", "--workload", "lstm_lm", "--set", "sparse_as_dense=false"],
-        ["sparse_as_dense", "sim.run"],
+        ["--protocol", "allreduce", "--workload", "lstm_lm", "--set", "sparse_as_dense=false", "--optimiser", "adm"],
+        ["--optimiser", "adm", "sgd, mom, rms"],
+    ),
+    "rows gathered by a library": (
+        [
+            "--protocol",
+            "allreduce",
+            "--workload",
+            "lstm_lm",
+            "--set",
+            "sparse_as_dense=false",
+            "--runtime",
+            "tensorflow",
+        ],
+        ["--set sparse_as_dense", "true with --runtime tensorflow"],
+    ),
+    "variables within a host": (
+        ["--protocol", "ps-layers", "--set", "local_aggregation=true"],
+        ["--set local_aggregation", "sim.run"],
     ),
     "servers without parts": (
         ["--protocol", "hybrid", "--workload", "lstm_lm", "--servers", "2"],

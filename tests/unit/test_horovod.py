@@ -181,13 +181,17 @@ def test_gradients_are_ready_in_proportion():
     assert layer_shares([1, 3], "end") == [0, 0]
 
 
-def test_only_horovod_runs_its_own_text_for_real():
+@pytest.mark.parametrize(("is_here", "runtime"), [(True, "horovod"), (False, "mpi")])
+def test_horovod_runs_for_real_by_itself_where_it_is_installed(monkeypatch, is_here, runtime):
+    from real import launch
     from real.foreign.runtimes import runtime_of
     from real.run import parse
 
-    for runtime in ("mpi", "tensorflow"):
-        with pytest.raises(WrongSetting, match="horovod with --protocol horovod"):
-            runtime_of(parse(["--protocol", "horovod", "--runtime", runtime]))
+    monkeypatch.setattr(launch, "found", lambda module: is_here)
+    assert runtime_of(parse(["--protocol", "horovod"])).world == runtime
+    assert runtime_of(parse(["--protocol", "horovod", "--runtime", "mpi"])).world == "mpi"
+    with pytest.raises(WrongSetting, match="mpi or horovod with --protocol horovod"):
+        runtime_of(parse(["--protocol", "horovod", "--runtime", "tensorflow"]))
 
 
 @pytest.mark.parametrize("setting", ["algorithm=best", "fusion_bytes=-1", "cycle_s=-1", "order=first"])

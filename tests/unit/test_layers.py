@@ -14,6 +14,7 @@ from sim.errors import WrongSetting
 from sim.event.port import Port
 from sim.outcome import of_trace
 from sim.scenario import Scenario
+from sim.traces import Trace
 from sim.workload import HEADER_BYTES, Variable, Workload
 
 BANDWIDTH = 1e6  # bytes a second
@@ -202,9 +203,26 @@ def test_wrong_settings_are_named():
         job(hosts=2, gpus=3, workers=7, servers_on="workers")
 
 
-def test_a_real_run_refuses_what_is_only_simulated():
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "local_aggregation=true"], "--set local_aggregation"),
+        (["--workload", "bigram"], "--workload: given 'bigram'"),
+    ],
+)
+def test_a_real_run_refuses_what_is_only_simulated(words, said):
     from real import run as real_run
     from real.options import scenario
 
-    with pytest.raises(WrongSetting, match="simulated only"):
-        scenario(real_run.parse(["--protocol", "ps-layers"]))
+    with pytest.raises(WrongSetting, match=f"{said}.*simulated only"):
+        scenario(real_run.parse(["--protocol", "ps-layers", *words]))
+
+
+@pytest.mark.parametrize("name", ["horovod", "ps-layers"])
+def test_a_fit_refuses_runs_over_mpi_whose_messages_are_hidden_by_computing(name):
+    from calibration.checks import check
+
+    trace = event.trace(Scenario(protocols.make(name), workload.read("mlp"), workers=2, steps=4, warmup=1))
+    check(trace, "t.parquet")
+    with pytest.raises(WrongSetting, match=f"t.parquet: given '{name} over MPI'"):
+        check(Trace(replace(trace.header, world="mpi"), trace.rows), "t.parquet")

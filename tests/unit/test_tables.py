@@ -77,7 +77,7 @@ def test_rows_without_a_gradient_keep_values_and_moments(name):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (("adm",), "sgd, mom, rms where servers update rows"),
+        (("adm",), "sgd, mom, rms where rows are updated"),
         (("sgd", 0.0), "--learning-rate"),
         (("sgd", 0.1, -1), "--decay-steps"),
     ],

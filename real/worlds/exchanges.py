@@ -1,0 +1,151 @@
+"""Exchanges for real: pieces of one vector handed over by Isend and taken by Recv, control messages, and MPI's own Allreduce."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from real.parcels import TAG
+from real.waiting import arrived, poll, receive
+from sim.collectives import Exchange
+from sim.collectives.base import CONTROL, NOTHING
+from sim.workload import ITEM_BYTES
+
+
+class Taken(NamedTuple):
+    """A piece that was taken, and lies where it belongs; of a control message `ready` is all that it says."""
+
+    sender: int
+    ready: int = 0
+
+
+class Leaving(NamedTuple):
+    """What has been handed over, and may not have left.
+
+    Args:
+        buffers: which must live as long.
+        piece: of the vector, that is read until then.
+    """
+
+    requests: list
+    start_s: float
+    peer: int
+    size_bytes: int
+    buffers: list[np.ndarray]
+    piece: slice
+
+
+class Exchanges:
+    """What one rank hands to others and takes from them.
+
+    Args:
+        me: the rank: its clock, its record, and whether another rank is on its host.
+        comm: all ranks of the run.
+        items: numbers in the gradient that ranks sum; the vector has one more, the number of samples.
+        ranks: those that sum.
+    """
+
+    def __init__(self, me, comm, items: int, ranks: range):
+        self._me, self._comm = me, comm
+        self.vector = np.zeros(items + 1, np.float32)
+        self._taken, self._leaving = np.zeros_like(self.vector), []
+        self._between, self._is_ours = comm, False
+        if comm is not None and len(ranks) < comm.size and comm.rank in ranks:
+            self._between, self._is_ours = comm.Create_group(comm.Get_group().Incl(list(ranks))), True
+
+    def end(self) -> None:
+        """Give back what was taken of MPI."""
+        if self._is_ours:
+            self._between.Free()
+
+    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Taken | None:
+        """Hand a piece to one rank while taking one from another; then add it up."""
+        if exchange.to is not None:
+            self._hand_over(exchange, ready, messages)
+        taken = None if exchange.source is None else self._take(exchange)
+        if exchange.to is not None and not exchange.ahead:
+            self.departed()
+        if exchange.adds:
+            self._add_up(exchange)
+        return taken
+
+    def _hand_over(self, exchange: Exchange, ready: int, messages: int) -> None:
+        buffers, piece = [self.vector[exchange.sent]], exchange.sent
+        if exchange.kind == CONTROL:
+            buffers, piece = [_said(exchange.sent_bytes, ready, messages)] * messages, NOTHING
+        requests = [self._comm.Isend(buffer, exchange.to, TAG) for buffer in buffers]
+        size_bytes = sum(buffer.nbytes for buffer in buffers)
+        self._leaving.append(Leaving(requests, self._me.now_s, exchange.to, size_bytes, buffers, piece))
+
+    def _take(self, exchange: Exchange) -> Taken:
+        """Asleep until bytes move, then receive them."""
+        start_s, source, me = self._me.now_s, exchange.source, self._me
+        written = NOTHING if exchange.adds or exchange.kind == CONTROL else exchange.taken
+        poll(lambda: self._is_free(written) and arrived(self._comm, source, TAG), f"rank {source}")
+        moving_s, ready, size_bytes = me.now_s, 0, exchange.taken_bytes
+        if exchange.kind == CONTROL:
+            ready, messages = self._heard(exchange)
+            size_bytes *= messages
+        else:
+            into = (self._taken if exchange.adds else self.vector)[exchange.taken]
+            receive(self._comm, into, source, TAG, me.is_here(source))
+        me.waited(start_s, moving_s, peer=source)
+        me.record("receive", moving_s, bytes=size_bytes, peer=source)
+        return Taken(source, ready)
+
+    def _heard(self, exchange: Exchange) -> tuple[int, int]:
+        """What control messages say, and how many they are."""
+        buffer = np.empty(exchange.taken_bytes // 8, np.int64)
+        self._comm.Recv(buffer, exchange.source, TAG)
+        ready, messages = map(int, buffer[:2])
+        for _ in range(messages - 1):
+            poll(lambda: arrived(self._comm, exchange.source, TAG), f"rank {exchange.source}")
+            self._comm.Recv(buffer, exchange.source, TAG)
+        return ready, messages
+
+    def _add_up(self, exchange: Exchange) -> None:
+        poll(lambda: self._is_free(exchange.taken), "others to receive")
+        start_s, sums = self._me.now_s, self.vector[exchange.taken]
+        np.add(sums, self._taken[exchange.taken], out=sums)
+        self._me.record("reduce", start_s, bytes=exchange.taken_bytes, peer=exchange.source)
+
+    def copy(self, piece: slice) -> None:
+        """Copy items, as into a fusion buffer or out of it. What is summed lies in one vector already, so the copy is for its time."""
+        start_s = self._me.now_s
+        np.copyto(self._taken[piece], self.vector[piece])
+        self._me.record("pack", start_s, bytes=ITEM_BYTES * (piece.stop - piece.start))
+
+    def departed(self) -> None:
+        """Wait until all that was handed over has left."""
+        poll(lambda: self._is_free(NOTHING) and not self._leaving, "others to receive")
+
+    def _is_free(self, piece: slice) -> bool:
+        """Record what has left; whether none of `piece` is still to be read by what has not."""
+        staying = []
+        for one in self._leaving:
+            requests = [request for request in one.requests if not request.Test()]
+            if not requests:
+                self._me.record("send", one.start_s, bytes=one.size_bytes, peer=one.peer)
+            else:
+                staying.append(one._replace(requests=requests))
+        self._leaving = staying
+        return not any(max(piece.start, one.piece.start) < min(piece.stop, one.piece.stop) for one in staying)
+
+    def leave_it_to_mpi(self, whole: slice) -> None:
+        """A barrier whose ranks sleep tells waiting from moving bytes; then MPI's Allreduce, recorded as one `receive`."""
+        from mpi4py import MPI
+
+        me, start_s = self._me, self._me.now_s
+        poll(self._between.Ibarrier().Test, "all ranks to reduce")
+        moving_s = me.now_s
+        self._between.Allreduce(MPI.IN_PLACE, self.vector[whole])
+        me.waited(start_s, moving_s)
+        me.record("receive", moving_s, bytes=ITEM_BYTES * (whole.stop - whole.start))
+
+
+def _said(size_bytes: int, ready: int, messages: int) -> np.ndarray:
+    """A control message: how many gradients are ready, and as how many messages that is said."""
+    buffer = np.zeros(size_bytes // 8, np.int64)
+    buffer[:2] = ready, messages
+    return buffer

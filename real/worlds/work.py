@@ -1,0 +1,181 @@
+"""A rank's work for real: minibatches, gradients, sums, updates and evaluation."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from real.gradients import Gradient
+from real.parcels import Letter
+from real.worlds.verbs import verb
+from sim.errors import WrongText
+from sim.verbs.me import Partition
+
+NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
+
+
+class Work:
+    """The part of a rank that computes."""
+
+    @verb
+    def fetch(self):
+        """A minibatch, before the parameters for it."""
+        self._minibatch = self._input()
+
+    @property
+    def has_fetched(self) -> bool:
+        """Whether a minibatch is there that no gradient was computed of."""
+        return self._minibatch is not None
+
+    def minibatch(self) -> tuple[np.ndarray, np.ndarray]:
+        """That one, or the next."""
+        fetched, self._minibatch = self._minibatch or self._input(), None
+        return fetched
+
+    @verb
+    def compute(self, part=None):
+        """The gradient of the whole minibatch, or of a part of it."""
+        if isinstance(part, Partition):
+            self._compute_partition(part)
+            return
+        if part is not None:
+            self._layers.compute(part)
+            return
+        self.at_hand.begin_gradient()
+        self.oldest, self.minibatches = self.version, 1
+        x, y = self.minibatch()
+        start_s = self.now_s
+        self._computed(start_s, self._gradient(x, y))
+
+    def _gradient(self, x: np.ndarray, y: np.ndarray):
+        return self.trainee.gradients.fixed(self.parameters, x, y)
+
+    @verb
+    def compute_until(self, deadline_s, partitions):
+        """Partitions while there is time, at least one; the last overruns."""
+        self.at_hand.begin_gradient()
+        x, y = self._input()
+        start_s, self.minibatches = self.now_s, 1
+        gradient = self.trainee.gradients.anytime(self.parameters, x, y, partitions, deadline_s - start_s)
+        if gradient.samples == len(x) // partitions * partitions and start_s + gradient.computed_s < deadline_s:
+            self.run_out()
+        self._computed(start_s, gradient)
+
+    def _compute_partition(self, part: Partition) -> None:
+        """The gradient of one partition, by itself, added to those before."""
+        if part.index == 0:
+            self.at_hand.begin_gradient()
+            self.samples, self.oldest, self.minibatches = 0, self.version, 1
+            self._minibatch = self._input()
+        x, y = self._minibatch
+        size = len(x) // part.of
+        items, start_s = slice(part.index * size, (part.index + 1) * size), self.now_s
+        total = self._out[self.master].payload
+        gradient = self.trainee.gradients.fixed(self.parameters, x[items], y[items])
+        np.add(total, gradient.sum, out=total) if part.index else np.copyto(total, gradient.sum)
+        self.samples += gradient.samples
+        self._record_computed(start_s, gradient)
+        if part.index == part.of - 1:
+            self._minibatch = None
+
+    @verb
+    def take_up(self, letter: Letter):
+        """New parameters replace those at hand."""
+        start_s = self.now_s
+        self._paste(letter)
+        if letter.sender == 0:
+            self.version = letter.version
+        self.record("update", start_s, bytes=letter.size_bytes)
+
+    def _paste(self, letter: Letter) -> None:
+        """Put parameters that have come where they belong; of a single server they are there by coming."""
+        if len(self.servers) > 1:
+            self._shards.paste(letter.payload, self._held, letter.sender)
+        elif letter.payload is not self._held:
+            np.copyto(self._held, letter.payload)
+
+    @verb
+    def add(self, letter: Letter):
+        """Add the gradient of a letter to what is at hand."""
+        self.at_hand.begin_add(letter)
+        start_s = self.now_s
+        samples = self._add_up(letter)
+        self.samples += samples
+        about = {"samples": samples, "bytes": letter.size_bytes, "peer": letter.sender, "version": letter.version}
+        self.record("reduce", start_s, **about)
+
+    def _add_up(self, letter: Letter) -> int:
+        """How many samples are new in the sum."""
+        np.add(self._sum, letter.payload, out=self._sum) if self.samples else np.copyto(self._sum, letter.payload)
+        return letter.samples
+
+    @verb
+    def update(self, variables=None):
+        """Make new parameters of the sum."""
+        if variables is not None:
+            self._update_some(variables)
+            return
+        if not self.scenario.updated_bytes(self.rank):
+            raise WrongText(NOTHING_TO_UPDATE)
+        due = None if self.counts_updates or self.rank else self.version
+        self.at_hand.begin_update(self.samples, self.step, due)
+        if self.counts_updates:
+            self.step = self.version
+        start_s = self.now_s
+        size_bytes = self._apply()
+        self.version += 1
+        self.record("update", start_s, samples=self.samples, bytes=size_bytes)
+        self.samples = 0
+
+    def _apply(self) -> int:
+        """Apply the optimiser; to how many bytes."""
+        self.trainee.optimiser.apply(self._held, self._sum, self.samples)
+        return sum(self.scenario.updated_bytes(self.rank))
+
+    @verb
+    def evaluate(self):
+        """Loss and accuracy, where they are due, at rank 0."""
+        if self.rank:
+            return
+        found = None
+        if self.scenario.evaluates(self.step):
+            start_s = self.now_s
+            found = (self.step, *self.trainee.evaluate(self.parameters, self.scenario.test_size))
+            self.evaluations.append(found)
+            self.record("evaluate", start_s, samples=self.scenario.test_size)
+        self.log.evaluated(self.step, self.trainee.optimiser, found, self.now_s)
+
+    def _input(self):
+        start_s = self.now_s
+        x, y = self.trainee.next_batch()
+        self.record("input", start_s, samples=len(x))
+        return x, y
+
+    def _computed(self, start_s: float, gradient: Gradient) -> None:
+        self.samples = gradient.samples
+        self._put(gradient)
+        self._record_computed(start_s, gradient)
+
+    def _put(self, gradient: Gradient) -> None:
+        """Put the gradient where it is sent from, or added up if nobody else adds to it."""
+        if self._sum is not None:
+            self._sum[:] = gradient.sum
+        else:
+            for server in self.servers:
+                self._shards.copy(gradient.sum, server, self._out[server].payload)
+
+    def _record_computed(self, start_s: float, gradient: Gradient) -> None:
+        computed_s = start_s + gradient.computed_s
+        self.record("compute", start_s, computed_s, samples=gradient.samples)
+        self.record("pack", computed_s, bytes=self._packed_bytes())
+        self.log.computed(self.now_s)
+
+    def _packed_bytes(self) -> int:
+        return self.scenario.packed_bytes
+
+    def run_out(self) -> None:
+        """There was time left, and no data."""
+        self.ran_out += 1
+        if self.ran_out == 1:
+            print(f"rank {self.rank}: ran out of data before the time limit in step {self.step}", file=sys.stderr)

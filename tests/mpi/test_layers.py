@@ -1,0 +1,217 @@
+"""Gradients that travel while others compute, and rows that are gathered: over MPI they leave what the simulator does, where texts fix it.
+
+When gradients are ready is TensorFlow's business, so that Horovod's number of fused buffers and the waits differ from run to run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_real_hybrid import model
+
+from real import launch
+from sim import event, protocols, workload
+from sim.cluster import Cluster, Host
+from sim.conformance import record, settled
+from sim.scenario import Scenario
+from sim.traces import read
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+ROOT = Path(__file__).parents[2]
+STEPS, WARMUP, BATCH = 3, 1, 16
+ROUNDS = STEPS + WARMUP
+CLOSE = {"atol": 1e-6, "rtol": ROUNDS * 2.0**-23}  # as in test_real_hybrid
+REQUEST_BYTES = 256  # of a control message
+WORKERS = (2, 3, 4)
+RING = ["algorithm=ring"]
+# With all gradients ready at the end there is one negotiation a step, and buffers follow from sizes alone.
+AT_ONCE = [
+    (2, [*RING, "order=end"]),
+    (3, ["algorithm=tree", "order=end", "by_name=true", "fusion_bytes=5000"]),
+    (4, ["algorithm=halving-doubling", "order=end", "fusion_bytes=0"]),
+]
+OVERLAPPED = [(workers, RING) for workers in WORKERS] + [
+    (3, [*RING, "by_name=true", "fusion_bytes=0", "order=uniform"])
+]
+# Workers, servers, parts of each variable, and settings.
+SERVED = [(1, 1, 1, []), (2, 1, 1, []), (2, 2, 1, ["barrier=true"]), (2, 2, 3, []), (1, 3, 1, ["barrier=true"])]
+GATHERED = (1, 2, 3)
+
+
+def of(name: str, *cell) -> str:
+    return "-".join([name, *map(str, cell)]).replace("=", "_").replace("'", "")
+
+
+def cells(folder) -> dict[str, list]:
+    """Options of real.run by name."""
+    job = ["--steps", STEPS, "--warmup", WARMUP, "--optimiser", "sgd", "--stragglers", "niagara*0.002"]
+    dense = [*job, "--batch", BATCH, "--workload", "mlp", "--test-size", 10, "--evaluate-every", 2]
+    found = {of("dense", w): ["--protocol", "allreduce", "--workers", w, *dense] for w in (1, *WORKERS)}
+    for workers, settings in AT_ONCE + OVERLAPPED + [(2, [])]:
+        asked = [f"--set={setting}" for setting in settings]
+        horovod = ["--protocol", "horovod", "--runtime", "mpi", "--workers", workers]
+        found[of("horovod", workers, settings)] = [*horovod, *asked, *dense]
+    for workers, servers, parts, settings in SERVED:
+        asked = ["--servers", servers, "--variable-partitions", parts, *(f"--set={setting}" for setting in settings)]
+        served = dense if servers == 1 else dense[:-4]
+        found[of("served", workers, servers, parts, settings)] = [
+            "--protocol",
+            "ps-layers",
+            "--workers",
+            workers,
+            *asked,
+            *served,
+        ]
+    for workers in GATHERED:
+        rows = ["--protocol", "allreduce", "--workers", workers, "--set", "algorithm=ring", *job]
+        apart = ["--set", "sparse_as_dense=false", "--test-size", 8, "--evaluate-every", 2]
+        found[of("all", workers)] = [*rows, *apart, "--workload", folder / "all.toml", "--batch", 64]
+        few = [*rows, "--workload", folder / "few.toml", "--batch", BATCH]
+        found |= {of("few", workers): [*few, *apart], of("few dense", workers): few}
+    table = ["--protocol", "allreduce", "--workers", 2, *job, "--batch", BATCH, "--workload", "bigram"]
+    found |= {"one table": [*table, "--set", "sparse_as_dense=false"], "one table dense": table}
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("layers")
+    (made / "few.toml").write_text(model())
+    (made / "all.toml").write_text(model(words=4, length=8))  # of which every minibatch reads every word
+    return made
+
+
+@pytest.fixture(scope="module")
+def kept(folder):
+    """Every rank's parameters after runs in one launch, NAME/RANK; their traces are in the folder."""
+    asked = {
+        name: [*map(str, words), "--trace", str(folder / f"{name}.parquet")] for name, words in cells(folder).items()
+    }
+    (folder / "kept.json").write_text(json.dumps(asked))
+    line = [launch.mpirun(), "-n", 4, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
+    line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [str(word) for word in line]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr
+    return np.load(folder / "kept.npz")
+
+
+@pytest.fixture(scope="module")
+def traces(kept, folder):
+    """The trace of a run by its name."""
+    return lambda name: read(folder / f"{name}.parquet")
+
+
+def simulated(protocol: str, settings, workers: int, model="mlp", **sizes):
+    """The same run on one host, simulated."""
+    from sim import stragglers
+
+    here, luck = Cluster(hosts=[Host(slots=8)]), stragglers.read("niagara*0.002")
+    job = {"steps": STEPS, "warmup": WARMUP, "batch": BATCH, "test_size": 10, "evaluate_every": 2} | sizes
+    made = protocols.make(protocol, settings)
+    return event.trace(Scenario(made, workload.read(str(model)), workers, cluster=here, stragglers=luck, **job))
+
+
+# ---- Horovod
+
+
+@pytest.mark.parametrize(("workers", "settings"), AT_ONCE + OVERLAPPED + [(2, [])], ids=str)
+def test_horovod_ends_where_an_allreduce_does(kept, workers, settings):
+    ends = [kept[f"{of('horovod', workers, settings)}/{rank}"] for rank in range(workers)]
+    assert all((end == ends[0]).all() for end in ends)
+    np.testing.assert_allclose(ends[0], kept[f"{of('dense', workers)}/0"], **CLOSE)
+
+
+@pytest.mark.parametrize(("workers", "settings"), AT_ONCE, ids=str)
+def test_gradients_that_are_ready_at_once_leave_the_simulated_record(traces, workers, settings):
+    """Control messages, buffers, copies, bytes and all."""
+    assert record(traces(of("horovod", workers, settings))) == record(simulated("horovod", settings, workers))
+
+
+@pytest.mark.parametrize("world", ["mpi", "event"])
+@pytest.mark.parametrize(("workers", "settings"), OVERLAPPED, ids=str)
+def test_every_gradient_is_summed_once_a_step(traces, workers, settings, world):
+    """However they are fused: so many bytes travel and are added in rings. What happens besides is the simulated record."""
+    alike = simulated("horovod", settings, workers)
+    trace = traces(of("horovod", workers, settings)) if world == "mpi" else alike
+    assert settled(trace, fuses=True) == settled(alike, fuses=True)
+    rows = trace.rows[trace.rows["bytes"] % REQUEST_BYTES > 0]
+    items = workload.read("mlp").parameters + 1  # the last is the number of samples
+    for activity, times in {"send": 2 * (workers - 1), "receive": 2 * (workers - 1), "reduce": workers - 1}.items():
+        moved = rows[rows["activity"] == activity].groupby("step")["bytes"].sum()
+        assert moved.to_dict() == dict.fromkeys(range(ROUNDS), 4 * items * times)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_first_gradients_leave_while_others_are_computed(traces, workers):
+    """Back-propagation does not wait: the last variable's gradient is announced before the first is there, in one step at least."""
+    rows = traces(of("horovod", workers, RING)).rows
+    begun = (
+        rows[(rows["activity"] == "send") & (rows["bytes"] == REQUEST_BYTES)].groupby(["rank", "step"])["start_s"].min()
+    )
+    ended = rows[rows["activity"] == "compute"].groupby(["rank", "step"])["end_s"].max()
+    assert (begun < ended.reindex(begun.index)).any()
+
+
+# ---- variables one by one to servers
+
+
+def assembled(kept, name: str, servers: int, sizes: list[tuple[int, int]]) -> np.ndarray:
+    """All parameters, of servers that hold variables of so many numbers, (size, server), in turn."""
+    left = [kept[f"{name}/{server}"] for server in range(servers)]
+    found = []
+    for size, server in sizes:
+        found.append(left[server][:size])
+        left[server] = left[server][size:]
+    assert not any(of.size for of in left)
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("cell", SERVED, ids=str)
+def test_servers_of_variables_end_where_an_allreduce_does(kept, cell):
+    workers, servers, parts, _ = cell
+    scenario = Scenario(
+        protocols.make("ps-layers"), workload.read("mlp"), workers, servers=servers, variable_partitions=parts
+    )
+    sizes = [(variable.size, server) for variable, server in scenario.placed]
+    ends = assembled(kept, of("served", *cell), servers, sizes)
+    np.testing.assert_allclose(ends, kept[f"{of('dense', workers)}/0"], **CLOSE)
+
+
+@pytest.mark.parametrize("cell", SERVED, ids=str)
+def test_what_variables_leave_is_the_simulated_record(traces, cell):
+    """But for waits, which cut computing in pieces."""
+    workers, servers, parts, settings = cell
+    sizes = {"servers": servers, "variable_partitions": parts} | ({} if servers == 1 else {"test_size": 0})
+    alike, real = simulated("ps-layers", settings, workers, **sizes), traces(of("served", *cell))
+    assert settled(real, fuses=False) == settled(alike, fuses=False)
+
+
+# ---- rows that all workers gather
+
+
+@pytest.mark.parametrize("workers", GATHERED)
+def test_gathered_rows_end_where_dense_sums_do(kept, workers):
+    ends = [kept[f"{of('few', workers)}/{rank}"] for rank in range(workers)]
+    assert all((end == ends[0]).all() for end in ends)
+    np.testing.assert_allclose(ends[0], kept[f"{of('few dense', workers)}/0"], **CLOSE)
+
+
+def test_without_dense_variables_rows_alone_travel(kept, traces):
+    np.testing.assert_allclose(kept["one table/0"], kept["one table dense/0"], **CLOSE)
+    assert (kept["one table/1"] == kept["one table/0"]).all()
+
+
+@pytest.mark.parametrize("workers", GATHERED)
+def test_what_gathering_leaves_is_the_simulated_record(traces, folder, workers):
+    """Of a model of few words: every minibatch reads all of them, so that rows are certain, bytes and all."""
+    settings = [*RING, "sparse_as_dense=false"]
+    alike = simulated("allreduce", settings, workers, folder / "all.toml", batch=64, test_size=8)
+    assert record(traces(of("all", workers))) == record(alike)
