@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from real.worlds.mpi import Rank as RealRank
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
         """All workers of the vector world at once."""
         return me
 
-    class WithThreads(RealRank):
-        """With what the MPI world lacks: texts that communicate while they compute."""
-
-        variables: range
-        held: list[int]
-        beside: Any
-        copy: Any
-        cycle: Any
-
-    def of_mpi(me: WithThreads) -> Me:
+    def of_mpi(me: RealRank) -> Me:
         """A rank for real."""
         return me

@@ -66,6 +66,7 @@ class Rank(Work, Messages):
         self.log, self._minibatch = Log(log, scenario.stragglers.mean > 0), None
         self._begin_messages(hosts)
         self._held = self._initially_held(trainee)
+        self.summed = bool(scenario.summed) and not self.serves
         items = 0 if self.serves else scenario.summed_items
         self.exchanges = Exchanges(self, comm, items, self.workers if self.summed else range(scenario.ranks))
         self._sum = np.zeros_like(self._held) if self.serves else self.exchanges.vector[:-1] if self.summed else None
@@ -154,11 +155,6 @@ class Rank(Work, Messages):
         self._layers.cycle(cycle_s)
 
     # ---- sums over workers, and two texts
-
-    @property
-    def summed(self) -> bool:
-        """Whether workers sum any variables among themselves, and this is one."""
-        return bool(self.scenario.summed) and not self.serves
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
         """As the verb; a sum that is summed again is a mistake."""
