@@ -9,7 +9,6 @@ import numpy as np
 
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
-from sim.rows import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.workload import Step
@@ -40,7 +39,8 @@ def nominal(flops_per_sample: float, parameters: int) -> Costs:
 def measured(steps: Sequence[Step], parameters: int) -> Costs:
     """Costs where steps of one process were measured: their line, by least squares; in proportion to the batch, if all had one batch.
 
-    What is left of a line below 0 is 0. What ranks do besides computing is nominal, and partitions of a minibatch cost no more than it.
+    What is left of a line below 0 is 0. A step has its update in it, which therefore takes nothing more. What else ranks do is nominal,
+    and partitions of a minibatch cost no more than it.
 
     Raises:
         ValueError: steps that take no longer if there is more to compute.
@@ -57,8 +57,7 @@ def measured(steps: Sequence[Step], parameters: int) -> Costs:
         "compute": Line(base_s=base_s, slope_s=slope_s),
         "loop_s": base_s,
         "partition": Line(slope_s=slope_s),
+        "update": Line(),
         "evaluate": Line(base_s=base_s / 3, slope_s=slope_s / 3),
     }
     return nominal(0.0, parameters).model_copy(update=computing)
-
-

@@ -6,11 +6,11 @@ import math
 import os
 from collections.abc import Mapping
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from sim import zoo
 from sim.arguments import nearest
 from sim.costs import Costs
 from sim.errors import WrongSetting
@@ -31,7 +31,6 @@ from sim.ranges import (
 )
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
 
-FOLDER = Path(__file__).parent / "zoo"
 SCHEMA = "workload/1"
 MOST_DIMENSIONS = 32  # of a tensor
 
@@ -140,12 +139,16 @@ class Workload(BaseModel):
     def _variables_of_layers(self):
         if self.total is None and self.layers is None:
             if not self.created:
-                raise WrongSetting("variables", "none", 'at least one; or parameters and layers, such as "120 M" and 48')
+                raise WrongSetting(
+                    "variables", "none", 'at least one; or parameters and layers, such as "120 M" and 48'
+                )
             return self
         if "created" in self.model_fields_set:
             raise WrongSetting("variables", "parameters or layers too", "one or the other")
         if self.layers is None:
-            raise WrongSetting("layers", "nothing", "how many equal layers the parameters are in; 1: all are one variable")
+            raise WrongSetting(
+                "layers", "nothing", "how many equal layers the parameters are in; 1: all are one variable"
+            )
         if self.total is None or self.total < self.layers:
             raise WrongSetting("parameters", self.total, f"at least as many as layers, {self.layers}")
         object.__setattr__(self, "created", equal_layers(self.total, self.layers))
@@ -206,7 +209,7 @@ class Workload(BaseModel):
 
 
 class Zoo(Mapping):
-    """The workloads that come with the simulator, by name: sim/zoo/NAME.toml."""
+    """The workloads that come with the simulator, by name (`sim.zoo`)."""
 
     def __iter__(self):
         return iter(_names())
@@ -215,8 +218,6 @@ class Zoo(Mapping):
         return len(_names())
 
     def __getitem__(self, name: str) -> Workload:
-        if name not in _names():
-            raise KeyError(name)
         return _from_zoo(name)
 
 
@@ -233,18 +234,12 @@ def read(text: str) -> Workload:
         return NAMED[text]
     if not os.path.exists(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
-    return _from_file(Path(text))
+    return validated(Workload, read_toml(text, "--workload"), text)
 
 
-@cache
-def _names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+_names = cache(zoo.names)
 
 
 @cache
 def _from_zoo(name: str) -> Workload:
-    return _from_file(FOLDER / f"{name}.toml")
-
-
-def _from_file(path: Path) -> Workload:
-    return validated(Workload, read_toml(path, "--workload"), str(path))
+    return validated(Workload, zoo.table(name), name)
