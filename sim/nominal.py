@@ -9,6 +9,7 @@ import numpy as np
 
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
+from sim.rows import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.workload import Step
@@ -33,6 +34,30 @@ def nominal(flops_per_sample: float, parameters: int) -> Costs:
         update=Line(base_s=1e-3, slope_s=2 * per_byte_s),
         evaluate=Line(base_s=1e-3, slope_s=sample_s / 3),
         noise=LogNormal(cv=0.02),
+    )
+
+
+def of_memory(bytes_per_s: float) -> dict[str, Line]:
+    """What ranks do over parameters, at the speed of a memory: reading and writing them; three times to add; with momentum, five."""
+    moved = {"pack": 2, "take_up": 2, "reduce": 3, "update": 5}
+    return {name: Line(slope_s=times / bytes_per_s) for name, times in moved.items()}
+
+
+def on_gpu(flops_per_sample: float, parameters: int, flops_per_s: float, bytes_per_s: float, error: float) -> Costs:
+    """Costs on a GPU that reaches so many operations and bytes of its memory a second.
+
+    Args:
+        error: how far the operations a second may be off, see sim.costs.Costs.
+    """
+    sample_s = TRAINING * flops_per_sample / flops_per_s
+    return Costs(
+        compute=Line(base_s=LAUNCH_S, slope_s=sample_s),
+        loop_s=LAUNCH_S,
+        partition=Line(base_s=LAUNCH_S + 3 * ITEM_BYTES * parameters / bytes_per_s, slope_s=sample_s),
+        evaluate=Line(base_s=LAUNCH_S, slope_s=sample_s / TRAINING),
+        noise=LogNormal(cv=0.02),
+        error=error,
+        **of_memory(bytes_per_s),
     )
 
 

@@ -95,6 +95,8 @@ def interval_of(scenario: Scenario, world: str, outcome: Outcome) -> tuple[tuple
     if why:
         return None, why
     pair = outcome.interval()
+    if scenario.on_named_gpus and world not in trust.REAL:
+        pair = interval.with_error(pair, outcome.throughput(), scenario.costs.error)
     return (pair, None) if np.isfinite(pair).all() else (None, "too few steps")
 
 

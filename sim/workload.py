@@ -114,7 +114,7 @@ class Workload(BaseModel):
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
-        precision: of arithmetic on a GPU whose name is known; parameters and gradients are float32, as in mixed precision.
+        precision: of arithmetic on a GPU whose name is known, see sim.gpu; parameters and gradients are float32, as in mixed precision.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
         step: or one or more steps that were measured: the costs of computing follow from them, those of all else are nominal.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
@@ -130,7 +130,7 @@ class Workload(BaseModel):
     inputs: Literal["pictures", "words"] = "pictures"
     classes: Classes = 10
     batch: Count = 256
-    precision: Precision = "fp32"
+    precision: Precision | None = None
     flops_per_sample: Flops | None = None
     step: Annotated[tuple[Step, ...], BeforeValidator(_several)] = ()
     costs: Costs = Costs()
