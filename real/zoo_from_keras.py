@@ -7,7 +7,6 @@ there: TensorFlow 1 has no such variables.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from sim import command
 from sim.files import write_whole
+from sim.workload_text import toml
 
 FOLDER = Path(__file__).parents[1] / "sim" / "zoo"
 KERAS = {
@@ -111,24 +111,8 @@ def _write(name: str, model, variables: list[dict], batch: int) -> None:
 
 def _write_table(table: dict, variables: list[dict]) -> None:
     path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in variables)
-    write_whole(path, lambda file: file.write_text(text(table, variables)))
+    write_whole(path, lambda file: file.write_text(toml(table, variables)))
     print(f"real.zoo_from_keras: {path.name}, {numbers:,} numbers", file=sys.stderr)
-
-
-def text(table: dict, variables: list[dict]) -> str:
-    """A workload as TOML, a line for each variable; tomli_w would take a line for each number of a shape."""
-    head = [f"{name} = {_value(value)}" for name, value in table.items()]
-    lines = [f"    {_value(variable)}," for variable in variables]
-    return "\n".join([*head, "variables = [", *lines, "]", ""])
-
-
-def _value(value) -> str:
-    """A string, a number, a boolean, a list or a table, as TOML in one line."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value)
 
 
 def _flops(layer) -> float:

@@ -78,14 +78,23 @@ class Gpu(BaseModel):
         Raises:
             WrongSetting: it does not have this format.
         """
-        precision = self.format_of(precision)
+        rate = self._rate(self.format_of(precision))
+        if rate.known:
+            return rate
+        share, spread = OTHERS["fp32" if self.format_of(precision) == "fp32" else "tensor"]
+        return rate.model_copy(update={"share": share, "spread": spread})
+
+    def is_known(self, precision: Precision | None) -> bool:
+        """Whether training at the rate of this format was measured by anybody, of this very GPU."""
+        return self._rate(self.format_of(precision)).known
+
+    def _rate(self, precision: Precision) -> Rate:
+        """What the catalogue has of a format; the same tensor cores do both of 16 bits."""
         rate = getattr(self, precision)
         if rate is None:
             raise WrongSetting("precision", precision, f"{', '.join(self.formats)} on {self.name}")
-        if rate.known:
-            return rate
-        share, spread = OTHERS["fp32" if precision == "fp32" else "tensor"]
-        return rate.model_copy(update={"share": share, "spread": spread})
+        alike = precision == "bf16" and not rate.known and self.fp16 and self.fp16.peak == rate.peak
+        return self.fp16 if alike else rate
 
 
 # The share, and its spread, where no rate of the GPU was published; `experiments.run gpus` prints them.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sim import interval, nominal
 from sim.errors import WrongSetting
+from sim.rows import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster, Host
@@ -94,9 +95,16 @@ def note(scenario: Scenario) -> str:
     formats = {name: gpu.format_of(workload.precision) for name, gpu in gpus.items()}
     said = " or ".join(f"{name} ({formats[name]})" for name in gpus)
     factor = exp(interval.of_normal(costs(cluster, workload).error))
-    unknown = [name for name, gpu in gpus.items() if not getattr(gpu, formats[name]).known]
+    unknown = [name for name, gpu in gpus.items() if not gpu.is_known(workload.precision)]
     why = f", as no model's rate on {' or '.join(unknown)} in this format was at hand" if unknown else ""
+    held_bytes = 2 * ITEM_BYTES * workload.parameters
+    small = [name for name, gpu in gpus.items() if 0 < gpu.memory_bytes < held_bytes]
+    full = (
+        f"; parameters and gradients take {held_bytes / 1e9:,.0f} GB, more than {' or '.join(small)} has"
+        if small
+        else ""
+    )
     return (
         f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}; "
-        "links and libraries are taken to be as described"
+        f"links and libraries are taken to be as described{full}"
     )
