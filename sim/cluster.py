@@ -245,7 +245,7 @@ class Cluster(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _links_of_types(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or not isinstance(given.get("hosts"), list):
+        if not isinstance(given, dict) or not isinstance(given.get("hosts"), list | tuple):
             return given
         from sim import catalogue
 

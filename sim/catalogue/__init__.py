@@ -119,7 +119,7 @@ def of_type(table: dict) -> dict:
     return {"name": name, **find("hosts", name).of_cluster()} | {key: table[key] for key in table if key != "type"}
 
 
-def links_of(hosts: list) -> dict:
+def links_of(hosts: list | tuple) -> dict:
     """The network and the local link of a cluster of such hosts, by what is said of their types: the slowest of each."""
     names = [host["type"] for host in hosts if isinstance(host, dict) and isinstance(host.get("type"), str)]
     kinds = [find("hosts", name) for name in names]

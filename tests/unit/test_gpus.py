@@ -300,5 +300,25 @@ def test_names_that_are_none(text, said, tmp_path):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "text", ["p3.8xlarge*0", "p3.8xlarge*99999999", "p3.8xlarge*", "*4", "p3.8xlrge", "", "\0", "V100"]
+)
+def test_a_cluster_that_is_none(text):
+    with pytest.raises(WrongSetting, match="--cluster"):
+        cluster.read(text)
+
+
+def test_more_than_a_gpu_s_memory_is_said():
+    huge = workload.Workload(name="huge", parameters="7 B", layers=7, batch=1, flops_per_sample="14 Tflop")
+    assert "parameters and gradients take 56 GB, more than V100 has" in trust.notes(job(Host(gpu="V100"), huge))[0]
+    assert "more than" not in trust.notes(job(Host(gpu="V100")))[0]
+
+
+def test_the_same_tensor_cores_do_both_formats_of_16_bits():
+    a100 = catalogue.find("gpus", "A100")
+    assert a100.reached("bf16") == a100.reached("fp16")
+    assert a100.is_known("bf16")
+
+
 def test_noise_is_that_of_a_nominal_core():
     assert job(Host(gpu="T4")).costs.noise == LogNormal(cv=0.02)

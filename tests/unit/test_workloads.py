@@ -231,3 +231,12 @@ def test_hosts_gpus_and_links_are_listed_and_shown(capsys):
 def test_wrong_words_are_one_line(words, capsys):
     code, line = said(capsys, *words)
     assert (code, line.count("\n")) == (2, 1)
+
+
+def test_another_format_of_numbers_is_simulated_and_not_trained():
+    from real.models import forward_of
+
+    half = workload.NAMED["mlp"].model_copy(update={"precision": "fp16"})
+    assert forward_of(workload.NAMED["mlp"])
+    with pytest.raises(WrongSetting, match="precision: given 'fp16'; allowed: fp32"):
+        forward_of(half)
