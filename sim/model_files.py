@@ -1,7 +1,7 @@
 """The variables of a model in a file of somebody else's: names and shapes in the file's order; weights are not read.
 
-- .safetensors: eight bytes that say how long the header is, and the header in JSON, which needs no library. Who writes such a file
-  sorts by size and name, and the order of creation is lost.
+- .safetensors: eight bytes that say how long the header is, and the header in JSON, which needs no library. Libraries
+  that write such files sort by size and name: the order of creation is lost.
 - .keras: a zip with config.json, whose layers are in order, and model.weights.h5, which h5py reads. Files have no names of variables:
   those of layers, and numbers.
 - .onnx: the initializers of the graph, which the package onnx reads. An exported graph may have normalisation folded into kernels.

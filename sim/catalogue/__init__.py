@@ -1,7 +1,7 @@
 """Hosts, GPUs and links by name: those of `sim/catalogue/*.toml`, and a user's own.
 
-A user's files are named in the environment, TRAINSIM_CATALOGUE=mine.toml (several with a colon between them); what they call by a
-name that is here already takes its place.
+A user's files are named in the environment, TRAINSIM_CATALOGUE=mine.toml (several with a colon between them). An entry there
+replaces ours of the same name.
 """
 
 from __future__ import annotations
