@@ -1,4 +1,4 @@
-"""`python -m real.zoo_from_keras`: writes sim/zoo/*.toml, the variables of well-known models as Keras builds them.
+"""`python -m real.zoo_from_keras`: writes files of sim/zoo, the variables of well-known models as Keras builds them.
 
 Shapes and sizes only, no weights; variables in creation order, which decides where servers get them. Keras lists a model's
 variables by the depth of their layers, which is another order where branches meet. The states of random generators are not
@@ -7,7 +7,6 @@ there: TensorFlow 1 has no such variables.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from sim import command
 from sim.files import write_whole
-from sim.workload import NAMED
+from sim.workload_text import toml
 
 FOLDER = Path(__file__).parents[1] / "sim" / "zoo"
 KERAS = {
@@ -26,6 +25,7 @@ KERAS = {
     "resnet152": ("ResNet152", (224, 224, 3), 32),
     "vgg16": ("VGG16", (224, 224, 3), 32),
 }
+WRITTEN = ("inception_v3", "vgg16")  # sim.zoo.residual works out the shapes of the others
 # As tf_cnn_benchmarks has it, whose published figures are of batch 512: one tower, pictures of 227 x 227.
 ALEXNET = [
     ("conv1", 11, 4, "valid", 64),
@@ -37,17 +37,6 @@ ALEXNET = [
     ("conv5", 3, 1, "same", 256),
     ("pool5", 3, 2),
 ]
-# What reads the picture's 2,048 features and a caption in im2txt (Vinyals et al., "Show and Tell", 2015; seed 001); captions of
-# COCO have 12 words, with the start.
-WORDS, UNITS, CAPTION = 12_000, 512, 12
-CAPTIONER = [
-    {"name": "image_embedding/kernel", "shape": [2048, UNITS]},
-    {"name": "seq_embedding", "shape": [WORDS, UNITS], "rows": {"per_sample": CAPTION}},
-    {"name": "lstm/kernel", "shape": [2 * UNITS, 4 * UNITS]},
-    {"name": "lstm/bias", "shape": [4 * UNITS]},
-    {"name": "logits/kernel", "shape": [UNITS, WORDS]},
-    {"name": "logits/bias", "shape": [WORDS]},
-]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,10 +46,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.parse_args(argv)
     FOLDER.mkdir(exist_ok=True)
-    for name, (_, _, batch) in KERAS.items():
-        _write(name, *created(partial(of_keras, name)), batch)
+    for name in WRITTEN:
+        _write(name, *created(partial(of_keras, name)), KERAS[name][2])
     _write("alexnet", *created(_alexnet), 512)
-    _write_captioning()
     return 0
 
 
@@ -121,41 +109,10 @@ def _write(name: str, model, variables: list[dict], batch: int) -> None:
     _write_table(table, variables)
 
 
-def _write_captioning() -> None:
-    """Inception V3 without its classifier, whose features an LSTM reads."""
-    inception = NAMED["inception_v3"]
-    dense = sum(math.prod(v["shape"]) for v in CAPTIONER if v["name"] in ("lstm/kernel", "logits/kernel"))
-    table = {
-        "name": "captioning",
-        "sample_shape": list(inception.sample_shape),
-        "classes": WORDS,
-        "batch": 32,
-        "flops_per_sample": inception.flops_per_sample + 2.0 * CAPTION * dense,
-    }
-    seen = [_told(v.name, v.shape, v.trained) for v in inception.created[:-2]]
-    _write_table(table, seen + CAPTIONER)
-
-
 def _write_table(table: dict, variables: list[dict]) -> None:
     path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in variables)
-    write_whole(path, lambda file: file.write_text(text(table, variables)))
+    write_whole(path, lambda file: file.write_text(toml(table, variables)))
     print(f"real.zoo_from_keras: {path.name}, {numbers:,} numbers", file=sys.stderr)
-
-
-def text(table: dict, variables: list[dict]) -> str:
-    """A workload as TOML, a line for each variable; tomli_w would take a line for each number of a shape."""
-    head = [f"{name} = {_value(value)}" for name, value in table.items()]
-    lines = [f"    {_value(variable)}," for variable in variables]
-    return "\n".join([*head, "variables = [", *lines, "]", ""])
-
-
-def _value(value) -> str:
-    """A string, a number, a boolean, a list or a table, as TOML in one line."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value)
 
 
 def _flops(layer) -> float:

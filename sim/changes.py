@@ -73,7 +73,7 @@ def applied(change: Change, given: argparse.Namespace, read: options.Readers) ->
     if not cluster:
         return simulated_options.scenario(changed, read)
     reads = copy.copy(read)
-    reads.cluster = lambda path: with_values(read.cluster(path), cluster)
+    setattr(reads, "cluster", lambda path: with_values(read.cluster(path), cluster))  # noqa: B010 mypy takes it for a method
     described = options.scenario(changed, read=reads, servers_on=changed.servers_on)
     if not changed.cluster:
         described = replace(described, cluster=with_values(described.cluster, cluster))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from sim.arguments import nearest
 from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
+from sim.gpu import Gpu
 from sim.ranges import (
     MOST_RANKS,
     Bytes,
@@ -39,15 +42,27 @@ if TYPE_CHECKING:
 SCHEMA = "cluster/1"
 
 
+def _by_name(section: str) -> BeforeValidator:
+    """What has a name in a section of the catalogue, where a file gives one."""
+
+    def found(given: Any) -> Any:
+        from sim import catalogue
+
+        return catalogue.find(section, given) if isinstance(given, str) else given
+
+    return BeforeValidator(found)
+
+
 class Host(BaseModel):
-    """`count` equal machines.
+    """`count` equal machines; `type` is the name of one in sim.catalogue, from which everything comes that is not given.
 
     Args:
         name: what mpirun would call it; numbered when count > 1.
-        cores: ranks beyond this number share them.
+        cores: ranks beyond this number share them; one for each GPU if only that is known by name.
         gpus: of each, one for every rank placed here; ranks then compute on their own and share only the cores and the port.
+        gpu: each of them, by its name in sim.catalogue or with its rates: see sim.gpu.
         slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
-        speed: relative to the core that the costs were measured on.
+        speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
         contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
             own.
@@ -58,10 +73,24 @@ class Host(BaseModel):
     count: Hosts = 1
     cores: Cores = 1
     gpus: Cores | None = None
+    gpu: Annotated[Gpu, _by_name("gpus")] | None = None
     slots: Ranks | None = None
     speed: Speed = 1.0
     contention: Slowdown = 0.0
     contention_error: LogSpread = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_type(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        from sim import catalogue
+
+        table = catalogue.of_type(given)
+        if table.get("gpu") is None:
+            return table
+        several = table.get("gpus") or 1
+        return {"gpus": several, "cores": several} | table
 
     @property
     def ranks(self) -> int:
@@ -157,6 +186,7 @@ class Model(BaseModel):
         """Of a workload; names of variables, and costs that it says itself, change nothing."""
         variables = [variable.model_dump(mode="json", exclude={"name"}) for variable in workload.variables]
         said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
+        said += workload.precision or ""
         return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
@@ -190,7 +220,7 @@ class Cluster(BaseModel):
         hosts: filled with ranks in order, as mpirun fills slots.
         network: the link between hosts.
         library: `network` as it is within a library's collective, whose ranks look for messages without sleeping; the same if None.
-        local: the link between ranks of one host.
+        local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
         look_s: seconds of a core for one look of a rank that waits at whether something has come: it naps in between (sim.naps), sees
@@ -205,12 +235,21 @@ class Cluster(BaseModel):
     hosts: tuple[Host, ...] = Field(min_length=1, max_length=MOST_RANKS)
     network: Link = Link()
     library: Link | None = None
-    local: Link = LOCAL
+    local: Annotated[Link, _by_name("links")] = LOCAL
     shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
     look_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _links_of_types(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("hosts"), list | tuple):
+            return given
+        from sim import catalogue
+
+        return catalogue.links_of(given["hosts"]) | given
 
     def costs_of(self, workload: Workload) -> Costs | None:
         """What a workload costs here; None if that was not measured, or only of another model of the same name."""
@@ -255,12 +294,24 @@ def one_rank_a_host(ranks: int, cores: int = 1) -> Cluster:
     return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks), cores=cores, slots=1),))
 
 
-def read(path: str) -> Cluster:
-    """The cluster or profile in a TOML file.
+def read(text: str) -> Cluster:
+    """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
 
     Raises:
-        WrongSetting: no such file, another schema, a wrong unit or key.
+        WrongSetting: no such file or kind of host, another schema, a wrong unit or key.
     """
+    from sim import catalogue
+
+    return catalogue.cluster_of(text) or _from_file(text)
+
+
+def _from_file(path: str) -> Cluster:
+    if not os.path.exists(path):
+        from sim import catalogue
+
+        kinds = catalogue.all_of("hosts")
+        allowed = f"a file, or one of {', '.join(kinds)}, also times a number{nearest(path.partition('*')[0], kinds)}"
+        raise WrongSetting("--cluster", path, allowed)
     table = read_toml(path, "--cluster")
     if table.get("schema") != SCHEMA:
         raise WrongSetting(

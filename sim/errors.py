@@ -62,7 +62,7 @@ def from_validation(source: str, error) -> WrongSetting:
     where = ".".join(str(part) for part in first["loc"])
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, WrongSetting):
-        return WrongSetting(f"{source}: {where}", cause.given, cause.allowed)
+        return WrongSetting(f"{source}: {where or cause.setting}", cause.given, cause.allowed)
     allowed = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
         return WrongSetting(f"{source}: {where}", "nothing", "this key is required")

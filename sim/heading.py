@@ -52,7 +52,7 @@ def told_of(model: Workload, law: Law) -> dict:
 
 def digest(model: Workload) -> str:
     """Of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
-    from sim.workload import nominal
+    from sim.nominal import nominal
 
     said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if model.flops_per_sample is not None and model.costs == nominal(model.flops_per_sample, model.parameters):

@@ -70,7 +70,11 @@ def job_options() -> Parser:
         metavar="NAME|FILE",
         help=f"{', '.join(NAMED)}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
     )
-    job.add_argument("--cluster", metavar="FILE", help="a cluster or a calibrated profile (default: one rank a host)")
+    job.add_argument(
+        "--cluster",
+        metavar="KIND*N|FILE",
+        help="hosts as sim.hosts lists them, a cluster or a calibrated profile (default: one rank a host)",
+    )
     job.add_argument(
         "--set",
         action="append",

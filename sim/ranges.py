@@ -6,12 +6,12 @@ Lower limits are what has a meaning, upper limits far beyond what has been built
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from sim.errors import WrongSetting
-from sim.units import quantity
+from sim.units import count, quantity
 
 LONGEST_S = 10**6  # eleven days, of anything that takes time
 MOST_BYTES = 10**15
@@ -64,12 +64,16 @@ Bytes = Annotated[float, Field(ge=0, le=MOST_BYTES, allow_inf_nan=False), _in("b
 Window = Annotated[float, Field(ge=1, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "64 KiB")]
 Flops = Annotated[float, Field(gt=0, le=1e21, allow_inf_nan=False), _in("flop", "3 Gflop")]
 
+FlopsPerSecond = Annotated[float, Field(ge=1, le=1e21, allow_inf_nan=False), _in("flop/second", "15.7 Tflop/s")]
+
 Count = Annotated[int, Field(ge=1, le=MOST), _Number]
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS), _Number]
 RanksIfAny = Annotated[int, Field(ge=0, le=MOST_RANKS), _Number]
 Hosts = Annotated[int, Field(ge=1, le=10 * MOST_RANKS), _Number]
 Cores = Annotated[int, Field(ge=1, le=MOST_CORES), _Number]
 Parameters = Annotated[int, Field(ge=1, le=MOST_PARAMETERS), _Number]
+Counted = Annotated[int, Field(ge=1, le=MOST_PARAMETERS), BeforeValidator(lambda value: count(value, "120 M"))]
+Layers = Annotated[int, Field(ge=1, le=MOST_VARIABLES), _Number]
 Classes = Annotated[int, Field(ge=2, le=MOST), _Number]
 
 Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
@@ -82,6 +86,7 @@ Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), _Number]
 Draw = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _Number]  # of a law, in the unit of its draws
 Location = Annotated[float, Field(ge=1e-12, le=LONGEST_S, allow_inf_nan=False), _Number]
 
+Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Flag = Annotated[bool, Strict()]
 

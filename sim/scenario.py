@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
+from sim import named_gpus
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -122,8 +123,9 @@ class Scenario:
         """Refuse a job of which nothing says how long computing takes, before it is simulated.
 
         Raises:
-            WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute.
+            WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see sim.named_gpus.
         """
+        named_gpus.check(self.cluster, self.workload)
         costs, name = self.costs, self.workload.name
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
@@ -137,8 +139,9 @@ class Scenario:
                 raise WrongSetting(option, samples, allowed)
         if self.workload.is_nominal and self.cluster.costs_of(self.workload) is None:
             for host in self.cluster.hosts:
-                if host.gpus and "speed" not in host.model_fields_set:
-                    allowed = "its speed, relative to a nominal core of 100 Gflop/s; or a workload's step or costs, or a profile"
+                if host.gpus and host.gpu is None and "speed" not in host.model_fields_set:
+                    allowed = 'gpu = "V100" or the like; or its speed, relative to a nominal core of 100 Gflop/s; or a workload\'s '
+                    allowed += "step or costs, or a profile"
                     raise WrongSetting(
                         f"--cluster: hosts: speed of {host.name}", f"nothing, and {host.gpus} gpus", allowed
                     )
@@ -173,8 +176,14 @@ class Scenario:
 
     @cached_property
     def machines(self) -> list[Host]:
-        """The hosts, up to the last that has a rank."""
-        return list(islice(self.cluster.machines(), max(self.hosts) + 1))
+        """The hosts, up to the last that has a rank; their speeds are relative to what the costs are of."""
+        first = list(islice(self.cluster.machines(), max(self.hosts) + 1))
+        return named_gpus.relative(first, self.cluster, self.workload)
+
+    @cached_property
+    def on_named_gpus(self) -> bool:
+        """Whether computing is known from the names of GPUs alone."""
+        return named_gpus.covers(self)
 
     @property
     def cores_shared(self) -> bool:
@@ -317,8 +326,9 @@ class Scenario:
 
     @cached_property
     def costs(self) -> Costs:
-        """Measured on the cluster if it was calibrated for this workload, else the workload's nominal ones."""
-        return self.cluster.costs_of(self.workload) or self.workload.costs
+        """Measured on the cluster if it was calibrated for this workload; else of its GPUs, or the workload's nominal ones."""
+        given = self.cluster, self.workload
+        return self.cluster.costs_of(self.workload) or named_gpus.costs(*given) or self.workload.costs
 
     def evaluates(self, step: int) -> bool:
         """Whether the master evaluates at the end of this step."""
@@ -353,7 +363,14 @@ class Scenario:
         return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
 
     def error_factor(self, replication: int) -> float:
-        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise."""
+        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise.
+
+        Where it is large, on GPUs that are known by name alone, the first has the median, and two that follow are at equal distances
+        from it: the answer of a few replications would else be far off.
+        """
+        if self.on_named_gpus:
+            place = ((replication + 1) // 2 * SILVER_RATIO + 0.5) % 1
+            return math.exp(self.costs.error * _normal(place) * (-1) ** replication)
         return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
 
     def contention(self, replication: int, host: Host) -> float:
@@ -368,10 +385,8 @@ class Scenario:
         """Normal, of mean 0; replications walk through it, as through the law of runs."""
         if not deviation:
             return 0.0
-        from scipy.special import ndtri
-
         start = generator(self.seed, 0, number, "error").random()
-        return deviation * float(ndtri((start + replication * ratio) % 1))
+        return deviation * _normal((start + replication * ratio) % 1)
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""
@@ -386,3 +401,10 @@ class Scenario:
         from sim import heading
 
         return heading.header_of(self, world, replication, **recorded)
+
+
+def _normal(share: float) -> float:
+    """The quantile of a normal distribution."""
+    from scipy.special import ndtri
+
+    return float(ndtri(share))

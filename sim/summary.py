@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import interval, trust
-from sim.header import RECORDED, Header
+from sim.header import RECORDED, Header, measured
 from sim.version import VERSION
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def interval_of(scenario: Scenario, world: str, outcome: Outcome) -> tuple[tuple
     if why:
         return None, why
     pair = outcome.interval()
+    if scenario.on_named_gpus and not measured(world):
+        pair = interval.with_error(pair, outcome.throughput(), scenario.costs.error)
     return (pair, None) if np.isfinite(pair).all() else (None, "too few steps")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim import named_gpus
 from sim.header import measured
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ TRIED = 2  # times the workers and hosts that were fitted: so many have been com
 def no_interval(scenario: Scenario, world: str) -> str | None:
     """Why nothing can be said of where one more run would fall; None if something can."""
     if measured(world):
+        return None
+    if scenario.on_named_gpus:
         return None
     if scenario.cluster.costs_of(scenario.workload) is None:
         return "how steps vary is nominal" if scenario.workload.step else "compute times are nominal"
@@ -52,6 +55,8 @@ def free_links(scenario: Scenario) -> bool:
 def notes(scenario: Scenario) -> list[str]:
     """What the costs and the links of a prediction rest on, where that is less than a user may think."""
     cluster, name = scenario.cluster, scenario.workload.name
+    if scenario.on_named_gpus:
+        return [named_gpus.note(scenario)]
     found = ["links are free: what was fitted does not tell messages from work"] if free_links(scenario) else []
     if cluster.provenance is None and not cluster.costs:
         nominal = "all but the step's times is nominal" if scenario.workload.step else "compute times are nominal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from functools import cache
 
 from sim.errors import WrongSetting
@@ -10,6 +11,10 @@ from sim.errors import WrongSetting
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 UNIT = r"[^\W\d_]+(?:/[^\W\d_]+)?"  # letters, or two times letters with a stroke between
 QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")
+
+TIMES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}  # B as in a model of "7 B"
+COUNT = re.compile(rf"\s*({NUMBER})\s*([kMGBT]?)\s*")
+MOST_COUNTED = 10**18
 
 
 @cache
@@ -35,6 +40,26 @@ def quantity(text: str | float, unit: str, example: str) -> float:
     if not written:
         raise _wrong(text, unit, example)
     return float(written[1]) * _in(written[2], unit, text, example)
+
+
+def count(text: str | int, example: str) -> int:
+    """A whole number, or one with a prefix: "120 M".
+
+    Raises:
+        WrongSetting: the text is no such number.
+    """
+    allowed = f'a whole number, or one with k, M, G (or B) or T, such as "{example}"'
+    if isinstance(text, bool | bytes):
+        raise WrongSetting("number", text, allowed)
+    if not isinstance(text, str):
+        return text
+    written = COUNT.fullmatch(text)
+    if not written or abs(float(written[1])) > MOST_COUNTED:
+        raise WrongSetting("number", text, allowed)
+    value = Decimal(written[1]) * TIMES[written[2]]
+    if value != value.to_integral_value():
+        raise WrongSetting("number", text, allowed)
+    return int(value)
 
 
 def _in(written: str, unit: str, text: str, example: str) -> float:

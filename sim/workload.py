@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from sim import zoo
 from sim.arguments import nearest
-from sim.costs import Costs, Line
+from sim.costs import Costs
 from sim.errors import WrongSetting
 from sim.files import read_toml, validated
-from sim.laws import LogNormal
-from sim.ranges import MOST_PARAMETERS, MOST_VARIABLES, Classes, Count, Flag, Flops, Name, Seconds
+from sim.nominal import measured, nominal
+from sim.ranges import (
+    MOST_PARAMETERS,
+    MOST_VARIABLES,
+    Classes,
+    Count,
+    Counted,
+    Flag,
+    Flops,
+    Layers,
+    Name,
+    Precision,
+    Seconds,
+)
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
 
-FOLDER = Path(__file__).parent / "zoo"
 SCHEMA = "workload/1"
 MOST_DIMENSIONS = 32  # of a tensor
 
@@ -81,6 +91,12 @@ class Step(BaseModel):
     batch: Count
 
 
+def equal_layers(parameters: int, layers: int) -> tuple[Variable, ...]:
+    """Variables of one dimension, as equal as whole numbers can be: the first ones have one number more."""
+    each, more = divmod(parameters, layers)
+    return tuple(Variable(name=f"layer_{i}", shape=(each + (i < more),)) for i in range(layers))
+
+
 def _several(given):
     """One step is a list of one."""
     return given if isinstance(given, (list, tuple)) else (given,)
@@ -92,10 +108,13 @@ class Workload(BaseModel):
     Args:
         name: what `--workload` calls it.
         created: all variables in the order in which the model creates them; files, and who makes a workload, say `variables`.
+        total: or how many parameters there are, in so many equal `layers`; files say `parameters`.
+        layers: each is a variable. A layer's gradient is known, fused, sent and placed on a server as one.
         sample_shape: shape of one input.
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
-        batch: samples per worker and step, unless `--batch` says otherwise.
+        batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
+        precision: of arithmetic on a GPU whose name is known, see sim.gpu; parameters and gradients are float32, as in mixed precision.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
         step: or one or more steps that were measured: the costs of computing follow from them, those of all else are nominal.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
@@ -104,14 +123,36 @@ class Workload(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["workload/1"] = Field(default="workload/1", alias="schema")
     name: Name
-    created: tuple[Variable, ...] = Field(min_length=1, max_length=MOST_VARIABLES, alias="variables")
+    created: tuple[Variable, ...] = Field(default=(), max_length=MOST_VARIABLES, alias="variables")
+    total: Counted | None = Field(default=None, alias="parameters")
+    layers: Layers | None = None
     sample_shape: tuple[Count, ...] = Field(default=(1,), max_length=MOST_DIMENSIONS)
     inputs: Literal["pictures", "words"] = "pictures"
     classes: Classes = 10
     batch: Count = 256
+    precision: Precision | None = None
     flops_per_sample: Flops | None = None
     step: Annotated[tuple[Step, ...], BeforeValidator(_several)] = ()
     costs: Costs = Costs()
+
+    @model_validator(mode="after")
+    def _variables_of_layers(self):
+        if self.total is None and self.layers is None:
+            if not self.created:
+                raise WrongSetting(
+                    "variables", "none", 'at least one; or parameters and layers, such as "120 M" and 48'
+                )
+            return self
+        if "created" in self.model_fields_set:
+            raise WrongSetting("variables", "parameters or layers too", "one or the other")
+        if self.layers is None:
+            raise WrongSetting(
+                "layers", "nothing", "how many equal layers the parameters are in; 1: all are one variable"
+            )
+        if self.total is None or self.total < self.layers:
+            raise WrongSetting("parameters", self.total, f"at least as many as layers, {self.layers}")
+        object.__setattr__(self, "created", equal_layers(self.total, self.layers))
+        return self
 
     @model_validator(mode="after")
     def _something_is_trained(self):
@@ -131,6 +172,8 @@ class Workload(BaseModel):
             raise ValueError("step: without costs and flops_per_sample")
         if self.step:
             object.__setattr__(self, "costs", measured(self.step, self.parameters))
+            if "batch" not in self.model_fields_set:
+                object.__setattr__(self, "batch", self.step[0].batch)
         elif self.is_nominal:
             object.__setattr__(self, "costs", nominal(self.flops_per_sample or 0.0, self.parameters))
         else:
@@ -149,6 +192,8 @@ class Workload(BaseModel):
 
     def without_untrained(self) -> Workload:
         """The same model, but for the variables that are not trained."""
+        if self.variables == self.created:
+            return self
         given = self.model_dump(by_alias=True, exclude_unset=True)
         return Workload.model_validate(given | {"variables": self.variables})
 
@@ -163,50 +208,8 @@ class Workload(BaseModel):
         return HEADER_BYTES + ITEM_BYTES * self.parameters
 
 
-def nominal(flops_per_sample: float, parameters: int) -> Costs:
-    """Costs on a nominal core: 100 Gflop/s forward and backward, 4 GB/s over the parameters; a guess, to be calibrated."""
-    sample_s = 3 * flops_per_sample / 100e9
-    per_byte_s = 1 / 4e9
-    return Costs(
-        compute=Line(base_s=1e-3, slope_s=sample_s),
-        loop_s=1e-3,
-        partition=Line(base_s=2e-4 + parameters * 8 / 4e9 / 8, slope_s=sample_s),
-        pack=Line(slope_s=per_byte_s),
-        take_up=Line(slope_s=per_byte_s),
-        reduce=Line(slope_s=per_byte_s),
-        update=Line(base_s=1e-3, slope_s=2 * per_byte_s),
-        evaluate=Line(base_s=1e-3, slope_s=sample_s / 3),
-        noise=LogNormal(cv=0.02),
-    )
-
-
-def measured(steps: Sequence[Step], parameters: int) -> Costs:
-    """Costs where steps of one process were measured: their line, by least squares; in proportion to the batch, if all had one batch.
-
-    What is left of a line below 0 is 0. What ranks do besides computing is nominal, and partitions of a minibatch cost no more than it.
-
-    Raises:
-        ValueError: steps that take no longer if there is more to compute.
-    """
-    batches, times_s = np.array([step.batch for step in steps], float), np.array([step.time_s for step in steps])
-    base_s, slope_s = 0.0, float(batches @ times_s / (batches @ batches))
-    if np.ptp(batches):
-        slope_s_free = float(np.cov(batches, times_s)[0, 1] / batches.var(ddof=1))
-        if slope_s_free <= 0:
-            raise ValueError("step: times that grow with the batch")
-        base_s_free = float(times_s.mean() - slope_s_free * batches.mean())
-        base_s, slope_s = (base_s_free, slope_s_free) if base_s_free > 0 else (0.0, slope_s)
-    computing = {
-        "compute": Line(base_s=base_s, slope_s=slope_s),
-        "loop_s": base_s,
-        "partition": Line(slope_s=slope_s),
-        "evaluate": Line(base_s=base_s / 3, slope_s=slope_s / 3),
-    }
-    return nominal(0.0, parameters).model_copy(update=computing)
-
-
 class Zoo(Mapping):
-    """The workloads that come with the simulator, by name: sim/zoo/NAME.toml."""
+    """The workloads that come with the simulator, by name (`sim.zoo`)."""
 
     def __iter__(self):
         return iter(_names())
@@ -215,8 +218,6 @@ class Zoo(Mapping):
         return len(_names())
 
     def __getitem__(self, name: str) -> Workload:
-        if name not in _names():
-            raise KeyError(name)
         return _from_zoo(name)
 
 
@@ -233,18 +234,12 @@ def read(text: str) -> Workload:
         return NAMED[text]
     if not os.path.exists(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
-    return _from_file(Path(text))
+    return validated(Workload, read_toml(text, "--workload"), text)
 
 
-@cache
-def _names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+_names = cache(zoo.names)
 
 
 @cache
 def _from_zoo(name: str) -> Workload:
-    return _from_file(FOLDER / f"{name}.toml")
-
-
-def _from_file(path: Path) -> Workload:
-    return validated(Workload, read_toml(path, "--workload"), str(path))
+    return validated(Workload, zoo.table(name), name)

@@ -30,10 +30,12 @@ def forward_of(workload: Workload) -> Forward:
     """The forward pass of a workload.
 
     Raises:
-        WrongSetting: a workload of the user's own; it can be simulated, but no model trains it.
+        WrongSetting: a workload of the user's own, or another format of numbers; it can be simulated, but no model trains it.
     """
     if workload.name not in FORWARD:
         raise WrongSetting("--workload", workload.name, f"a model that can be trained: {', '.join(FORWARD)}")
+    if workload.precision not in (None, "fp32"):
+        raise WrongSetting("--workload: precision", workload.precision, "fp32, in which models are trained here")
     return FORWARD[workload.name]
 
 

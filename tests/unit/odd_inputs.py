@@ -62,6 +62,8 @@ NONSENSE = (
         "-1 s",
         "inf s",
         "none*2",
+        "p3.8xlarge*0",
+        "*4",
         "niagara*",
         "niagara*inf",
         "x:y",
@@ -96,7 +98,7 @@ NONSENSE = (
 SENSIBLE = {  # of options that are neither numbers nor choices
     "protocol": tuple(protocols.PROTOCOLS),
     "workload": ("workload.toml", "mlp", "bigram"),
-    "cluster": ("cluster.toml",),
+    "cluster": ("cluster.toml", "p3.8xlarge*2"),
     "stragglers": ("none", "niagara*0.01", "law.toml"),
     "placement": ("round-robin", "greedy"),
     "servers_on": ("own", "workers"),

@@ -17,7 +17,7 @@ from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check"),
+    *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check", "sim.workloads", "sim.hosts"),
     *("calibration.fit", "calibration.check", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
@@ -215,15 +215,18 @@ REFUSED = {
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plots": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],
+    "sim.workloads": ["from", "nowhere.keras"],
+    "sim.hosts": ["show", "V1000"],
     "experiments.run": ["published", "--demo"],
 }
+NAMES_COME_LAST = ("experiments.run", "sim.workloads", "sim.hosts")
 
 
 @pytest.mark.parametrize("module", COMMANDS)
 def test_a_process_refuses_in_one_line_and_exits_with_2(module):
     line = refused(run(module, *REFUSED[module]))
     assert line.startswith(f"{module}: ")
-    assert REFUSED[module][-1 if module == "experiments.run" else 0] in line
+    assert REFUSED[module][-1 if module in NAMES_COME_LAST else 0] in line
 
 
 WRONG = {
@@ -274,6 +277,7 @@ WRITES = {
     "calibration.fit": ["--output", "no/where/profile.toml", "nowhere.parquet"],
     "sim.timeline": ["--output", "no/where/t.json", "nowhere.parquet"],
     "sim.plots": ["--output", "no/where/t.png", "nowhere.parquet"],
+    "sim.workloads": ["--output", "no/where/w.toml", "from", "nowhere.keras"],
 }
 
 

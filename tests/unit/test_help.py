@@ -23,6 +23,7 @@ REPEATED = {
     "experiments.run": ["luck", "--out", "a", "--out", "b"],
     "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
     "sim.plots": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
+    "sim.workloads": ["from", "m.keras", "-o", "a.toml", "-o", "b.toml"],
     "sim.protocols.check": ["fmb", "--workload", "mlp", "--workload", "mlp"],
 }
 MEANT = {
@@ -87,7 +88,7 @@ def test_help_that_is_piped_is_wide(module, said, monkeypatch):
     assert wide <= PIPED_COLUMNS or module == "experiments.run"  # whose questions are lines of their own
 
 
-@pytest.mark.parametrize("module", COMMANDS)
+@pytest.mark.parametrize("module", REPEATED)
 def test_an_option_is_given_once(module, said):
     line = said(module, REPEATED[module])
     assert line.startswith(f"{module}: ")

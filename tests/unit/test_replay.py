@@ -45,8 +45,13 @@ LAWS = st.one_of(
 OWN_MODEL = workload.Workload(
     name="mine", variables=[{"name": "w", "shape": (40, 3)}], costs={"compute": {"base_s": 0.1, "slope_s": 1e-3}}
 )
+LAYERED = workload.Workload(
+    name="layers", parameters="1.2 k", layers=5, precision="fp16", step={"time": "2 ms", "batch": 32}
+)
 NOT_THE_ZOOS = workload.NAMED["mlp"].model_copy(update={"batch": 7})
-MODELS = st.sampled_from([workload.NAMED[name] for name in ("mlp", "toy_fc", "lstm_lm")] + [OWN_MODEL, NOT_THE_ZOOS])
+MODELS = st.sampled_from(
+    [workload.NAMED[name] for name in ("mlp", "lstm_lm", "resnet18")] + [OWN_MODEL, LAYERED, NOT_THE_ZOOS]
+)
 OWN = st.builds(
     OwnProtocol, seconds_s=FINITE, count=st.integers(-9, 9), called=st.text(max_size=5), really=st.booleans()
 )
@@ -113,6 +118,7 @@ def test_a_user_s_own_protocol_is_said_by_module_and_class():
 
 def test_a_workload_of_one_s_own_needs_no_file():
     assert Scenario(FixedMinibatch(), OWN_MODEL).header("event").model["name"] == "mine"
+    assert Scenario(FixedMinibatch(), LAYERED).header("event").model["parameters"] == 1200
     assert Scenario(FixedMinibatch(), workload.NAMED["resnet50"]).header("event").model is None
 
 

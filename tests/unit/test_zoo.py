@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim import placement, protocols, workload
+from sim import placement, protocols, replay, workload, zoo
+from sim.errors import WrongSetting
 from sim.scenario import Scenario
 
 # Trainable numbers: Keras's documentation, less the moving averages of batch normalisation; AlexNet as in tf_cnn_benchmarks;
@@ -22,10 +23,31 @@ KNOWN = {
     "alexnet": 61_838_248,
     "captioning": 23_817_352 - 2049 * 1000 + 2048 * 512 + 12_000 * 512 + 1024 * 2048 + 2048 + 512 * 12_000 + 12_000,
     "lstm_classifier": 156 * 512 + 512 + 128 * 10 + 10,
+    "bert_base": 109_482_240,  # Hugging Face's bert-base-uncased
+    "bert_large": 335_141_888,
+    "gpt2": 124_439_808,  # Hugging Face's gpt2
+    "vit_b_16": 86_567_656,  # torchvision
+    "resnet18": 11_689_512,
+    "resnet18_cifar": 11_173_962,  # kuangliu/pytorch-cifar
     "lm1b": 2 * 793_470 * 512 + 793_470 + 1024 * 8192 + 8192 + 2048 * 512,
 }
 # Multiply-adds of a forward pass, from the models' papers and Keras's documentation.
 MULTIPLY_ADDS = {"inception_v3": 5.7e9, "resnet50": 3.9e9, "resnet101": 7.6e9, "resnet152": 11.3e9, "vgg16": 15.5e9}
+MULTIPLY_ADDS |= {
+    "resnet18": 1.81e9,
+    "vit_b_16": 17.56e9,
+    "resnet18_cifar": 0.56e9,
+}  # torchvision, kuangliu/pytorch-cifar
+# What papers say of their models, in round numbers.
+PUBLISHED = {"bert_base": 110e6, "bert_large": 340e6, "gpt2": 124e6, "vit_b_16": 86.6e6, "resnet18": 11.7e6}
+# Of the files that were there before some models were generated: no name, no order and no shape may change.
+DIGESTS = {
+    "captioning": "8dba9e650c1d41db",
+    "inception_v3": "ff1df31550efc31a",
+    "resnet50": "f5450bcd1b544fdb",
+    "resnet101": "8cecf136517e48c3",
+    "resnet152": "b03badae33da5a3c",
+}
 
 
 @pytest.mark.parametrize("name", workload.NAMED)
@@ -39,6 +61,30 @@ def test_every_workload_is_whole(name):
 @pytest.mark.parametrize("name", KNOWN)
 def test_known_sizes(name):
     assert workload.read(name).parameters == KNOWN[name]
+
+
+@pytest.mark.parametrize("name", zoo.GENERATED)
+def test_no_model_is_both_generated_and_a_file(name):
+    assert not (zoo.FOLDER / f"{name}.toml").exists()
+    assert zoo.names().count(name) == 1
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_sizes_that_papers_publish(name):
+    assert workload.read(name).parameters == pytest.approx(PUBLISHED[name], rel=0.02)
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_models_are_what_they_were(name):
+    assert replay.digest(workload.read(name)) == DIGESTS[name]
+
+
+def test_work_of_a_transformer():
+    """Two operations for each parameter and word, and those of attention: J. Kaplan et al., "Scaling Laws", 2020, table 1."""
+    width, sequence, layers = 768, 1024, 12
+    inside = 12 * layers * width**2 + 50_257 * width
+    of_a_word = 2 * inside + 4 * layers * sequence * width
+    assert workload.read("gpt2").flops_per_sample == pytest.approx(sequence * of_a_word, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["inception_v3", "resnet50", "resnet101", "resnet152", "captioning"])
@@ -76,6 +122,54 @@ def test_fc6_of_vgg_lies_on_one_server():
     assert max(v.size for v in vgg.variables) == 25_088 * 4096
     assert max(placement.server_bytes(vgg.variables, 4)) > 0.74 * vgg.message_bytes
     assert max(placement.server_bytes(vgg.variables, 4, parts=4)) < 0.3 * vgg.message_bytes
+
+
+EQUAL = 'schema = "workload/1"\nname = "mine"\nparameters = "1.003 k"\nlayers = 4\n'
+
+
+def test_equal_layers(tmp_path):
+    """All numbers are in them, and their sizes differ by at most one."""
+    file = tmp_path / "mine.toml"
+    file.write_text(EQUAL + 'step = { time = "250 ms", batch = 32 }\n')
+    mine = workload.read(str(file))
+    assert [variable.size for variable in mine.variables] == [251, 251, 251, 250]
+    assert (mine.parameters, mine.batch, mine.costs.compute(32)) == (1003, 32, pytest.approx(0.25))
+    assert mine.without_untrained() == mine
+    assert workload.Workload.model_validate(mine.model_dump(by_alias=True, exclude_unset=True)) == mine
+
+
+def test_a_step_that_was_measured_is_what_one_process_takes_alone(tmp_path):
+    """It has its update in it."""
+    file = tmp_path / "mine.toml"
+    file.write_text(EQUAL.replace("1.003 k", "120 M") + 'step = { time = "250 ms", batch = 32 }\n')
+    costs = workload.read(str(file)).costs
+    assert costs.compute(32) + costs.update(4 * 120e6) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('parameters = "120 M"', "layers: given 'nothing'"),
+        ("layers = 4", "parameters: given None"),
+        (
+            'parameters = "120 M"\nlayers = 4\nvariables = [{ name = "w", shape = [3] }]',
+            "variables: given 'parameters or",
+        ),
+        ('parameters = "1.2345 k"\nlayers = 4', "parameters: given '1.2345 k'; allowed: a whole number"),
+        ('parameters = "120 m"\nlayers = 4', "parameters: given '120 m'"),
+        ('parameters = "1e999999999"\nlayers = 4', "parameters: given '1e999999999'"),
+        ("parameters = true\nlayers = 4", "parameters: given True"),
+        ('parameters = "3"\nlayers = 4', "parameters: given 3; allowed: at least as many as layers, 4"),
+        ('parameters = "3"\nlayers = 0', "layers: given 0"),
+        ("", "variables: given 'none'; allowed: at least one; or parameters and layers"),
+    ],
+)
+def test_models_that_are_none(more, said, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'schema = "workload/1"\nname = "mine"\nflops_per_sample = "1 Gflop"\n{more}\n')
+    with pytest.raises(WrongSetting) as refused:
+        workload.read(str(file))
+    assert f"{file}: {said}" in str(refused.value)
 
 
 def test_a_workload_of_ones_own(tmp_path):

@@ -1,0 +1,143 @@
+"""Hosts, GPUs and links by name: those of `sim/catalogue/*.toml`, and a user's own.
+
+A user's files are named in the environment, TRAINSIM_CATALOGUE=mine.toml (several with a colon between them). An entry there
+replaces ours of the same name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from sim.arguments import nearest
+from sim.cluster import Cluster, Link
+from sim.errors import WrongSetting
+from sim.files import read_toml, validated
+from sim.gpu import Gpu
+from sim.ranges import Cores, Flag, Name
+
+FOLDER = Path(__file__).parent
+VARIABLE = "TRAINSIM_CATALOGUE"
+SCHEMA = "catalogue/1"
+SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
+SECTIONS = ("hosts", "gpus", "links")
+
+
+class Kind(BaseModel):
+    """A host that can be rented or that many have.
+
+    Args:
+        cores: virtual ones of a cloud's.
+        gpus, gpu: how many, and the name of each.
+        local: the name of the link between its GPUs.
+        network: its port. Latencies are nominal: those of TCP in a data centre, unless the source says one.
+        price_per_hour: USD, on demand, Linux, in the cheapest large region; None where there is no such price.
+        price_as_of: the month of the price; `price_checked` says whether it was compared with the price list then.
+        source: where the numbers come from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cores: Cores
+    gpus: Cores | None = None
+    gpu: Name | None = None
+    local: Name | None = None
+    network: Link
+    price_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    price_as_of: str = ""
+    price_checked: Flag = False
+    source: str = ""
+
+    def of_cluster(self) -> dict:
+        """What a host of a cluster has of it."""
+        return {name: value for name in ("cores", "gpus", "gpu") if (value := getattr(self, name)) is not None}
+
+
+def _named(table):
+    """A GPU's name is its key."""
+    if not isinstance(table, dict):
+        return table
+    return {name: {"name": name, **one} if isinstance(one, dict) else one for name, one in table.items()}
+
+
+class Catalogue(BaseModel):
+    """What a file holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_: Literal["catalogue/1"] = Field(alias="schema")
+    hosts: dict[Name, Kind] = {}
+    gpus: Annotated[dict[Name, Gpu], BeforeValidator(_named)] = {}
+    links: dict[Name, Link] = {}
+
+
+def all_of(section: str) -> dict:
+    """Everything of one section, by name: hosts (Kind), gpus (Gpu) or links (Link).
+
+    Raises:
+        WrongSetting: a user's file that is no catalogue.
+    """
+    return _read(os.environ.get(VARIABLE, ""))[section]
+
+
+def find(section: str, name: str):
+    """What has this name, in whatever case.
+
+    Raises:
+        WrongSetting: nothing has.
+    """
+    known = all_of(section)
+    names = {one.lower(): one for one in known}
+    if name.lower() not in names:
+        raise WrongSetting(section.removesuffix("s"), name, f"{', '.join(known)}{nearest(name, known)}")
+    return known[names[name.lower()]]
+
+
+def cluster_of(text: str) -> Cluster | None:
+    """The cluster of one kind of host that `text` names, NAME or NAME*COUNT; None if it names none.
+
+    Raises:
+        WrongSetting: a number of hosts that cannot be.
+    """
+    several = SEVERAL.fullmatch(text)
+    name, count = several.groups() if several else (text, None)
+    if name not in all_of("hosts"):
+        return None
+    host = {"type": name, "count": int(count or 1)}
+    return validated(Cluster, {"name": text, "hosts": [host]}, f"--cluster {text}")
+
+
+def of_type(table: dict) -> dict:
+    """What a file says of a host, with what its type has where the file does not say it."""
+    name = table.get("type")
+    if name is None:
+        return table
+    if not isinstance(name, str):
+        raise WrongSetting("type", name, "a name of a kind of host as its type")
+    return {"name": name, **find("hosts", name).of_cluster()} | {key: table[key] for key in table if key != "type"}
+
+
+def links_of(hosts: list | tuple) -> dict:
+    """The network and the local link of a cluster of such hosts, by what is said of their types: the slowest of each."""
+    names = [host["type"] for host in hosts if isinstance(host, dict) and isinstance(host.get("type"), str)]
+    kinds = [find("hosts", name) for name in names]
+    found = {"network": [kind.network for kind in kinds]}
+    found["local"] = [find("links", kind.local) for kind in kinds if kind.local]
+    return {name: min(links, key=_speed) for name, links in found.items() if links}
+
+
+def _speed(link: Link) -> float:
+    return link.sustained_bytes_per_s or link.bandwidth_bytes_per_s
+
+
+@cache
+def _read(further: str) -> dict[str, dict]:
+    found: dict[str, dict] = {section: {} for section in SECTIONS}
+    for path in [*sorted(FOLDER.glob("*.toml")), *filter(None, further.split(os.pathsep))]:
+        one = validated(Catalogue, read_toml(str(path), VARIABLE), str(path))
+        for section, names in found.items():
+            names.update(getattr(one, section))
+    return found

@@ -1,0 +1,79 @@
+"""`python -m sim.hosts list` and `show NAME`: the hosts, GPUs and links that clusters may name, see sim.catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sim import command
+from sim.arguments import nearest
+from sim.errors import WrongSetting
+from sim.workload_text import counted
+
+if TYPE_CHECKING:
+    from sim.catalogue import Kind
+    from sim.cluster import Link
+    from sim.gpu import Gpu
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    parser = command.Parser(
+        prog="sim.hosts", description="List the hosts, GPUs and links that are known by name, or show one."
+    )
+    parser.add_argument("what", choices=("list", "show"))
+    parser.add_argument("name", nargs="?", metavar="KIND", help="show: a host, a GPU or a link")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    from sim import catalogue
+
+    given = parser().parse_args(argv)
+    if (given.name is None) != (given.what == "list"):
+        raise WrongSetting(given.what, given.name or "nothing", "nothing" if given.what == "list" else "KIND")
+    found = {section: catalogue.all_of(section) for section in catalogue.SECTIONS}
+    known = [(name, TOLD[section](name, one)) for section, all_ in found.items() for name, one in all_.items()]
+    shown = [told for name, told in known if given.name in (None, name)]
+    if not shown:
+        names = [name for name, _ in known]
+        raise WrongSetting("show", given.name, f"{', '.join(names)}{nearest(given.name, names)}")
+    for told in shown:
+        lines = list(told)
+        print(*(lines if given.name else lines[:1]), sep="\n")
+    return 0
+
+
+def _host(name: str, kind: Kind) -> Iterator[str]:
+    gpus = f"{kind.gpus} x {kind.gpu}" if kind.gpus else "no GPU"
+    price = f"{kind.price_per_hour:.2f} USD/h" if kind.price_per_hour else ""
+    network = f"{kind.network.bandwidth_bytes_per_s * 8 / 1e9:g} Gbit/s"
+    yield f"{name:14} {kind.cores:4} cores  {gpus:13}  {kind.local or '':11} {network:>11}  {price}".rstrip()
+    if kind.price_per_hour:
+        yield f"  price as of {kind.price_as_of}, {'' if kind.price_checked else 'not '}checked; on demand, Linux"
+    if kind.network.sustained_bytes_per_s:
+        yield f"  in the long run {kind.network.sustained_bytes_per_s * 8 / 1e9:g} Gbit/s"
+    yield f"  latency {kind.network.latency_s * 1e6:g} us"
+    yield f"  {kind.source}"
+
+
+def _gpu(name: str, gpu: Gpu) -> Iterator[str]:
+    memory = f"{counted(gpu.memory_bytes)}B at {counted(gpu.memory_bytes_per_s)}B/s"
+    yield f"{name:14} {', '.join(f'{one} {counted(getattr(gpu, one).peak)}flop/s' for one in gpu.formats)}; {memory}"
+    for one in gpu.formats:
+        rate = gpu.reached(one)
+        whose = "" if gpu.is_known(one) else ", of other GPUs: no rate of this one was at hand"
+        yield f"  {one}: training reaches {rate.share:.2f} of the peak, spread {rate.spread:.2f}{whose}"
+    yield f"  {gpu.source}"
+
+
+def _link(name: str, link: Link) -> Iterator[str]:
+    yield f"{name:14} {counted(link.bandwidth_bytes_per_s)}B/s, latency {link.latency_s * 1e6:g} us"
+
+
+TOLD: dict[str, Callable[[str, Any], Iterator[str]]] = {"hosts": _host, "gpus": _gpu, "links": _link}
+
+
+if __name__ == "__main__":
+    command.run("sim.hosts", main)

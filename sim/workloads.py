@@ -1,0 +1,87 @@
+"""`python -m sim.workloads list`, `show NAME` and `from FILE`: the models that are known, and one from the file of somebody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sim import command, workload_text
+from sim.errors import WrongSetting
+from sim.files import MOST_BYTES, check_outputs, write_whole
+
+NOTE = """\
+# Made of {name}. Say what computing takes: step = {{ time = "250 ms", batch = 32 }}, a step of one process that you measured, or
+# flops_per_sample = "3 Gflop", of a forward pass.
+"""
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    parser = command.Parser(prog="sim.workloads", description="List models, show one, or make one of a file.")
+    parser.add_argument("what", choices=("list", "show", "from"))
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME|FILE",
+        help="show: a model or its TOML file; from: a .safetensors, .keras or .onnx file",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="from: the TOML file to write (stdout if not given)")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    given = parser().parse_args(argv)
+    if (given.name is None) != (given.what == "list"):
+        raise WrongSetting(given.what, given.name or "nothing", "nothing" if given.what == "list" else "NAME or FILE")
+    if given.output and given.what != "from":
+        raise WrongSetting("--output", given.output, "with from")
+    {"list": _list, "show": _show, "from": _from}[given.what](given)
+    return 0
+
+
+def _list(given) -> None:
+    from sim.workload import NAMED
+
+    for model in NAMED.values():
+        print(workload_text.line(model).rstrip())
+
+
+def _show(given) -> None:
+    from sim.workload import read
+
+    model = read(given.name)
+    print(workload_text.line(model).rstrip())
+    for variable in model.created:
+        print(workload_text.of_variable(variable))
+
+
+def _from(given) -> None:
+    check_outputs([("--output", given.output)], [given.name])
+    text = made_of(given.name)
+    if given.output:
+        write_whole(given.output, lambda path: path.write_text(text))
+    else:
+        print(text, end="")
+
+
+def made_of(path: str) -> str:
+    """The text of a workload with the variables that a file of a model has.
+
+    Raises:
+        WrongSetting: no such file, of no format that is known, or damaged; or a model that cannot be.
+    """
+    from sim.files import validated
+    from sim.model_files import variables
+    from sim.workload import SCHEMA, Workload
+
+    found = variables(path)
+    table = {"schema": SCHEMA, "name": Path(path).stem}
+    validated(Workload, {**table, "variables": found}, path)
+    text = NOTE.format(name=Path(path).name.encode("ascii", "replace").decode()) + workload_text.toml(table, found)
+    if len(text.encode()) > MOST_BYTES:
+        raise WrongSetting("from", path, f"a model whose description has at most {MOST_BYTES // 2**20} MiB")
+    return text
+
+
+if __name__ == "__main__":
+    command.run("sim.workloads", main)

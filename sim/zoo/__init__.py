@@ -1,0 +1,45 @@
+"""Models by name: those of a TOML file each, and those whose shapes a function works out from the numbers of an architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from sim.files import read_toml
+from sim.zoo import captioner, recommender, residual, transformer
+
+FOLDER = Path(__file__).parent
+
+# What a file would say, by the name of the model.
+GENERATED: dict[str, Callable[[], dict]] = {
+    "bert_base": partial(transformer.bert, layers=12, width=768),
+    "bert_large": partial(transformer.bert, layers=24, width=1024),
+    "captioning": lambda: captioner.captioning(table("inception_v3")),
+    "dlrm": recommender.dlrm,
+    "gpt2": partial(transformer.gpt2, layers=12, width=768),
+    "resnet18": residual.resnet18,
+    "resnet18_cifar": partial(residual.resnet18, small=True),
+    "resnet50": partial(residual.bottlenecks, blocks=(3, 4, 6, 3), batch=64),
+    "resnet101": partial(residual.bottlenecks, blocks=(3, 4, 23, 3), batch=64),
+    "resnet152": partial(residual.bottlenecks, blocks=(3, 8, 36, 3), batch=32),
+    "vit_b_16": transformer.vit_b_16,
+}
+
+
+def names() -> list[str]:
+    """All of them, sorted."""
+    return sorted([*GENERATED, *(path.stem for path in FOLDER.glob("*.toml"))])
+
+
+def table(name: str) -> dict:
+    """What the file of a model says, or would say.
+
+    Raises:
+        KeyError: there is no such model.
+    """
+    if name in GENERATED:
+        return {"name": name, **GENERATED[name]()}
+    if name not in names():
+        raise KeyError(name)
+    return read_toml(FOLDER / f"{name}.toml", "--workload")

@@ -1,0 +1,27 @@
+"""What layers are made of, as files say it: variables, and the operations of a forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+
+def variable(name: str, *shape: int) -> dict:
+    """A variable that is trained."""
+    return {"name": name, "shape": list(shape)}
+
+
+def affine(name: str, *weight: int, out: int) -> Iterator[dict]:
+    """PyTorch's names of a layer's weight, of any shape, and its bias of `out` numbers."""
+    yield variable(f"{name}.weight", *weight)
+    yield variable(f"{name}.bias", out)
+
+
+def statistics(before: str, numbers: int, *names: str) -> list[dict]:
+    """The moving mean and variance of batch normalisation, which are not trained."""
+    return [{**variable(f"{before}{name}", numbers), "trained": False} for name in names]
+
+
+def multiplied(variables: list[dict]) -> int:
+    """Numbers of the kernels: of the variables that have more than one dimension."""
+    return sum(prod(one["shape"]) for one in variables if len(one["shape"]) > 1)

@@ -1,0 +1,57 @@
+"""Every example is run, and prints what stands beside it; run as a program, this writes it there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sim import run
+
+FOLDER = Path(__file__).parents[2] / "examples"
+BLOCKS = re.findall(r"```\n\$ python -m sim\.run (.*?)\n(.*?)```", (FOLDER / "README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(("line", "printed"), BLOCKS, ids=[line.partition(" --stragglers")[0] for line, _ in BLOCKS])
+def test_an_example_prints_what_stands_beside_it(line, printed, capsys, monkeypatch):
+    """But for the seconds that it took."""
+    monkeypatch.chdir(FOLDER)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run.main(line.split()) == 0
+    assert timeless(capsys.readouterr().out) == timeless(printed)
+
+
+def timeless(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in re.sub(r"wall time.*", "wall time", text).strip().splitlines()]
+
+
+def test_every_file_is_in_an_example_and_has_five_lines():
+    files = sorted(FOLDER.glob("*.toml"))
+    shown = "".join(line for line, _ in BLOCKS)
+    schemas = [tomllib.loads(path.read_text())["schema"] for path in files]
+    assert sorted(schemas) == ["cluster/1"] * 4 + ["workload/1"] * 4
+    for path in files:
+        assert path.name in shown
+        assert len(path.read_text().splitlines()) == 5
+
+
+def write() -> None:
+    """Put beside each example what it prints now."""
+    text, environment = (
+        (FOLDER / "README.md").read_text(),
+        os.environ | {"COLUMNS": "80", "PYTHONPATH": str(FOLDER.parent)},
+    )
+    for line, before in BLOCKS:
+        words = [sys.executable, "-m", "sim.run", *line.split()]
+        done = subprocess.run(words, cwd=FOLDER, env=environment, capture_output=True, text=True, check=True)
+        text = text.replace(before, "".join(f"{one.rstrip()}\n" for one in done.stdout.splitlines()))
+    (FOLDER / "README.md").write_text(text)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,324 @@
+"""GPUs, hosts and links by name: rates and their spread, intervals of a factor, catalogues of one's own, and wrong names."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from experiments import gpus
+from experiments.gpu_rates import RATES
+from sim import catalogue, cluster, gpu, interval, named_gpus, nominal, protocols, trust, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.laws import LogNormal
+from sim.scenario import Scenario
+from sim.simulation import simulate
+
+MODEL = workload.NAMED["resnet50"]
+MINE = workload.Workload(name="mine", parameters="1 M", layers=4, batch=32, flops_per_sample="3 Gflop")
+MEASURED = workload.Workload(name="mine", parameters="1 M", layers=4, step={"time": "250 ms", "batch": 32})
+FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=math.inf)
+
+
+def job(hosts, model=MINE, workers=1, protocol="allreduce", **more):
+    where = Cluster(hosts=hosts if isinstance(hosts, list) else [hosts], network=FREE, **more)
+    return Scenario(protocols.make(protocol), model, workers=workers, steps=5, warmup=1, cluster=where)
+
+
+# Shares and their spread
+
+
+def test_the_catalogue_has_what_published_rates_say():
+    """To the digits that it is written with: `python -m experiments.run gpus` prints them."""
+    learned = gpus.learn(gpus.cells())
+    for (name, precision), (share, spread) in learned.known.items():
+        rate = getattr(catalogue.find("gpus", name), precision)
+        assert (rate.share, rate.spread) == pytest.approx((share, spread), abs=0.0051), (name, precision)
+    for unit, known in learned.others.items():
+        assert gpu.OTHERS[unit] == pytest.approx(known, abs=0.0051)
+    known = {(g.name, name) for g in catalogue.all_of("gpus").values() for name in g.formats if getattr(g, name).known}
+    assert known == set(learned.known)
+
+
+@pytest.mark.parametrize("by", ["model", "gpu"])
+def test_what_is_held_out_lies_in_its_interval(by):
+    held, several, off = gpus.coverage(by)
+    assert several == len(gpus.cells()) == 46
+    assert held / several >= 0.9
+    assert off < 2
+
+
+def test_an_interval_half_as_wide_would_not_hold():
+    """The negative control."""
+    within = [
+        abs(cell.log - np.log(middle)) < interval.of_normal(spread) / 2
+        for cell, middle, spread in gpus.held_out("model")
+    ]
+    assert np.mean(within) < 0.9
+
+
+def test_planted_shares_are_recovered():
+    """Models around the share of their GPU; the spread is theirs, widened for them being few."""
+    rng = np.random.default_rng(0)
+    planted = {"a": 0.5, "b": 0.25}
+    cells = [
+        gpus.Cell(g, "fp32", f"m{i}", np.log(share) + rng.normal(0, 0.4))
+        for g, share in planted.items()
+        for i in range(200)
+    ]
+    learned = gpus.learn(cells)
+    for name, share in planted.items():
+        assert learned.known[name, "fp32"] == (pytest.approx(share, rel=0.1), pytest.approx(0.4, rel=0.1))
+
+
+def test_every_rate_is_of_a_model_and_a_gpu_that_are_known():
+    for one in RATES:
+        assert one.model in workload.NAMED
+        assert 0 < gpus.share(one) < 2
+
+
+# What computing takes
+
+
+def test_a_step_on_a_named_gpu():
+    """Three times the forward operations over the share of the peak, and the launch of a step."""
+    rate = catalogue.find("gpus", "V100").fp32
+    costs = job(Host(gpu="V100")).costs
+    assert costs.compute(32) == pytest.approx(nominal.LAUNCH_S + 3 * 32 * 3e9 / (rate.peak * rate.share))
+    assert costs.error == rate.spread
+    assert costs.update(9e8) == pytest.approx(5 * 9e8 / 900e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "found"), [("V100", None, "fp32"), ("A100", None, "tf32"), ("A100", "fp16", "fp16")]
+)
+def test_arithmetic_is_in_the_format_asked_for(name, precision, found):
+    one = catalogue.find("gpus", name)
+    model = MINE.model_copy(update={"precision": precision})
+    rate = getattr(one, found)
+    assert named_gpus.flops_per_s(one, model) == rate.peak * rate.share
+
+
+def test_a_format_that_a_gpu_does_not_have_is_refused():
+    model = workload.Workload(**MINE.model_dump(by_alias=True, exclude_unset=True) | {"precision": "tf32"})
+    with pytest.raises(WrongSetting, match="precision: given 'tf32'; allowed: fp32, fp16 on V100"):
+        job(Host(gpu="V100"), model).check_computing()
+
+
+def test_a_faster_gpu_among_others_computes_faster():
+    """Costs are of the first, speeds relative to it; the slowest says how long a step of allreduce takes."""
+    both = job([Host(gpu="V100"), Host(gpu="K80")], workers=2)
+    of_v100, of_k80 = (named_gpus.flops_per_s(catalogue.find("gpus", name), MINE) for name in ("V100", "K80"))
+    assert [host.speed for host in both.machines] == [1.0, pytest.approx(of_k80 / of_v100)]
+    assert both.costs == job(Host(gpu="V100")).costs.model_copy(update={"error": 0.59})
+
+
+def test_a_host_without_gpus_is_a_server_of_its_memory():
+    served = job([Host(name="ps"), Host(gpu="V100", name="worker")], workers=1, protocol="ps-sync")
+    assert [host.speed for host in served.machines] == [pytest.approx(4 / 900), 1.0]
+    assert trust.no_interval(served, "event") is None
+
+
+def test_a_step_that_was_measured_is_not_changed_by_the_gpu_s_name():
+    found = job(Host(gpu="V100"), MEASURED)
+    assert found.costs.compute(32) == pytest.approx(0.25)
+    assert found.costs.pack(9e8) == pytest.approx(2 * 9e8 / 900e9)
+    with pytest.raises(WrongSetting, match="gpu: given 'V100, K80'; allowed: one kind of GPU"):
+        job([Host(gpu="V100"), Host(gpu="K80")], MEASURED).check_computing()
+
+
+def test_measured_costs_come_first():
+    known = Costs(compute=Line(base_s=0.1))
+    profiled = job(Host(gpu="V100"), costs={"mine": known})
+    assert profiled.costs == known
+    assert profiled.machines[0].speed == 1.0
+    assert trust.no_interval(profiled, "event") is None
+    own = job(Host(gpu="V100"), workload.Workload(name="own", parameters="1 k", layers=1, costs=known))
+    assert own.costs.compute == known.compute
+
+
+# The interval of a factor
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 10, 40])
+def test_an_uncalibrated_answer_is_within_the_factor_it_states(runs):
+    """Of a job that only computes, whatever the number of replications."""
+    quiet = job(Host(gpu="V100"))
+    found = simulate(quiet, "event", runs)
+    (low, high), middle = found.interval, found.samples_per_s
+    factor = math.exp(interval.of_normal(0.59))
+    assert factor == pytest.approx(2.6, abs=0.05)
+    assert 0.8 * factor < high / middle < 1.15 * factor
+    assert 0.8 * factor < middle / low < 1.15 * factor
+    assert "within a factor 2.6, nine times in ten" in found.notes[0]
+
+
+def test_a_few_replications_have_the_answer_of_many():
+    quiet = job(Host(gpu="V100"))
+    one, many = (simulate(quiet, "event", runs).samples_per_s for runs in (1, 41))
+    assert one == pytest.approx(many, rel=0.02)
+
+
+def test_the_vector_world_has_the_same_factors():
+    quiet = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
+    event_, vector = (simulate(quiet, world, 5) for world in ("event", "vector"))
+    assert event_.outcome.throughput() == pytest.approx(vector.outcome.throughput())
+
+
+def test_a_factor_is_normal_in_its_logarithm():
+    found = job(Host(gpu="V100"))
+    logs = np.log([found.error_factor(replication) for replication in range(401)])
+    assert logs.mean() == pytest.approx(0, abs=0.01)
+    assert logs.std() == pytest.approx(0.59, rel=0.03)
+
+
+def test_an_unknown_gpu_says_so():
+    said = trust.notes(job(Host(gpu="A10G")))[0]
+    assert "as no model's rate on A10G in this format was at hand" in said
+    assert "at hand" not in trust.notes(job(Host(gpu="A10")))[0]
+
+
+# Links within a host
+
+
+@pytest.mark.parametrize("name", ["PCIe 3 x16", "NVLink 2"])
+def test_a_ring_within_a_host_takes_what_its_link_passes(name):
+    """Each of 2(n - 1) pieces takes its bytes and the overheads of both ends; nothing else does."""
+    free = workload.Workload(name="free", parameters="100 M", layers=1, costs={"compute": {"base_s": 0.1}})
+    host = Host(gpu="V100", gpus=4)
+    ring = Scenario(
+        protocols.make("allreduce", ["algorithm=ring"]),
+        free,
+        workers=4,
+        steps=3,
+        warmup=1,
+        cluster=Cluster(hosts=[host], local=name),
+    )
+    link = catalogue.find("links", name)
+    step_s = simulate(ring, "event", 1).step_s.mean()
+    floor_s = 0.1 + 6 * (100e6 * 4 / 4) / link.bandwidth_bytes_per_s
+    assert floor_s < step_s < floor_s + 6 * 4 * (link.latency_s + 2 * link.overhead_s)
+
+
+# The catalogue
+
+
+@pytest.mark.parametrize("name", catalogue.all_of("hosts"))
+def test_every_kind_of_host_answers(name):
+    placed = cluster.read(f"{name}*2")
+    kind = catalogue.find("hosts", name)
+    assert placed.hosts[0].count == 2
+    assert (placed.hosts[0].cores, placed.hosts[0].gpus) == (kind.cores, kind.gpus)
+    assert placed.network == kind.network
+    assert (placed.hosts[0].gpu and placed.hosts[0].gpu.name) == kind.gpu
+    assert (kind.price_per_hour is None) == (not kind.price_as_of)
+    assert not (kind.gpus or 1) > 1 or placed.local == catalogue.find("links", kind.local)
+    assert Cluster.model_validate(placed.model_dump(mode="json", by_alias=True)) == placed
+
+
+def test_a_type_is_a_start_and_what_is_given_counts():
+    placed = Cluster(hosts=[{"type": "p3.8xlarge", "count": 3, "cores": 7, "name": "x"}], local="NVLink 3")
+    assert (placed.hosts[0].name, placed.hosts[0].cores, placed.hosts[0].gpus) == ("x", 7, 4)
+    assert placed.local == catalogue.find("links", "NVLink 3")
+    assert placed.network.bandwidth_bytes_per_s == 1.25e9
+
+
+def test_hosts_of_several_types_have_the_slowest_network():
+    mixed = Cluster(hosts=[{"type": "p4d.24xlarge"}, {"type": "p2.xlarge"}, {"type": "p3.8xlarge"}])
+    assert mixed.network == catalogue.find("hosts", "p2.xlarge").network
+    assert mixed.local == catalogue.find("links", "NVLink 2")
+
+
+OWN = """
+schema = "catalogue/1"
+[hosts."mine"]
+cores = 16
+gpus = 2
+gpu = "Fast"
+local = "Wire"
+network = { bandwidth_bytes_per_s = "100 Gbit/s" }
+[gpus.Fast]
+fp32 = "50 Tflop/s"
+memory_bytes_per_s = "1 TB/s"
+[links.Wire]
+bandwidth_bytes_per_s = "40 GB/s"
+"""
+
+
+def test_a_catalogue_of_one_s_own(tmp_path, monkeypatch):
+    file = tmp_path / "own.toml"
+    file.write_text(OWN)
+    monkeypatch.setenv(catalogue.VARIABLE, str(file))
+    placed = cluster.read("mine*3")
+    assert placed.hosts[0].gpu.reached(None).share == gpu.OTHERS["fp32"][0]
+    assert placed.local.bandwidth_bytes_per_s == 40e9
+    assert cluster.read("p3.8xlarge").hosts[0].gpus == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OWN.replace("cores = 16", "cores = 0"), "hosts.mine.cores: given 0"),
+        (OWN.replace("50 Tflop/s", "50 km"), "gpus.Fast.fp32"),
+        (OWN.replace("catalogue/1", "catalogue/0"), "schema: given 'catalogue/0'"),
+        (OWN.replace("gpu =", "gqu ="), "hosts.mine.gqu"),
+        ("[", "a TOML file"),
+    ],
+)
+def test_a_catalogue_that_is_none(text, said, tmp_path, monkeypatch):
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    monkeypatch.setenv(catalogue.VARIABLE, str(file))
+    with pytest.raises(WrongSetting) as refused:
+        cluster.read("mine")
+    assert said in str(refused.value)
+
+
+HEAD = 'schema = "cluster/1"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('hosts = [{ gpu = "V1000" }]', "hosts.0.gpu: given 'V1000'; allowed: K80, P100"),
+        ('hosts = [{ type = "p3.8xlrge" }]', "did you mean p3.8xlarge?"),
+        ("hosts = [{ type = 3 }]", "hosts.0: given 3; allowed: a name of a kind of host"),
+        ('hosts = [{ gpu = "V100" }]\nlocal = "NVlink"', "local: given 'NVlink'; allowed: PCIe 3 x16"),
+        ("hosts = [{ gpu = 3 }]", "hosts.0.gpu"),
+        ('hosts = [{ gpu = { name = "x", fp32 = "1 Tflop/s" } }]', "memory_bytes_per_s"),
+    ],
+)
+def test_names_that_are_none(text, said, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text(HEAD + text + "\n")
+    with pytest.raises(WrongSetting) as refused:
+        cluster.read(str(file))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["p3.8xlarge*0", "p3.8xlarge*99999999", "p3.8xlarge*", "*4", "p3.8xlrge", "", "\0", "V100"]
+)
+def test_a_cluster_that_is_none(text):
+    with pytest.raises(WrongSetting, match="--cluster"):
+        cluster.read(text)
+
+
+def test_more_than_a_gpu_s_memory_is_said():
+    huge = workload.Workload(name="huge", parameters="7 B", layers=7, batch=1, flops_per_sample="14 Tflop")
+    assert "parameters and gradients take 56 GB, more than V100 has" in trust.notes(job(Host(gpu="V100"), huge))[0]
+    assert "more than" not in trust.notes(job(Host(gpu="V100")))[0]
+
+
+def test_the_same_tensor_cores_do_both_formats_of_16_bits():
+    a100 = catalogue.find("gpus", "A100")
+    assert a100.reached("bf16") == a100.reached("fp16")
+    assert a100.is_known("bf16")
+
+
+def test_noise_is_that_of_a_nominal_core():
+    assert job(Host(gpu="T4")).costs.noise == LogNormal(cv=0.02)
