@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
@@ -171,8 +171,9 @@ class Scenario:
 
     @cached_property
     def machines(self) -> list[Host]:
-        """The hosts, up to the last that has a rank."""
-        return list(islice(self.cluster.machines(), max(self.hosts) + 1))
+        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count."""
+        each = chain.from_iterable(repeat(host, host.count) for host in self.cluster.hosts)
+        return list(islice(each, max(self.hosts) + 1))
 
     @property
     def cores_shared(self) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WORLDS = ("auto", "event", "vector")
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
+TOGETHER = 2**15  # ranks of all runs that are arrays at once: with more the arrays leave the cache, and nothing is gained
 TRY_STEPS, TRY_S = 10, 2.0
 
 
@@ -127,7 +128,7 @@ def _by_vector(
     one = needs.check(scenario, "vector", within_s)
     if want_trace:
         needs.check(scenario, "event")
-    together = max(1, int(needs.most_bytes() / one.bytes))
+    together = max(1, min(TOGETHER // scenario.ranks, int(needs.most_bytes() / one.bytes)))
     begun = (
         1 if within_s < math.inf else min(asked, together)
     )  # of which the time tells how many more there is time for
