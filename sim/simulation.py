@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 WORLDS = ("auto", "event", "vector")
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
-TOGETHER = 2**15  # ranks of all runs that are arrays at once: with more the arrays leave the cache, and nothing is gained
+TOGETHER = (
+    2**15
+)  # ranks of all runs that are arrays at once: with more the arrays leave the cache, and nothing is gained
 TRY_STEPS, TRY_S = 10, 2.0
 
 

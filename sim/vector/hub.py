@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Hub:
         if self is self.world.master:
             reach_s.sort(axis=1)
             first_s, last_s = reach_s[:, :1], self._last_reach_s
-            if ((first_s < last_s) | ((first_s == last_s) & (occupancy_s > 0))).any():
+            if (first_s <= last_s if occupancy_s else first_s < last_s).any():
                 raise self.world.refuse("workers overtake one another at the master's port")
             self._last_reach_s = np.maximum(last_s, reach_s[:, -1:])
             samples = samples.sum(axis=1, keepdims=True)
@@ -131,8 +131,8 @@ def _depart(
         begin_s: of the first, shape (replications, 1).
         called_s: when the core has handed the first over, likewise.
     """
-    order = np.arange(messages)
-    return np.maximum(begin_s + occupancy_s * order, called_s + overhead_s * order)
+    by_port_s = begin_s + _before_s(occupancy_s, messages)
+    return np.maximum(by_port_s, called_s + _before_s(overhead_s, messages), out=by_port_s)
 
 
 def _serve(come_s: np.ndarray, free_s: np.ndarray, service_s: float | np.ndarray) -> np.ndarray:
@@ -145,12 +145,25 @@ def _serve(come_s: np.ndarray, free_s: np.ndarray, service_s: float | np.ndarray
     """
     if isinstance(service_s, float) and not service_s:
         return np.maximum(come_s, free_s)
-    before_s = service_s * np.arange(come_s.shape[1])
+    before_s = _before_s(service_s, come_s.shape[1])
     ready_s = come_s - before_s
     np.maximum(ready_s[:, :1], free_s, out=ready_s[:, :1])  # nobody comes before the first
     np.maximum.accumulate(ready_s, axis=1, out=ready_s)
-    ready_s += before_s + service_s
+    ready_s += before_s
+    ready_s += service_s
     return ready_s
+
+
+def _before_s(service_s: float | np.ndarray, messages: int) -> np.ndarray:
+    """How long those before each message take; a number of seconds each, or shape (replications, 1)."""
+    return _multiples(service_s, messages) if isinstance(service_s, float) else service_s * np.arange(messages)
+
+
+@lru_cache(maxsize=64)
+def _multiples(seconds: float, count: int) -> np.ndarray:
+    found = seconds * np.arange(count)
+    found.flags.writeable = False
+    return found
 
 
 def _waited_s(begin_s: np.ndarray, now_s: np.ndarray, done_s: np.ndarray) -> np.ndarray:

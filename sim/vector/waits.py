@@ -50,6 +50,8 @@ class Waits:
             lows_s: when so many steps had ended, where they have and that may matter; shape (replications,).
             clock_s: where rank 0 is, shape (replications,).
         """
+        if not self._open:
+            return
         settled = list(takewhile(lambda wait: (wait[-1] <= clock_s[:, None]).all(), self._open))
         del self._open[: len(settled)]
         for count, low_s in lows_s.items():
@@ -61,8 +63,8 @@ class Waits:
 
     def begin(self, lows_s: dict[int, np.ndarray], now_s: np.ndarray) -> None:
         """No further wait begins before now_s, where all ranks are, shape (replications, ranks); `lows_s` as above."""
-        for count, low_s in lows_s.items():
-            if count not in self._whole and not self._open and (now_s >= low_s[:, None]).all():
+        for count in lows_s.keys() - self._whole:
+            if not self._open and (now_s >= lows_s[count][:, None]).all():
                 self._whole.add(count)
 
     def idle_s(self, steps: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:

@@ -46,6 +46,7 @@ DOES = frozenset(
     ]
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
+SHORTEST_S = 1e-100  # in place of a partition that takes no time
 MANY = 256  # waits, after which those are counted that can be
 
 
@@ -342,7 +343,6 @@ class Group(Hub, Lockstep):
 
 def _partitions(left_s: np.ndarray, partition_s: float | np.ndarray, most: int) -> np.ndarray:
     """How many partitions a rank computes: one at least, and as long as there is time left; the last overruns."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        done = np.divide(left_s, partition_s)
+    done = left_s / np.maximum(partition_s, SHORTEST_S)
     np.ceil(done, out=done)
-    return np.fmin(np.fmax(done, 1, out=done), most, out=done)
+    return np.minimum(np.maximum(done, 1, out=done), most, out=done)
