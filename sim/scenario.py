@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from itertools import chain, islice, repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
-from sim.header import Header
 from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
@@ -21,6 +20,9 @@ from sim.randomness import Stream, generator
 from sim.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.workload import Variable, Workload
+
+if TYPE_CHECKING:
+    from sim.header import Header
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim import needs
 from sim.errors import RunFailed, WrongSetting
 from sim.ranges import MOST_REPLICATIONS, check_integer
-from sim.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.horovod_timeline import Timeline
     from sim.outcome import Outcome
+    from sim.result import Result
     from sim.scenario import Scenario
     from sim.traces import Trace
 
@@ -67,6 +67,8 @@ def simulate(
         WrongSetting: the world asked for cannot run the scenario, or the job needs too much memory or time.
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
+    from sim.result import Result
+
     if world not in WORLDS:
         raise WrongSetting("--world", world, ", ".join(WORLDS))
     if replications is not None:
