@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -273,7 +273,7 @@ class Cluster(BaseModel):
             others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
             allowed = f"at most {slots - servers} workers: the cluster {self.name!r} has {slots} slots{others}"
             raise WrongSetting("--workers", ranks - servers, allowed)
-        room = (host.ranks for host in self.hosts for _ in range(host.count))
+        room = chain.from_iterable(repeat(host.ranks, host.count) for host in self.hosts)
         return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
 
     def crowded(self, hosts: list[int]) -> bool:

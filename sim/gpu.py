@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sim.errors import WrongSetting
 from sim.ranges import Bytes, BytesPerSecond, FlopsPerSecond, LogSpread, Name, Precision
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 
 Reached = Annotated[float, Field(ge=1e-3, le=10, allow_inf_nan=False)]
 

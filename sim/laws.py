@@ -6,6 +6,7 @@ One law object serves the simulator's draws and the real run's induced sleeps.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sim.ranges import Draw, Location, Seconds, Share, Spread
 
 MOST_VALUES, MOST_COMPONENTS = 10**5, 1000
+FAR = 2**64  # numbers that no draw needs
 SPREAD_OF_LIMIT = 5  # a folded mixture is cut at max(mean + 5 std), as in the AMB repository
 
 
@@ -32,8 +34,12 @@ class Law(BaseModel):
         """The value of every draw, if they are all alike."""
         return None
 
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """`size` independent draws, shape (size,)."""
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Independent draws. Fewer rows, from an equal generator, are the first ones of more rows.
+
+        Args:
+            rng: of numpy.random.default_rng.
+        """
         raise NotImplementedError
 
     def quantile(self, share: float) -> float:
@@ -55,8 +61,8 @@ class Constant(Law):
     def sole(self) -> float:
         return self.value
 
-    def draw(self, rng, size):
-        return np.full(size, self.value)
+    def draw(self, rng, shape):
+        return np.full(shape, self.value)
 
     def quantile(self, share):
         return self.value
@@ -82,8 +88,8 @@ class LogNormal(Law):
     def sole(self) -> float | None:
         return None if self.cv else self.location
 
-    def draw(self, rng, size):
-        return self._at(rng.standard_normal(size))
+    def draw(self, rng, shape):
+        return self._at(rng.standard_normal(shape))
 
     def quantile(self, share):
         from scipy.special import ndtri
@@ -103,17 +109,21 @@ class Empirical(Law):
 
     @property
     def mean(self) -> float:
-        ordered = np.sort(self.values)
+        ordered = self._ordered
         return float(((ordered[1:] + ordered[:-1]) / 2).mean())
 
-    def draw(self, rng, size):
-        return self._at(rng.random(size))
+    def draw(self, rng, shape):
+        return self._at(rng.random(shape))
 
     def quantile(self, share):
         return float(self._at(share))
 
+    @cached_property
+    def _ordered(self) -> np.ndarray:
+        return np.sort(self.values)
+
     def _at(self, share):
-        ordered = np.sort(self.values)
+        ordered = self._ordered
         return np.interp(share * (len(ordered) - 1), np.arange(len(ordered)), ordered)
 
 
@@ -182,12 +192,23 @@ class FoldedMixture(Law):
         grid = np.linspace(0, self.limit_s, 20_001)
         return float(min(self.limit_s, grid[np.searchsorted(self.cdf(grid), share).clip(max=len(grid) - 1)]))
 
-    def draw(self, rng, size):
-        edges = np.cumsum([c.weight for c in self.components])[:-1]
-        which = np.searchsorted(edges, rng.random(size), side="right")
-        means = np.array([c.mean_s for c in self.components])[which]
-        stds = np.array([c.std_s for c in self.components])[which]
-        return np.minimum(self.limit_s, np.abs(means + stds * rng.standard_normal(size)))
+    def draw(self, rng, shape):
+        share = rng.random(shape)
+        rng.bit_generator.advance(
+            FAR - share.size
+        )  # so that normal numbers begin at the same place after any number of shares
+        edges, means_s, stds_s, limit_s = self._columns
+        which = np.searchsorted(edges, share, side="right")
+        drawn = rng.standard_normal(shape)
+        drawn *= stds_s[which]
+        drawn += means_s[which]
+        return np.minimum(np.abs(drawn, out=drawn), limit_s, out=drawn)
+
+    @cached_property
+    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Between the components' shares, shape (components - 1,); their means and deviations; the limit."""
+        means_s, stds_s, weights = np.array([(c.mean_s, c.std_s, c.weight) for c in self.components]).T
+        return np.cumsum(weights)[:-1], means_s, stds_s, self.limit_s
 
 
 AnyLaw = Annotated[Constant | LogNormal | Empirical | FoldedMixture, Field(discriminator="kind")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sim import collectives
 from sim.errors import WrongSetting
+from sim.randomness import BLOCK
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario
@@ -21,10 +22,10 @@ EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 200e-6
 CORE_BYTES = 800  # of a host, in the event world
 ACTIVITY_BYTES, ACTIVITY_S = 700, 30e-6
 ACTIVITIES_OF_A_MESSAGE = 4  # a ring has 3.5, a master 5.8
-VECTOR_RANK_BYTES, VECTOR_RANK_S = 1e3, 160e-6
-DRAW_BYTES, DRAW_S = 32, 0.2e-6  # for each rank and round: four draws
-ROUND_BYTES, ROUND_S = 500, 400e-6  # in the vector world, and for each rank:
-ROUND_OF_A_RANK_S = 0.2e-6
+VECTOR_RANK_BYTES, VECTOR_RANK_S = 1.5e3, 8e-6
+DRAW_BYTES, DRAW_S = 32, 0.1e-6  # for each rank and round: four draws; of one block of rounds they are kept
+ROUND_BYTES, ROUND_S = 500, 150e-6  # in the vector world, and for each rank:
+ROUND_OF_A_RANK_S = 0.1e-6
 TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a collective
 EXCHANGE_BYTES, EXCHANGE_S = 600, 4e-6  # of one that is laid out in levels, once, for each rank
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
@@ -68,21 +69,22 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
     if scenario.protocol.has_servers:
         found.add("--servers", PLACING_S * scenario.servers * len(scenario.placed))
     if world == "vector":
-        _of_vector(found, scenario, least)
+        _of_vector(found, scenario, least, within_s)
     else:
         _of_event(found, scenario, least, within_s)
     return found
 
 
-def _of_vector(found: Needs, scenario: Scenario, least: int) -> None:
-    ranks, rounds = scenario.ranks, scenario.rounds
+def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
+    ranks, block = scenario.ranks, min(BLOCK, scenario.rounds)
     exchanges = 0 if scenario.served else _exchanges(scenario)
     turns, laid_out = _calls(scenario) * exchanges, exchanges * ranks * (exchanges < 2 * (ranks - 1))
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
-    step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s + _turns(scenario) * turn_s
+    step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
     once_s, once_bytes = EXCHANGE_S * laid_out, EXCHANGE_BYTES * laid_out + turns * TURN_BYTES
     found.add("--workers", VECTOR_RANK_S * ranks + once_s + least * step_s, VECTOR_RANK_BYTES * ranks + once_bytes)
-    found.add("--steps", DRAW_S * rounds * ranks, (DRAW_BYTES * ranks + ROUND_BYTES) * rounds)
+    rounds = min(scenario.rounds, least + within_s / step_s)
+    found.add("--steps", DRAW_S * block * ranks, DRAW_BYTES * block * ranks + ROUND_BYTES * rounds)
 
 
 def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:

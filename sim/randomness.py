@@ -1,16 +1,24 @@
-"""One stream of draws a (replication, rank, purpose): two worlds, two protocols, two cluster sizes share their luck."""
+"""Random numbers by (seed, replication, rank, purpose, index): worlds, protocols, cluster sizes and real runs share them.
+
+Ranks are drawn in groups and indices in blocks, each group and block by a generator of its own. A rank's numbers therefore depend on
+no other rank, and many ranks are drawn at once. Making a generator takes as long as drawing about 700 numbers.
+"""
 
 from __future__ import annotations
 
 import secrets
-from functools import cached_property
+from collections import OrderedDict
+from typing import NamedTuple
 
 import numpy as np
 
 from sim.laws import Law
 
-BLOCK = 256  # draws are made in blocks of this size, so the i-th is the same however many are asked for
+BLOCK = 128  # indices that a generator draws for a group
+GROUP, FIRST_GROUP = 32, 8  # ranks; small jobs draw for few that they do not have
+MOST_KEPT = 2048  # blocks, of at most 32 KiB
 PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error", "input", "behind", "nap")
+_kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
 
 
 def fresh_seed() -> int:
@@ -18,63 +26,104 @@ def fresh_seed() -> int:
     return secrets.randbits(32)
 
 
-def generator(seed: int, replication: int, rank: int, purpose: str) -> np.random.Generator:
-    """The generator of one stream; equal arguments give equal draws in every world."""
-    key = (replication, rank, PURPOSES.index(purpose))
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+def generator(seed: int, replication: int, rank: int, purpose: str, *further: int) -> np.random.Generator:
+    """The generator of one rank or group of ranks; equal arguments give equal draws in every world."""
+    key = (replication, rank, PURPOSES.index(purpose), *further)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
-MOST_KEPT = 4096  # blocks, of 2 KiB
-_kept: dict[tuple, tuple[Law, np.ndarray]] = {}
-
-
-def first_block(law: Law, *key) -> np.ndarray:
-    """The first draws of a stream, shape (BLOCK,); kept for scenarios that have the same ones, as most of a sweep have.
+class Ranks(NamedTuple):
+    """A group of ranks that are drawn together.
 
     Args:
-        key: see `generator`.
+        number: of the group, from 0.
+        first: rank.
+        stop: the first rank of the next group.
     """
-    known = (id(law), *key)  # a law that is kept is still there, so no other one has its id
-    found = _kept.get(known)
-    if found is None:
-        if len(_kept) >= MOST_KEPT:
-            _kept.clear()
-        found = _kept[known] = law, law.draw(generator(*key), BLOCK)
-        found[1].flags.writeable = False
-    return found[1]
+
+    number: int
+    first: int
+    stop: int
+
+
+def group_of(rank: int) -> Ranks:
+    """The group of a rank: the first 8 ranks, the others up to 32, and then 32 each."""
+    if rank < FIRST_GROUP:
+        return Ranks(0, 0, FIRST_GROUP)
+    number, first = 1 + rank // GROUP, rank // GROUP * GROUP
+    return Ranks(number, max(FIRST_GROUP, first), first + GROUP)
+
+
+class Draws(NamedTuple):
+    """The draws of one law for all ranks, for one purpose.
+
+    Args:
+        law: of each number.
+        seed, replication, purpose: see `generator`.
+    """
+
+    law: Law
+    seed: int
+    replication: int
+    purpose: str
+
+    def fill(self, out: np.ndarray, ranks: range, block: int) -> None:
+        """Write the first draws of a block.
+
+        Args:
+            out: shape (indices, ranks), at most BLOCK indices.
+            ranks: next to one another.
+        """
+        rank = ranks.start
+        while rank < ranks.stop:
+            group = group_of(rank)
+            stop = min(group.stop, ranks.stop)
+            drawn = self.of_group(group, block, len(out))
+            out[:, rank - ranks.start : stop - ranks.start] = drawn[:, rank - group.first : stop - group.first]
+            rank = stop
+
+    def of_group(self, group: Ranks, block: int, count: int = BLOCK) -> np.ndarray:
+        """The first `count` draws of a block, shape (count, ranks of the group); kept for whoever asks next."""
+        known = (id(self.law), self.seed, self.replication, self.purpose, group.number, block)
+        found = _kept.get(known)  # a law that is kept is still there, so no other one has its id
+        if found is None or len(found[1]) < count:
+            rng = generator(self.seed, self.replication, group.number, self.purpose, block)
+            found = self.law, self.law.draw(rng, (count, group.stop - group.first))
+            found[1].flags.writeable = False
+            _kept[known] = found
+            if len(_kept) > MOST_KEPT:
+                _kept.popitem(last=False)
+        return found[1][:count]
+
+
+NONE = np.empty(0)
 
 
 class Stream:
     """The draws of one law for one rank and purpose, by index."""
 
     def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str):
-        self._law, self._key, self._drawn = law, (seed, replication, rank, purpose), np.empty(0)
+        self._draws, self._rank, self._drawn = Draws(law, seed, replication, purpose), rank, NONE
 
     @property
     def sole(self) -> float | None:
         """The value of every draw, if they are all alike."""
-        return self._law.sole
-
-    @cached_property
-    def _rng(self) -> np.random.Generator:
-        rng = generator(*self._key)  # many a stream is never drawn from
-        self._law.draw(rng, len(self._drawn))  # which are at hand already
-        return rng
+        return self._draws.law.sole
 
     def first(self, count: int) -> np.ndarray:
         """Draws 0 to count - 1, shape (count,)."""
-        if self._law.sole is not None:
-            return np.full(count, self._law.sole)
-        if not len(self._drawn) and count:
-            self._drawn = first_block(self._law, *self._key)
-        blocks = -(-(count - len(self._drawn)) // BLOCK)
-        if blocks > 0:
-            self._drawn = np.concatenate([self._drawn, *(self._law.draw(self._rng, BLOCK) for _ in range(blocks))])
+        if self.sole is not None:
+            return np.full(count, self.sole)
+        blocks = range(len(self._drawn) // BLOCK, -(-count // BLOCK))
+        if blocks:
+            group = group_of(self._rank)
+            further = (self._draws.of_group(group, block)[:, self._rank - group.first] for block in blocks)
+            self._drawn = np.concatenate([self._drawn, *further])
         return self._drawn[:count]
 
     def __getitem__(self, index: int) -> float:
-        if self._law.sole is not None:
-            return self._law.sole
+        if self.sole is not None:
+            return self.sole
         if index >= len(self._drawn):
             self.first(index + 1)
         return float(self._drawn[index])

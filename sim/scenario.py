@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
-from itertools import islice
-from typing import Any, NamedTuple
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import named_gpus
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
-from sim.header import Header
 from sim.laws import Constant, FoldedMixture, Law
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
@@ -22,6 +21,9 @@ from sim.randomness import Stream, generator
 from sim.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
 from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.workload import Variable, Workload
+
+if TYPE_CHECKING:
+    from sim.header import Header
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
@@ -176,9 +178,13 @@ class Scenario:
 
     @cached_property
     def machines(self) -> list[Host]:
-        """The hosts, up to the last that has a rank; their speeds are relative to what the costs are of."""
-        first = list(islice(self.cluster.machines(), max(self.hosts) + 1))
-        return named_gpus.relative(first, self.cluster, self.workload)
+        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count.
+
+        Their speeds are relative to what the costs are of.
+        """
+        kinds = named_gpus.relative(list(self.cluster.hosts), self.cluster, self.workload)
+        each = chain.from_iterable(repeat(host, host.count) for host in kinds)
+        return list(islice(each, max(self.hosts) + 1))
 
     @cached_property
     def on_named_gpus(self) -> bool:

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim import needs
 from sim.errors import RunFailed, WrongSetting
 from sim.ranges import MOST_REPLICATIONS, check_integer
-from sim.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.horovod_timeline import Timeline
     from sim.outcome import Outcome
+    from sim.result import Result
     from sim.scenario import Scenario
     from sim.traces import Trace
 
 WORLDS = ("auto", "event", "vector")
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
+TOGETHER = (
+    2**15
+)  # ranks of all runs that are arrays at once: with more the arrays leave the cache, and nothing is gained
 TRY_STEPS, TRY_S = 10, 2.0
 
 
@@ -64,6 +67,8 @@ def simulate(
         WrongSetting: the world asked for cannot run the scenario, or the job needs too much memory or time.
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
+    from sim.result import Result
+
     if world not in WORLDS:
         raise WrongSetting("--world", world, ", ".join(WORLDS))
     if replications is not None:
@@ -129,7 +134,7 @@ def _by_vector(
     one = needs.check(scenario, "vector", within_s)
     if want_trace:
         needs.check(scenario, "event")
-    together = max(1, int(needs.most_bytes() / one.bytes))
+    together = max(1, min(TOGETHER // scenario.ranks, int(needs.most_bytes() / one.bytes)))
     begun = (
         1 if within_s < math.inf else min(asked, together)
     )  # of which the time tells how many more there is time for

@@ -8,9 +8,9 @@ from sim import protocols
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
-from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.simulation import simulate
+from sim.vector.draws import Rounds
 from sim.workload import Variable, Workload
 
 NOISE = LogNormal(cv=CV)
@@ -46,7 +46,8 @@ def _simulated(job: Job, world: str, replications: int) -> list[float]:
 
 
 def draws(job: Job) -> list[float]:
-    """Draw what the worlds draw; there are no steps."""
-    for worker in range(1, job.workers + 1):
-        Stream(NOISE, job.seed, 0, worker, "noise").first(job.steps)
+    """Draw what the vector world draws; there are no steps."""
+    rounds = Rounds(NOISE, job.seed, [0], range(1, job.workers + 1), "noise", job.steps)
+    for step in range(job.steps):
+        _ = rounds[step]
     return []

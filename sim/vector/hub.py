@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+from sim.cluster import Link
 from sim.verbs.at_hand import SUM
 from sim.verbs.me import GRADIENT, PARAMETERS
 
@@ -20,10 +22,11 @@ class Hub:
             Refused: they are not, or this group does not do that.
         """
         others = self.world.workers if self is self.world.master else self.world.master
-        named = [peers] if isinstance(peers, int) else list(peers)
-        if not does or not named or named != list(others.ranks):
+        named = [peers] if isinstance(peers, int) else peers
+        alike = named == others.ranks or list(named) == list(others.ranks)  # of ranges that is seen at once
+        if not does or not others.ranks or not alike:
             said = "gather(me)" if verb == "gather" else f"me.{verb}"
-            raise self.world.refuse(f"{said} of {named} is not between the master and all workers")
+            raise self.world.refuse(f"{said} of {list(named)} is not between the master and all workers")
         return others
 
     def send(self, what, to, wait: bool = True):
@@ -33,29 +36,31 @@ class Hub:
                 "the text sends what is no gradient to the master or parameters to all, or goes on at once"
             )
         others = self._others("send", to)
-        link, size_bytes = self.world.scenario.network, self._message_bytes
-        occupancy_s = link.occupancy_s(size_bytes)
+        link, overhead_s = self._link, self._seconds(self._link.overhead_s)
+        occupancy_s = link.occupancy_s(self._message_bytes)
+        begin_s = np.maximum(self.now_s + overhead_s, self._out_free_s)
         if self is self.world.master:
-            posted_s = self.now_s + link.overhead_s / self.speeds * np.arange(1, len(others.ranks) + 1)
-            leave_s = _serve(posted_s, self._out_free_s, occupancy_s)
-            self._out_free_s = self.now_s = leave_s[:, -1:]
+            begin_s = _depart(begin_s, self.now_s + overhead_s, overhead_s, occupancy_s, len(others.ranks))
         else:
-            leave_s = np.maximum(self.now_s + link.overhead_s / self.speeds, self._out_free_s) + occupancy_s
-            self._out_free_s = self.now_s = leave_s
             self.at_hand.handed_on()
-        others.comes(leave_s - occupancy_s + link.latency_s, self.samples, occupancy_s)
+        self._out_free_s = self.now_s = begin_s[:, -len(self.ranks) :] + occupancy_s
+        begin_s += link.latency_s
+        others.comes(begin_s, self.samples, occupancy_s)
         yield from self._did()
 
     def comes(self, reach_s: np.ndarray, samples: np.ndarray, occupancy_s: float) -> None:
-        """Messages will reach this group's ports, shape (replications, senders or receivers).
+        """Messages will reach this group's ports, shape (replications, senders or receivers). A master's are served in order of arrival.
 
         Raises:
             Refused: some reach the master's port before others that were sent in the round before, and so pass it first.
         """
-        first_s, last_s = reach_s.min(axis=1, keepdims=True), self._last_reach_s
-        if self is self.world.master and ((first_s < last_s) | ((first_s == last_s) & (occupancy_s > 0))).any():
-            raise self.world.refuse("workers overtake one another at the master's port")
-        self._last_reach_s = np.maximum(last_s, reach_s.max(axis=1, keepdims=True))
+        if self is self.world.master:
+            reach_s.sort(axis=1)
+            first_s, last_s = reach_s[:, :1], self._last_reach_s
+            if (first_s <= last_s if occupancy_s else first_s < last_s).any():
+                raise self.world.refuse("workers overtake one another at the master's port")
+            self._last_reach_s = np.maximum(last_s, reach_s[:, -1:])
+            samples = samples.sum(axis=1, keepdims=True)
         self.inbox.append((reach_s, samples))
 
     def receive(self, frm, until_s: float = math.inf, variable: int | None = None):
@@ -65,7 +70,7 @@ class Hub:
         self._others("receive", frm, does=self is self.world.workers)
         yield from self._until_message()
         reach_s, _samples = self.inbox.popleft()
-        link = self.world.scenario.network
+        link = self._link
         begin_s = np.maximum(reach_s, self._in_free_s)
         self._in_free_s = begin_s + link.occupancy_s(self._message_bytes)
         self._wait(self.now_s, begin_s)
@@ -87,32 +92,88 @@ class Hub:
         Two queues in tandem, the port and then the master's core, each serving all messages in equal time; the clock after
         the j-th is the running maximum of when the queue before let go of the i-th plus (j - i + 1) services.
         """
-        self._others("gather", peers if isinstance(peers, int) else sorted(set(peers)), does=self is self.world.master)
+        named = peers if isinstance(peers, int) or peers == self.world.workers.ranks else sorted(set(peers))
+        self._others("gather", named, does=self is self.world.master)
         yield from self._until_message()
         reach_s, samples = self.inbox.popleft()
-        link, size_bytes = self.world.scenario.network, self._message_bytes
-        occupancy_s = link.occupancy_s(size_bytes)
-        service_s = (link.overhead_s + self.world.scenario.costs.reduce(size_bytes)) / self.speeds
-        here_s = _serve(np.sort(reach_s, axis=1), self._in_free_s, occupancy_s)
-        added_s = _serve(here_s, self.now_s, service_s)
-        self._wait(np.concatenate([self.now_s, added_s[:, :-1]], axis=1), here_s - occupancy_s)
-        self._in_free_s, self.now_s = here_s[:, -1:], added_s[:, -1:]
-        self.samples = self.samples + samples.sum(axis=1, keepdims=True)
+        occupancy_s = self._link.occupancy_s(self._message_bytes)
+        adding_s = self._seconds(self._link.overhead_s + self.world.scenario.costs.reduce(self._message_bytes))
+        here_s = _serve(reach_s, self._in_free_s, occupancy_s)
+        added_s = _serve(here_s, self.now_s, adding_s)
+        self._waits.add_own(_waited_s(here_s - occupancy_s, self.now_s, added_s))
+        self._in_free_s, self.now_s = here_s[:, -1:].copy(), added_s[:, -1:].copy()
+        self.samples = self.samples + samples
         self.at_hand.what = SUM
         yield from self._did()
 
-    @property
+    @cached_property
     def _message_bytes(self) -> int:
         """Of a message between master and workers: parameters, or a gradient."""
         return sum(load.answer_bytes for load in self.world.scenario.loads(0))
+
+    @cached_property
+    def _link(self) -> Link:
+        return self.world.scenario.network
 
     def _until_message(self):
         while not self.inbox:
             yield
 
 
-def _serve(come_s: np.ndarray, free_s: np.ndarray, service_s) -> np.ndarray:
-    """When a queue lets go of each message; come_s (replications, messages) in order, free_s when the queue is free first."""
-    order = np.arange(come_s.shape[1])
-    ready_s = np.maximum(come_s, free_s)
-    return np.maximum.accumulate(ready_s - service_s * order, axis=1) + service_s * (order + 1)
+def _depart(
+    begin_s: np.ndarray, called_s: np.ndarray, overhead_s: float | np.ndarray, occupancy_s: float, messages: int
+) -> np.ndarray:
+    """When each of several messages begins to leave one port, shape (replications, messages).
+
+    The core hands them over every `overhead_s`, the port takes `occupancy_s` each, and the slower of them decides.
+
+    Args:
+        begin_s: of the first, shape (replications, 1).
+        called_s: when the core has handed the first over, likewise.
+    """
+    by_port_s = begin_s + _before_s(occupancy_s, messages)
+    return np.maximum(by_port_s, called_s + _before_s(overhead_s, messages), out=by_port_s)
+
+
+def _serve(come_s: np.ndarray, free_s: np.ndarray, service_s: float | np.ndarray) -> np.ndarray:
+    """When a queue lets go of each message.
+
+    Args:
+        come_s: when they come, in order, shape (replications, messages).
+        free_s: when the queue is free first, shape (replications, 1).
+        service_s: of each message; a number, or shape (replications, 1).
+    """
+    if isinstance(service_s, float) and not service_s:
+        return np.maximum(come_s, free_s)
+    before_s = _before_s(service_s, come_s.shape[1])
+    ready_s = come_s - before_s
+    np.maximum(ready_s[:, :1], free_s, out=ready_s[:, :1])  # nobody comes before the first
+    np.maximum.accumulate(ready_s, axis=1, out=ready_s)
+    ready_s += before_s
+    ready_s += service_s
+    return ready_s
+
+
+def _before_s(service_s: float | np.ndarray, messages: int) -> np.ndarray:
+    """How long those before each message take; a number of seconds each, or shape (replications, 1)."""
+    return _multiples(service_s, messages) if isinstance(service_s, float) else service_s * np.arange(messages)
+
+
+@lru_cache(maxsize=64)
+def _multiples(seconds: float, count: int) -> np.ndarray:
+    found = seconds * np.arange(count)
+    found.flags.writeable = False
+    return found
+
+
+def _waited_s(begin_s: np.ndarray, now_s: np.ndarray, done_s: np.ndarray) -> np.ndarray:
+    """Seconds that one who serves messages waits for them to begin to come, shape (replications, 1).
+
+    Args:
+        begin_s: when each begins to come, shape (replications, messages); it is overwritten.
+        now_s: when the first is waited for, shape (replications, 1).
+        done_s: when each was served, shape (replications, messages).
+    """
+    begin_s[:, :1] -= now_s
+    begin_s[:, 1:] -= done_s[:, :-1]
+    return np.maximum(begin_s, 0, out=begin_s).sum(axis=1, keepdims=True)

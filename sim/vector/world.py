@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from functools import cache
-from itertools import takewhile
+from functools import cache, cached_property
 
 import numpy as np
 
 from sim import verbs
+from sim.costs import Line
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.base import names_in
 from sim.protocols.texts import role_of, text_of
-from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.time_budget import Patience
+from sim.vector.draws import Rounds
 from sim.vector.hub import Hub
 from sim.vector.ring import Lockstep
 from sim.vector.together import Refused, Together
+from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S
 from sim.verbs.me import PRIMITIVES
@@ -45,6 +46,7 @@ DOES = frozenset(
     ]
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
+SHORTEST_S = 1e-100  # in place of a partition that takes no time
 MANY = 256  # waits, after which those are counted that can be
 
 
@@ -94,9 +96,9 @@ class VectorWorld:
     def __init__(self, scenario: Scenario, replications: range, within_s: float = math.inf):
         self.scenario, self.replications = scenario, replications
         self.patience = Patience(scenario, within_s)
-        self.updates: list[
-            tuple[np.ndarray, np.ndarray]
-        ] = []  # end_s and samples of each update, shape (replications,)
+        self.updates: list[tuple[np.ndarray, np.ndarray]] = []  # end and samples of each, shape (replications,)
+        # When warm-up had ended, by its number of steps; of a shorter one too, as long as the run may end early.
+        self.lows_s = {} if scenario.warmup else {0: np.zeros(len(replications))}
         machines = scenario.machines
         factors = np.array([scenario.error_factor(replication) for replication in replications])
         speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
@@ -143,6 +145,15 @@ class VectorWorld:
         """Where rank 0 is, shape (replications,)."""
         return (self.master if self.scenario.served else self.workers).now_s[:, 0]
 
+    def ended(self, end_s: np.ndarray, samples: np.ndarray) -> None:
+        """Rank 0 has made an update."""
+        self.updates.append((end_s, samples))
+        steps, warmup = len(self.updates), self.scenario.warmup
+        if steps in (self.patience.least_warmup, warmup):
+            self.lows_s[steps] = end_s
+        if steps == warmup + 1:  # from now on there is no shorter one
+            self.lows_s = {warmup: self.lows_s[warmup]}
+
     def end_s(self, steps: int) -> np.ndarray:
         """When so many steps had ended, shape (replications,)."""
         return self.updates[steps - 1][0] if steps else np.zeros(len(self.replications))
@@ -150,7 +161,7 @@ class VectorWorld:
     def _outcome(self) -> Outcome:
         warmup = self.patience.warmup
         end_s = np.stack([self.end_s(steps) for steps in range(len(self.updates) + 1)], axis=1)
-        samples = np.stack([samples for _, samples in self.updates], axis=1)
+        samples = np.stack([samples for _, samples in self.updates], axis=1).astype(int)
         groups = [self.master, self.workers] if self.scenario.workers else [self.master]
         idle_s = np.concatenate([group.idle_s(warmup) for group in groups], axis=1)
         ran_out = int(self.workers.ran_out + self.master.ran_out)
@@ -163,51 +174,64 @@ class VectorWorld:
 class Group(Hub, Lockstep):
     """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
-    def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
+    def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
+        self._speed = None if (speeds == 1).all() else speeds  # None spares a division
         self.step, self.done, self.ran_out = 0, 0, 0
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
-        self.samples, self._slept = np.zeros(shape, int), np.zeros(shape, bool)
-        self._last_reach_s, self._calls = (
-            np.full((shape[0], 1), -math.inf),
-            "",
-        )  # the algorithm of the last collective call
+        self._no_samples, self._whole_batch = (
+            np.broadcast_to(each, shape) for each in (0.0, float(world.scenario.batch))
+        )
+        self.samples, self._slept = self._no_samples, np.zeros(shape, bool)
+        # The algorithm of the last collective call, and when its last message reached a port.
+        self._last_reach_s, self._calls = np.full((shape[0], 1), -math.inf), ""
         self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
-        self._waits: list[tuple[np.ndarray | slice, np.ndarray, np.ndarray]] = []  # ranks, from, to
-        # Of waits that are no longer there, by the number of steps that they come after.
-        self._idle_s = {steps: np.zeros(shape) for steps in (world.patience.least_warmup, world.scenario.warmup)}
+        self._waits = Waits(shape, {world.patience.least_warmup, world.scenario.warmup})
         self._room = MANY  # waits, until they are counted
-        self._draw()
+        if ranks:
+            self._draw()
 
     def _draw(self) -> None:
-        """Sleeps and noise, shape (rounds, replications, ranks), from the streams that the event world draws."""
-        scenario, costs = self.world.scenario, self.world.scenario.costs
-        rounds, replications = scenario.rounds, self.world.replications
-        every = (rounds, len(replications), len(self.ranks))
-        self._sleeps, self._factors, self._input_factors, self._update_factors = (np.empty(every) for _ in range(4))
-        for row, replication in enumerate(replications):
-            for index, rank in enumerate(self.ranks):
-                number = scenario.worker_number(rank)
-                luck = (scenario.seed, replication, number)
-                run_factor = scenario.run_factor(replication, scenario.hosts[rank])
-                self._sleeps[:, row, index] = scenario.sleeps(replication, number).first(rounds)
-                self._factors[:, row, index] = run_factor * Stream(costs.noise, *luck, "noise").first(rounds)
-                self._input_factors[:, row, index] = Stream(costs.input_noise, *luck, "input").first(rounds)
-                self._update_factors[:, row, index] = Stream(costs.update_noise, *luck, "update").first(rounds)
+        """Sleeps and noise of each round, of the streams that the event world draws."""
+        scenario, replications = self.world.scenario, self.world.replications
+        costs, first = scenario.costs, scenario.worker_number(self.ranks[0])
+        numbers = range(first, first + len(self.ranks))
+
+        def rounds(law, purpose, of=replications, factor=1.0):
+            return Rounds(law, scenario.seed, of, numbers, purpose, scenario.rounds, factor)
+
+        sleeps_of = [replication if scenario.sleeps_of is None else scenario.sleeps_of for replication in replications]
+        self._sleeps = rounds(scenario.stragglers, "sleep", sleeps_of)
+        self._factors = rounds(costs.noise, "noise", factor=self._run_factors())
+        self._input_factors = rounds(costs.input_noise, "input")
+        self._update_factors = rounds(costs.update_noise, "update")
+
+    def _run_factors(self) -> float | np.ndarray:
+        """The factors of runs on their hosts, shape (replications, ranks); one number if all are alike."""
+        scenario = self.world.scenario
+        if scenario.costs.run.sole is not None:
+            return scenario.costs.run.sole
+        hosts = [scenario.hosts[rank] for rank in self.ranks]
+        return np.array([[scenario.run_factor(one, host) for host in hosts] for one in self.world.replications])
 
     def steps(self):
         """Every round; sets `step`."""
         for step in range(self.world.scenario.rounds):
             self._fold()
+            self._waits.begin(self.world.lows_s, self.now_s)
             self.step = step
             yield step
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""
-        seconds = self._of_step(self._sleeps)
-        self.now_s = self.now_s + seconds + (seconds > 0) * self.world.scenario.cluster.oversleep_s
-        self._slept = self._slept | (seconds > 0)
+        seconds, scenario = self._of_step(self._sleeps), self.world.scenario
+        if isinstance(seconds, np.ndarray) or seconds:
+            self.now_s = self.now_s + seconds
+            if scenario.cluster.oversleep_s:
+                self.now_s += np.greater(seconds, 0) * scenario.cluster.oversleep_s
+            if scenario.costs.resume_s:
+                self._slept = self._slept | np.greater(seconds, 0)
         yield from self._did()
 
     def compute(self, part=None):
@@ -217,11 +241,10 @@ class Group(Hub, Lockstep):
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self.at_hand.begin_gradient()
         self._input(batch)
-        cold_s = costs.compute.cold(self.now_s - self._warm_s)
-        self._spend(self._of_step(self._factors) * costs.compute(batch) + cold_s)
+        self._spend(self._of_step(self._factors) * costs.compute(batch) + self._cold_s(costs.compute))
         self._warm_s = self.now_s
         self._spend(costs.pack(self.world.scenario.packed_bytes))
-        self.samples = np.full(self.now_s.shape, batch)
+        self.samples = self._whole_batch
         yield from self._did()
 
     def compute_until(self, deadline_s, partitions):
@@ -229,33 +252,38 @@ class Group(Hub, Lockstep):
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self.at_hand.begin_gradient()
         self._input(batch)
-        factor = self._of_step(self._factors) / self.speeds
-        cold_s = costs.partition.cold(self.now_s - self._warm_s)
-        now_s, micro_batch = self.now_s + factor * costs.loop_s + cold_s / self.speeds, batch // partitions
-        done, partition_s = np.zeros(now_s.shape, int), factor * costs.partition(micro_batch)
-        for _ in range(partitions):
-            goes_on = (done == 0) | (deadline_s - now_s > CLOCK_S)
-            if not goes_on.any():
-                break
-            now_s, done = np.where(goes_on, now_s + partition_s, now_s), done + goes_on
-        self.ran_out += np.count_nonzero((done == partitions) & (deadline_s - now_s > CLOCK_S))
-        self.now_s = self._warm_s = now_s
+        factor, micro_batch = self._of_step(self._factors), batch // partitions
+        self._spend(factor * costs.loop_s + self._cold_s(costs.partition))
+        partition_s = self._seconds(factor * costs.partition(micro_batch))
+        left_s = deadline_s - self.now_s - CLOCK_S
+        done = _partitions(left_s, partition_s, partitions)
+        self.ran_out += np.count_nonzero(left_s > partitions * partition_s)
         self.samples = done * micro_batch
+        done *= partition_s
+        done += self.now_s
+        self.now_s = self._warm_s = done
         self._spend(costs.pack(self.world.scenario.packed_bytes))
         yield from self._did()
 
     def _input(self, samples: int) -> None:
         """Fetch a minibatch; the first work after a sleep."""
         costs = self.world.scenario.costs
-        self._spend(self._slept * costs.resume_s)
-        self._slept = np.zeros(self.now_s.shape, bool)
-        self._spend(self._of_step(self._input_factors) * costs.input(samples))
+        if costs.resume_s:
+            self._spend(self._slept * costs.resume_s)
+            self._slept = np.zeros(self.now_s.shape, bool)
+        input_s = costs.input(samples)
+        if input_s:
+            self._spend(self._of_step(self._input_factors) * input_s)
 
-    def _of_step(self, draws: np.ndarray) -> np.ndarray:
-        """What has been drawn for this step, shape (replications, ranks)."""
-        if self.step >= len(draws):
+    def _cold_s(self, line: Line) -> float | np.ndarray:
+        """Seconds of work more, after the ranks have been idle."""
+        return line.cold(self.now_s - self._warm_s) if line.cold_s else 0.0
+
+    def _of_step(self, drawn: Rounds) -> float | np.ndarray:
+        """What has been drawn for this step, shape (replications, ranks), or a number of all."""
+        if self.step >= self.world.scenario.rounds:
             raise self.world.refuse("the text goes beyond its rounds")
-        return draws[self.step]
+        return drawn[self.step]
 
     def update(self, variables=None):
         """Make new parameters of the sum; the first rank's update ends the step."""
@@ -264,16 +292,19 @@ class Group(Hub, Lockstep):
         if self.world.scenario.served and self is self.world.workers:
             raise self.world.refuse("the text has workers update")
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
-        size_bytes = sum(self.world.scenario.updated_bytes(self.ranks[0]))
         update = self.world.scenario.costs.update
-        cold_s = update.cold(self.now_s - self._warm_s)
-        self._spend(self._of_step(self._update_factors) * update(size_bytes) + cold_s)
+        self._spend(self._of_step(self._update_factors) * update(self._updated_bytes) + self._cold_s(update))
         self._warm_s = self.now_s
-        self.world.updates.append((self.now_s[:, 0], self.samples[:, 0]))
-        self.samples = np.zeros(self.now_s.shape, int)
+        self._waits.updated(self.world.lows_s)
+        self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
+        self.samples = self._no_samples
         yield from self._did()
         if self.world.patience.updated():
             yield
+
+    @cached_property
+    def _updated_bytes(self) -> int:
+        return sum(self.world.scenario.updated_bytes(self.ranks[0]))
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
@@ -283,32 +314,23 @@ class Group(Hub, Lockstep):
 
     def idle_s(self, warmup: int) -> np.ndarray:
         """Seconds waited from the end of so many steps to the end of the last, shape (replications, ranks)."""
-        return self._waited_s(self._idle_s[warmup], self._waits, warmup, self.world.end_s(len(self.world.updates)))
-
-    def _waited_s(self, before_s: np.ndarray, waits, steps: int, to_s: np.ndarray) -> np.ndarray:
-        """So many seconds, and those of `waits` after so many steps and before `to_s`."""
-        waited_s, low_s, high_s = before_s.copy(), self.world.end_s(steps)[:, None], to_s[:, None]
-        for ranks, start_s, end_s in waits:
-            more_s = np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s), 0)
-            one_by_one = more_s.shape[1] != waited_s[:, ranks].shape[1]  # a master's, of every worker
-            waited_s[:, ranks] += more_s.sum(axis=1, keepdims=True) if one_by_one else more_s
-        return waited_s
+        return self._waits.idle_s(warmup, self.world.end_s(warmup), self.world.end_s(len(self.world.updates)))
 
     def _fold(self) -> None:
-        """Count waits, of which a ring has many, that ended before rank 0's clock: its next update, maybe the last, will not cut them."""
-        clock_s, ended = self.world.clock_s, len(self.world.updates)
-        settled = list(takewhile(lambda wait: (wait[-1] <= clock_s[:, None]).all(), self._waits))
-        for steps in self._idle_s:
-            if self.world.patience.warmup <= steps <= ended:
-                self._idle_s[steps] = self._waited_s(self._idle_s[steps], settled, steps, clock_s)
-        self._waits = self._waits[len(settled) :]
+        """Count waits that have settled: a ring has many."""
+        self._waits.settle(self.world.lows_s, self.world.clock_s)
         self._room = len(self._waits) + MANY
 
-    def _spend(self, seconds) -> None:
-        self.now_s = self.now_s + seconds / self.speeds
+    def _seconds(self, core_s):
+        """Seconds that the ranks take for so much work of a core of speed 1."""
+        return core_s if self._speed is None else core_s / self._speed
+
+    def _spend(self, core_s) -> None:
+        if isinstance(core_s, np.ndarray) or core_s:
+            self.now_s = self.now_s + self._seconds(core_s)
 
     def _wait(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice = ALL) -> None:
-        self._waits.append((ranks, start_s, np.maximum(start_s, end_s)))
+        self._waits.add(start_s, end_s, ranks)
         if len(self._waits) >= self._room:
             self._fold()
 
@@ -317,3 +339,10 @@ class Group(Hub, Lockstep):
         self.done += 1
         return
         yield
+
+
+def _partitions(left_s: np.ndarray, partition_s: float | np.ndarray, most: int) -> np.ndarray:
+    """How many partitions a rank computes: one at least, and as long as there is time left; the last overruns."""
+    done = left_s / np.maximum(partition_s, SHORTEST_S)
+    np.ceil(done, out=done)
+    return np.minimum(np.maximum(done, 1, out=done), most, out=done)

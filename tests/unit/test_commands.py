@@ -335,7 +335,7 @@ WRONG_REAL = {
     "data": (["--data", "nowhere.npz"], ["--data", "nowhere.npz"]),
     "device": (["--device", "tpu"], ["--device", "tpu", "gpu"]),
     "more ranks than memory": (["--workers", "100000"], ["--workers", "100000", "memory"]),
-    "runtime": (["--runtime", "tensorflow"], ["--runtime", "mpi", "ps-async"]),
+    "runtime": (["--runtime", "tensorflow"], ["--runtime", "mpi with --protocol amb"]),
     "parameters": (["--parameters", "kept.csv"], ["--parameters", "kept.csv", ".npz"]),
     "no such runtime": (["--runtime", "event"], ["--runtime", "event", "mpi"]),
     "textbook barrier": (

@@ -7,7 +7,7 @@ import pytest
 
 from sim import laws, randomness, stragglers
 from sim.errors import WrongSetting
-from sim.randomness import BLOCK, Stream, generator
+from sim.randomness import BLOCK, Draws, Stream, generator, group_of
 
 EXAMPLES = {
     "constant": laws.Constant(value=2.5),
@@ -39,25 +39,54 @@ def test_draws_do_not_depend_on_how_many_are_asked_for(name):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_stream_is_what_its_generator_draws(name):
-    """In blocks; though the first block is kept for other scenarios."""
-    law, rng = EXAMPLES[name], generator(7, 0, 3, "sleep")
-    drawn = np.concatenate([law.draw(rng, BLOCK) for _ in range(3)])
+def test_fewer_rows_are_the_first_of_more(name):
+    few, many = (EXAMPLES[name].draw(generator(7, 0, 0, "sleep"), (rows, 8)) for rows in (3, BLOCK))
+    np.testing.assert_array_equal(few, many[:3])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("rank", [0, 7, 8, 31, 32, 100])
+def test_a_stream_is_what_the_generators_of_its_group_draw(name, rank):
+    """Of each block one; though blocks are kept."""
+    law, group = EXAMPLES[name], group_of(rank)
+    shape = BLOCK, group.stop - group.first
+    blocks = [law.draw(generator(7, 0, group.number, "sleep", block), shape) for block in range(3)]
+    drawn = np.concatenate(blocks)[:, rank - group.first]
     for count in (1, BLOCK, BLOCK + 1, 3 * BLOCK):
-        np.testing.assert_array_equal(Stream(law, 7, 0, 3, "sleep").first(count), drawn[:count])
-    growing = Stream(law, 7, 0, 3, "sleep")
+        np.testing.assert_array_equal(Stream(law, 7, 0, rank, "sleep").first(count), drawn[:count])
+    growing = Stream(law, 7, 0, rank, "sleep")
     assert [growing[index] for index in (0, BLOCK, 2 * BLOCK + 5)] == drawn[[0, BLOCK, 2 * BLOCK + 5]].tolist()
+
+
+def test_every_rank_has_a_group_of_its_neighbours():
+    groups = [group_of(rank) for rank in range(1000)]
+    assert all(group.first <= rank < group.stop for rank, group in enumerate(groups))
+    assert sorted({group.number for group in groups}) == list(range(1 + groups[-1].number))
+    assert len({group.number for group in groups}) == len(set(groups))
+
+
+@pytest.mark.parametrize("ranks", [range(1), range(1, 4), range(5, 70), range(32, 64), range(90, 200)])
+def test_many_ranks_draw_at_once_what_each_draws_by_itself(ranks):
+    """Whichever was first, and however many rows were drawn first."""
+    randomness._kept.clear()
+    draws = Draws(laws.LogNormal(cv=0.4), 7, 2, "noise")
+    found = {rows: np.empty((rows, len(ranks))) for rows in (5, BLOCK, 9)}
+    for out in found.values():
+        draws.fill(out, ranks, 1)
+    streams = np.stack([Stream(*draws[:3], rank, "noise").first(2 * BLOCK)[BLOCK:] for rank in ranks], axis=1)
+    for rows, out in found.items():
+        np.testing.assert_array_equal(out, streams[:rows])
 
 
 def test_kept_draws_are_forgotten_before_they_are_too_many(monkeypatch):
     monkeypatch.setattr(randomness, "MOST_KEPT", 3)
     randomness._kept.clear()
     law = laws.LogNormal(cv=0.1)
-    for rank in range(10):
-        Stream(law, 7, 0, rank, "sleep").first(1)
+    for replication in range(10):
+        Stream(law, 7, replication, 1, "sleep").first(1)
         assert len(randomness._kept) <= 3
     with pytest.raises(ValueError, match="read-only"):
-        Stream(law, 7, 0, 9, "sleep").first(1)[0] = 0.0
+        Draws(law, 7, 9, "sleep").of_group(group_of(1), 0)[0, 0] = 0.0
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -1,0 +1,57 @@
+"""Random numbers of a group's ranks in every replication, one block of rounds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sim.laws import Law
+from sim.randomness import BLOCK, Draws
+
+
+class Rounds:
+    """What is drawn for each round, replication and rank.
+
+    Args:
+        law: of each number.
+        seed, purpose: see `sim.randomness.generator`.
+        replications: whose numbers these are.
+        ranks: next to one another.
+        rounds: that there are.
+        factor: on each number; a number, or shape (replications, ranks).
+    """
+
+    def __init__(
+        self,
+        law: Law,
+        seed: int,
+        replications: Sequence[int],
+        ranks: range,
+        purpose: str,
+        rounds: int,
+        factor: float | np.ndarray = 1.0,
+    ):
+        self._draws = [Draws(law, seed, replication, purpose) for replication in replications]
+        self._ranks, self._rounds, self._factor = ranks, rounds, factor
+        self._sole = None if law.sole is None else law.sole * factor
+        self._number, self._block = -1, np.empty((0, len(replications), len(ranks)))
+
+    def __getitem__(self, step: int) -> float | np.ndarray:
+        """The numbers of one round, shape (replications, ranks); one number if all are alike."""
+        if self._sole is not None:
+            return self._sole
+        number, row = divmod(step, BLOCK)
+        if number != self._number:
+            self._draw(number)
+        return self._block[row]
+
+    def _draw(self, number: int) -> None:
+        count = min(BLOCK, self._rounds - number * BLOCK)
+        if count != len(self._block):
+            self._block = np.empty((count, *self._block.shape[1:]))
+        for row, draws in enumerate(self._draws):
+            draws.fill(self._block[:, row], self._ranks, number)
+        if np.ndim(self._factor) or self._factor != 1.0:
+            self._block *= self._factor
+        self._number = number
