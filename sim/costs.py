@@ -15,6 +15,7 @@ COLD_FROM_S, COLD_AFTER_S = (
     2e-3,
     8e-3,
 )  # of idling: after less a rank is warm, after more it is cold (measured; see DESIGN.md)
+WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 
@@ -36,7 +37,7 @@ class Line(BaseModel):
         return self.base_s + self.slope_s * amount
 
     def cold(self, idle_s):
-        """Seconds more after so many idle ones, a number or an array; no gradient was computed and no update made meanwhile."""
+        """Seconds more after so many idle ones, a number or an array; no gradient was computed or packed and no update made meanwhile."""
         return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
 
 

@@ -60,7 +60,7 @@ class Rank:
         self.thread, self.clock_s, self.idle_from_s = None, 0.0, 0.0
         self.computed_s = self.applied_s = 0.0  # seconds of a core so far, for gradients, and for sums and updates
         self.oldest = 0  # version of the parameters that the gradient was begun on
-        self._fetched, self._slept_s, self._warm_s = False, 0.0, 0.0  # when it last ended a gradient or an update
+        self._fetched, self._slept_s, self._warm_s = False, 0.0, 0.0  # when it was last warm
         self._begin_luck(world.replication, scenario.worker_number(self.rank))
         self._begin_amounts()
         self._parts: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}
@@ -221,7 +221,7 @@ class Rank:
             self.run_out()
         self.samples, self.minibatches = done * micro_batch, 1
         self.record("compute", start_s, samples=self.samples)
-        self._warm_s = self.clock_s
+        self.warm()
         yield from self.works((self._pack,))
 
     def run_out(self) -> None:
@@ -377,7 +377,7 @@ class Rank:
         return float(line.cold(self.clock_s - self._warm_s)) if line.cold_s else 0.0
 
     def warm(self) -> None:
-        """A gradient has just been computed."""
+        """A gradient has just been computed, or packed."""
         self._warm_s = self.clock_s
 
     # ---- messages

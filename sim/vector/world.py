@@ -219,8 +219,7 @@ class Group(Hub, Lockstep):
         self._input(batch)
         cold_s = costs.compute.cold(self.now_s - self._warm_s)
         self._spend(self._of_step(self._factors) * costs.compute(batch) + cold_s)
-        self._warm_s = self.now_s
-        self._spend(costs.pack(self.world.scenario.packed_bytes))
+        self._packed()
         self.samples = np.full(self.now_s.shape, batch)
         yield from self._did()
 
@@ -239,10 +238,15 @@ class Group(Hub, Lockstep):
                 break
             now_s, done = np.where(goes_on, now_s + partition_s, now_s), done + goes_on
         self.ran_out += np.count_nonzero((done == partitions) & (deadline_s - now_s > CLOCK_S))
-        self.now_s = self._warm_s = now_s
+        self.now_s = now_s
         self.samples = done * micro_batch
-        self._spend(costs.pack(self.world.scenario.packed_bytes))
+        self._packed()
         yield from self._did()
+
+    def _packed(self) -> None:
+        """The gradient is packed; until then the ranks are warm."""
+        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes))
+        self._warm_s = self.now_s
 
     def _input(self, samples: int) -> None:
         """Fetch a minibatch; the first work after a sleep."""

@@ -112,6 +112,29 @@ def test_what_an_idle_rank_takes_more_is_found_in_runs_with_sleeps_and_without()
     assert found.noise.draw(np.random.default_rng(1), 10_000).std() == pytest.approx(0.05, rel=0.3)
 
 
+def renewing(cold_s: float) -> Costs:
+    """Costs that are found in a run of amb-dg, which nobody has sleep: it packs for 3 ms and takes up parameters for 20 ms."""
+    lines = {"compute": Line(base_s=1e-2, cold_s=cold_s), "pack": Line(base_s=3e-3), "take_up": Line(base_s=2e-2)}
+    protocol = AnytimeDelayedGradients(time_limit_s=0.06, partitions=8, window_s=0.1)
+    job = {"batch": 16, **JOB, "test_size": 0, "steps": 150, "workers": 1}
+    where = machines(Costs(**lines, noise=LogNormal(cv=0.05)))
+    fixed = [Scenario(FixedMinibatch(), cluster=where, seed=seed, **(job | {"batch": 2})) for seed in (1, 2)]
+    traces = map(event.trace, [*fixed, Scenario(protocol, cluster=where, **job)])
+    return make([Source(f"run{i}", trace) for i, trace in enumerate(traces)], "dg").costs["mlp"]
+
+
+def test_partitions_that_follow_one_another_tell_what_a_cold_one_takes_more():
+    found = renewing(2e-3)
+    assert found.compute.cold_s == pytest.approx(2e-3, rel=0.15)
+    assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
+
+
+def test_partitions_that_are_never_cold_tell_nothing():
+    found = renewing(0.0)
+    assert found.compute.cold_s == 0
+    assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
+
+
 @pytest.mark.parametrize("laws", [["none"], ["niagara*0.03"], ["none", "niagara*0.03"]])
 def test_nothing_is_taken_for_cold_that_is_not(laws):
     assert cold(with_sleeps(Costs(**QUICK, noise=LogNormal(cv=0.05)), *laws)) == dict.fromkeys(cold(Costs()), 0.0)

@@ -2,6 +2,7 @@
 
 `recorded.csv` holds that engine's outcomes of `scenarios.py`. They differ on purpose in three ways, which the scenarios leave out:
 the order of events at one moment; two ranks on one of a host's two cores while the other idles; cold caches under ps-layers.
+In a fourth they are made alike here: ranks of that engine cooled while they packed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 from scenarios import CLUSTERS, scenarios
 
 from sim import event
+from sim.event import contended, free
 
 EXACT_S = 1e-9
 RECORDED = pd.read_csv(Path(__file__).with_name("recorded.csv"), sep=";", index_col="scenario")
@@ -30,7 +32,9 @@ def test_every_scenario_was_recorded():
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-def test_the_event_world_says_what_was_recorded(cluster):
+def test_the_event_world_says_what_was_recorded(cluster, monkeypatch):
+    for mechanics in (contended, free):
+        monkeypatch.setattr(mechanics, "WARMING", ("compute",))
     names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")]
     said = pd.DataFrame({name: outcome(SCENARIOS[name]) for name in names}).T
     apart = (said - RECORDED.loc[names]).abs().max(axis=1)
