@@ -61,6 +61,7 @@ class Costs(BaseModel):
     Args:
         input: fetching and feeding a minibatch; amount in samples.
         resume_s: what the first work after an induced sleep takes more, where that was measured for a step as a whole.
+        resume_error_s: standard deviation of seconds by which that is off in one run, drawn once for each replication.
         compute: one gradient of a fixed minibatch; amount in samples. Of `compute`, `partition` and `update` a rank that has been idle
             takes `cold_s` more, once.
         loop_s: entering the in-graph loop of partitions, once a step.
@@ -87,6 +88,7 @@ class Costs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     input: Line = Line()
     resume_s: Seconds = 0.0
+    resume_error_s: Seconds = 0.0
     compute: Line = Line()
     loop_s: Seconds = 0.0
     partition: Line = Line()

@@ -23,7 +23,11 @@ from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.workload import Variable, Workload
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
-SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
+SILVER_RATIO, BRONZE_RATIO, COPPER_RATIO = (
+    2**0.5 - 1,
+    (13**0.5 - 3) / 2,
+    5**0.5 - 2,
+)  # so that walks through several laws do not keep step
 
 
 class Groups(NamedTuple):
@@ -353,6 +357,10 @@ class Scenario:
     def error_factor(self, replication: int) -> float:
         """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise."""
         return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
+
+    def resume_s(self, replication: int) -> float:
+        """What the first work after a sleep takes more in one run, as far as its profile knows; may be less than nothing."""
+        return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, COPPER_RATIO)
 
     def contention(self, replication: int, host: Host) -> float:
         """How much busy cores of a host slow each other, as far as calibration knows: of one replication.

@@ -77,7 +77,10 @@ class Rank:
         scenario, costs, world = self.scenario, self.costs, self.world
         self.luck = luck = (scenario.seed, replication, number)
         self._sleeps, self.delays = Drawn(scenario.sleeps(replication, number)), scenario.delays(replication, number)
-        run_factor = scenario.run_factor(replication, self.machine.index)
+        run_factor, self._resume_s = (
+            scenario.run_factor(replication, self.machine.index),
+            scenario.resume_s(replication),
+        )
         self._factors = Drawn(Stream(costs.noise, *luck, "noise"), run_factor)
         self._input_noise = Drawn(Stream(costs.input_noise, *luck, "input"))
         self._update_noise = Drawn(Stream(costs.update_noise, *luck, "update"))
@@ -191,7 +194,7 @@ class Rank:
         noise = self._input_noise
         seconds = self._input_s * (noise.sole if noise.sole is not None else noise[step])
         if self._slept_s:
-            self._slept_s, seconds = 0.0, seconds + self.costs.resume_s
+            self._slept_s, seconds = 0.0, max(0.0, seconds + self._resume_s)
         return seconds
 
     def _partition(self, part: Partition):
@@ -361,8 +364,8 @@ class Rank:
 
     def _input(self):
         """Fetching a minibatch; the first work after a sleep."""
-        costs, slept_s, self._slept_s = self.costs, self._slept_s, 0.0
-        seconds = self._input_noise[self.step] * self._input_s + (costs.resume_s if slept_s else 0.0)
+        slept_s, self._slept_s = self._slept_s, 0.0
+        seconds = max(0.0, self._input_noise[self.step] * self._input_s + (self._resume_s if slept_s else 0.0))
         return ("input", seconds, self.scenario.batch, 0)
 
     def _gradient_s(self, seconds: float, line):

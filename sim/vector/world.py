@@ -185,6 +185,7 @@ class Group(Hub, Lockstep):
         scenario, costs = self.world.scenario, self.world.scenario.costs
         rounds, replications = scenario.rounds, self.world.replications
         every = (rounds, len(replications), len(self.ranks))
+        self._resume_s = np.array([[scenario.resume_s(replication)] for replication in replications])
         self._sleeps, self._factors, self._input_factors, self._update_factors = (np.empty(every) for _ in range(4))
         for row, replication in enumerate(replications):
             for index, rank in enumerate(self.ranks):
@@ -251,9 +252,9 @@ class Group(Hub, Lockstep):
     def _input(self, samples: int) -> None:
         """Fetch a minibatch; the first work after a sleep."""
         costs = self.world.scenario.costs
-        self._spend(self._slept * costs.resume_s)
+        seconds = self._of_step(self._input_factors) * costs.input(samples) + self._slept * self._resume_s
+        self._spend(np.maximum(0.0, seconds))
         self._slept = np.zeros(self.now_s.shape, bool)
-        self._spend(self._of_step(self._input_factors) * costs.input(samples))
 
     def _of_step(self, draws: np.ndarray) -> np.ndarray:
         """What has been drawn for this step, shape (replications, ranks)."""
