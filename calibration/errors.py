@@ -20,15 +20,16 @@ class Residuals(NamedTuple):
         off: measured over simulated.
         spread: standard deviation between simulated replications.
         work: by how much one more of work makes one more of the run: 1 where nothing but cores takes time.
+        rest: what a second more after each induced sleep takes of the logarithm; 0 of runs that did not sleep, or whose steps a sleep
+            does not stretch.
         kind: which of the different jobs it was, a number.
-        rest: what a second more after each induced sleep takes of the logarithm; 0 of runs that did not sleep.
     """
 
     off: np.ndarray
     spread: np.ndarray
     work: np.ndarray
-    kind: np.ndarray
     rest: np.ndarray
+    kind: np.ndarray
 
     @property
     def kinds(self) -> int:

@@ -19,6 +19,9 @@ from sim.traces import Header, Trace
 REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
+LEAST_LONGER = (
+    0.1  # seconds of a step for each second more after sleeps, or steps hang on something else, as a deadline
+)
 NUDGE_S = 1e-3  # by which work after a sleep is made longer to see what that makes of a run
 
 
@@ -95,22 +98,27 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
     as_fitted = tuple(host.model_copy(update={"contention_error": 0.0}) for host in profile.hosts)
     slow = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in as_fitted)
     profile, slower = (profile.model_copy(update={"hosts": hosts}) for hosts in (as_fitted, slow))
-    tired = _resuming_later(profile)
     simulated, rows, kinds = {}, [], {}
     for trace in each(traces, "simulating the runs fitted", label=lambda trace: trace.header.protocol):
-        head = played(trace)
-        job = _job(head)
+        job = _job(played(trace))
         if job not in simulated:
-            logs = _log_speeds(scenario_of(head, as_placed(profile, head)), REPLICATIONS)
-            lost, rested = (
-                logs[0] - _log_speeds(scenario_of(head, as_placed(cluster, head)), 1)[0] if differs else 0.0
-                for cluster, differs in ((slower, True), (tired, _sleeps(trace)))
-            )
-            simulated[job] = logs.mean(), logs.std(ddof=1), lost / np.log(SLOWER), rested / NUDGE_S
-        middle, spread, work, rest = simulated[job]
+            simulated[job] = _of_job(trace, profile, slower)
+        middle, *about = simulated[job]
         kind = kinds.setdefault(_job(replace(trace.header, seed=0, replication=0)), len(kinds))
-        rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, spread, work, kind, rest))
+        rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, *about, kind))
     return Residuals(*np.array(rows).T)
+
+
+def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, float, float, float]:
+    """Of a run's job: mean of log samples/s, and `spread`, `work` and `rest` of Residuals."""
+    runs = _simulated(trace, profile, REPLICATIONS)
+    logs = np.log(runs.throughput())
+    work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)
+    if not _sleeps(trace):
+        return logs.mean(), logs.std(ddof=1), work, 0.0
+    step_s, later_s = (of.step_s[0].mean() for of in (runs, _simulated(trace, _resuming_later(profile))))
+    longer = (later_s - step_s) / NUDGE_S
+    return logs.mean(), logs.std(ddof=1), work, longer / step_s if longer > LEAST_LONGER else 0.0
 
 
 def _resuming_later(profile: Cluster) -> Cluster:
@@ -130,9 +138,10 @@ def _job(header: Header) -> str:
     return replace(header, **recorded).text()
 
 
-def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:
-    """log samples/s of each replication, shape (replications,)."""
-    return np.log(simulate(scenario, replications=replications).outcome.throughput())
+def _simulated(trace: Trace, cluster: Cluster, replications: int = 1) -> outcome.Outcome:
+    """The job of a run, where its ranks sat."""
+    head = played(trace)
+    return simulate(scenario_of(head, as_placed(cluster, head)), replications=replications).outcome
 
 
 def scenario_of(header: Header, cluster: Cluster) -> Scenario:

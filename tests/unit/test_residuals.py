@@ -14,6 +14,7 @@ from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.notes import notes
+from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 
@@ -51,7 +52,7 @@ def coverage(kinds: int, repeats: int, of_kinds: float, of_runs: float, trials: 
         design = np.column_stack([np.ones(kinds + 1), amount])
         runs = off[kind] + of_runs * rng.standard_normal(len(kind))
         fitted = np.linalg.lstsq(design[kind], runs, rcond=None)[0]
-        said = Residuals(runs - design[kind] @ fitted, zero, zero + 1, kind, zero).error()
+        said = Residuals(runs - design[kind] @ fitted, zero, zero + 1, zero, kind).error()
         new = off[-1] + of_runs * rng.standard_normal() - design[-1] @ fitted
         held.append(abs(new) <= 1.645 * said)
     return float(np.mean(held))
@@ -93,6 +94,17 @@ def test_nothing_is_found_after_sleeps_where_nothing_is():
     found = rested(lambda: 0.0)
     assert found.resume_s < 2e-4
     assert found.resume_error_s < 3e-4
+
+
+def test_steps_that_sleeps_do_not_stretch_tell_nothing_of_them():
+    """Those of amb end at its deadline, whenever a worker begins."""
+    costs = RESTED.model_copy(update={"partition": Line(base_s=1e-2)})
+    where = late(0.0).model_copy(update={"costs": {"mlp": costs}})
+    protocols = AnytimeMinibatch(time_limit_s=0.3, partitions=64), FixedMinibatch()
+    jobs = [Scenario(protocol, batch=64, cluster=where, **(JOB | ASLEEP)) for protocol in protocols]
+    anytime, fixed = (residuals.of_runs(where, [event.trace(job)]).rest[0] for job in jobs)
+    assert anytime == 0
+    assert fixed > 0
 
 
 def test_intervals_of_runs_that_sleep_hold_what_is_not_known_of_them():
@@ -167,7 +179,7 @@ def test_work_does_not_answer_for_the_network():
     """Runs off by a tenth of which cores take a hundredth: no factor of ten on work."""
     off, spread = np.array([-0.1, 0.1, -0.1, 0.1]), np.zeros(4)
     kind = np.zeros(4)
-    by_share = [Residuals(off, spread, np.full(4, share), kind, spread).error() for share in (1.0, 0.5, 0.01)]
+    by_share = [Residuals(off, spread, np.full(4, share), spread, kind).error() for share in (1.0, 0.5, 0.01)]
     assert by_share[1] == pytest.approx(2 * by_share[0])
     assert by_share[2] == by_share[1]
 
