@@ -82,9 +82,12 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
 def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
     seconds = core_seconds(rows, place, contention)
-    idle_s = _idle_s(rows, header.servers)
     rows = rows.assign(
-        seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"], cold=cold_share(idle_s)
+        seconds=seconds,
+        turns=1,
+        level=_sleep_level(rows),
+        amount=rows["bytes"],
+        cold=cold_share(idle_s(rows, header.servers)),
     )
     rows = rows[rows["step"] >= header.warmup].assign(induced=_induced(rows, header.protocol))
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
@@ -112,7 +115,7 @@ def _induced(rows: pd.DataFrame, protocol: str) -> bool:
     return protocol == RENEWING or bool((rows["activity"] == "sleep").any())
 
 
-def _idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
+def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
     """Seconds to the start of each gradient and update from the end of the rank's last, or of its packing; 0 of other rows.
 
     As in the simulator. Packing is work, after which a rank is warm.
@@ -120,7 +123,8 @@ def _idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
     heavy = rows["activity"].isin([*WARMING, "update"]) & ~_taken_up(rows, servers)
     found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")
     before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
-    return (found["start_s"] - before_s).clip(lower=0.0).reindex(rows.index, fill_value=0.0).to_numpy()
+    seconds = (found["start_s"] - before_s).clip(lower=0.0).where(found["activity"] != "pack", 0.0)
+    return seconds.reindex(rows.index, fill_value=0.0).to_numpy()
 
 
 def _partitions(rows: pd.DataFrame, micro_batch: int) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pytest
 from calibration import factors, fit, lines, sleeps
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make, write
+from calibration.rows import idle_s
 from calibration.sharing import core_seconds
 from sim import cluster, command, event, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
@@ -127,6 +128,13 @@ def test_partitions_that_follow_one_another_tell_what_a_cold_one_takes_more():
     found = renewing(2e-3)
     assert found.compute.cold_s == pytest.approx(2e-3, rel=0.15)
     assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
+
+
+def test_what_a_rank_idles_before_it_packs_is_not_counted():
+    """Where cores are fought for, a rank may wait for one there; simulated packing has no cold."""
+    rows = [Activity(0, 1, 1, 0, "compute", 4), Activity(3, 4, 1, 0, "pack", 0, 8), Activity(6, 7, 1, 1, "compute", 4)]
+    trace = Trace.of(Header("fmb", "x", "x", 2, 1, 4, 2, 0), rows)
+    assert idle_s(trace.rows, servers=1).tolist() == [0.0, 0.0, 2.0]
 
 
 def test_partitions_that_are_never_cold_tell_nothing():
