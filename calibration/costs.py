@@ -17,6 +17,8 @@ SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but t
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be told apart
 SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
 FEWEST_COLD = 50  # in as many rows
+CLEARLY = 3  # standard errors above 0, from which it is believed,
+LEAST_COLD = 0.02  # of a row's seconds, below which it is a trifle
 LEAST_WARM = 0.1  # of a row's seconds are what a warm rank would have taken, however cold this one was
 QUANTILES = 199  # rows that stand for the noise of a rank whose sleeps were told apart
 
@@ -97,20 +99,25 @@ def _line(rows) -> Line:
 
 
 def _cold_s(rows) -> float:
-    """What a rank that has been idle takes more: within runs that sleep, the slope of seconds over how cold it was.
+    """What a rank that has been idle takes more: within runs whose idling is induced, the slope of seconds over how cold it was.
 
-    Sleeps are induced, so that they do not depend on how long work takes; between runs the processor drifts. 0 where they tell too
-    little, or it is less than drift.
+    Such idling does not depend on how long work takes; between runs the processor drifts. Least squares of relative deviations,
+    because noise is a factor. 0 where they tell too little, or it is a trifle, or less than three times its standard error.
     """
-    slept = rows[rows["slept"]]
-    by_run = slept.groupby(["run", "rank", "amount", "turns"])
-    if len(slept) < FEWEST_COLD:
+    induced = rows[rows["induced"]]
+    if len(induced) < FEWEST_COLD:
         return 0.0
-    cold, seconds = (slept[name] - by_run[name].transform("mean") for name in ("cold", "seconds"))
+    by_run = induced.groupby(["run", "rank", "amount", "turns"])
+    mean_s = by_run["seconds"].transform("mean")
+    cold, seconds = (induced[name] - by_run[name].transform("mean") for name in ("cold", "seconds"))
     if cold.std() < SPREAD_COLD:
         return 0.0
-    found_s = float((cold * seconds).sum() / (cold**2).sum())
-    return found_s if found_s > lines.DRIFT * slept["seconds"].mean() else 0.0
+    cold, seconds = cold / mean_s, seconds / mean_s
+    information = float((cold**2).sum())
+    found_s = float((cold * seconds).sum()) / information
+    error_s = float((seconds - found_s * cold).std()) / np.sqrt(information)
+    least_s = LEAST_COLD * float((cold**2 * mean_s).sum()) / information
+    return found_s if found_s > max(least_s, CLEARLY * error_s) else 0.0
 
 
 def _gradient(table) -> tuple[Line, float, Line, list[str]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
-from calibration import factors
+from calibration.errors import Residuals
 from sim import outcome, replay
 from sim.cluster import Cluster
 from sim.errors import RunFailed, WrongSetting
@@ -20,42 +19,10 @@ from sim.traces import Header, Trace
 REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
-LEAST_WORK = 0.5  # share of a run
-LINE = 2  # costs are lines, so kinds of runs determine two numbers of a run's length, or one if there is one kind
-
-
-class Residuals(NamedTuple):
-    """Of the runs of one workload, each of shape (runs,), in logarithms of samples/s.
-
-    Args:
-        off: measured over simulated.
-        spread: standard deviation between simulated replications.
-        work: by how much one more of work makes one more of the run: 1 where nothing but cores takes time.
-        kinds: how many different jobs these were.
-    """
-
-    off: np.ndarray
-    spread: np.ndarray
-    work: np.ndarray
-    kinds: int
-
-    @property
-    def freedom(self) -> int:
-        """Degrees of freedom that the fit has left."""
-        return len(self.off) - min(LINE, self.kinds)
-
-    def error(self) -> float:
-        """Standard deviation of the normal law that says of one more run, nine times in ten, what Student's t does.
-
-        The variance of what a fit has left, by its degrees of freedom, and of one more run beside the fit's own
-        uncertainty; less what replications differ by already. As a factor on work (see sim.costs.Costs.error), which does not
-        answer for runs that are mostly network: theirs may be off because of that.
-        """
-        count = len(self.off)
-        wider = factors.like_student(self.freedom) * np.sqrt(1 + (count - self.freedom) / count)
-        expected = wider**2 * np.sum(self.off**2) / self.freedom
-        work = max(np.mean(self.work**2), LEAST_WORK**2)
-        return float(np.sqrt(max(0.0, expected - np.mean(self.spread**2)) / work))
+LEAST_LONGER = (
+    0.1  # seconds of a step for each second more after sleeps, or steps hang on something else, as a deadline
+)
+NUDGE_S = 1e-3  # by which work after a sleep is made longer to see what that makes of a run
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
@@ -73,7 +40,11 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
             count = f"{len(found.off)} run{'s' * (len(found.off) > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
             notes.append(f"{name}: intervals do not know how runs differ: {count} cannot tell; repeat some")
             continue
-        costs[name] = costs[name].model_copy(update={"error": found.error()})
+        resume_s = max(0.0, costs[name].resume_s + found.resume_s())
+        found = found.after(resume_s - costs[name].resume_s)
+        error = found.error()
+        said = {"error": error, "resume_s": resume_s, "resume_error_s": found.resume_error_s(error)}
+        costs[name] = costs[name].model_copy(update=said)
         repeated.append(name)
         far = np.sqrt(np.mean(found.off**2))
         notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
@@ -98,7 +69,7 @@ def _seen(profile: Cluster, traces: list[Trace]) -> dict:
 def _slept(trace: Trace) -> bool:
     """Whether ranks were made to sleep, be it logged or hidden in the computation."""
     hidden = trace.header.sleep_in_compute and replay.law_of(trace.header).mean > 0
-    return bool(hidden or (trace.rows["activity"] == "sleep").any())
+    return bool(hidden or _sleeps(trace))
 
 
 def as_placed(profile: Cluster, header: Header) -> Cluster:
@@ -127,19 +98,38 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
     as_fitted = tuple(host.model_copy(update={"contention_error": 0.0}) for host in profile.hosts)
     slow = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in as_fitted)
     profile, slower = (profile.model_copy(update={"hosts": hosts}) for hosts in (as_fitted, slow))
-    simulated, rows = {}, []
+    simulated, rows, kinds = {}, [], {}
     for trace in each(traces, "simulating the runs fitted", label=lambda trace: trace.header.protocol):
-        head = played(trace)
-        job = _job(head)
+        job = _job(played(trace))
         if job not in simulated:
-            here, there = (as_placed(cluster, head) for cluster in (profile, slower))
-            logs = _log_speeds(scenario_of(head, here), REPLICATIONS)
-            lost = logs[0] - _log_speeds(scenario_of(head, there), 1)[0]
-            simulated[job] = logs.mean(), logs.std(ddof=1), lost / np.log(SLOWER)
-        middle, spread, work = simulated[job]
-        rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, spread, work))
-    kinds = {_job(replace(trace.header, seed=0, replication=0)) for trace in traces}
-    return Residuals(*np.array(rows).T, len(kinds))
+            simulated[job] = _of_job(trace, profile, slower)
+        middle, *about = simulated[job]
+        kind = kinds.setdefault(_job(replace(trace.header, seed=0, replication=0)), len(kinds))
+        rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, *about, kind))
+    return Residuals(*np.array(rows).T)
+
+
+def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, float, float, float]:
+    """Of a run's job: mean of log samples/s, and `spread`, `work` and `rest` of Residuals."""
+    runs = _simulated(trace, profile, REPLICATIONS)
+    logs = np.log(runs.throughput())
+    work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)
+    if not _sleeps(trace):
+        return logs.mean(), logs.std(ddof=1), work, 0.0
+    step_s, later_s = (of.step_s[0].mean() for of in (runs, _simulated(trace, _resuming_later(profile))))
+    longer = (later_s - step_s) / NUDGE_S
+    return logs.mean(), logs.std(ddof=1), work, longer / step_s if longer > LEAST_LONGER else 0.0
+
+
+def _resuming_later(profile: Cluster) -> Cluster:
+    """The profile with a little more after each sleep."""
+    later = {name: of.model_copy(update={"resume_s": of.resume_s + NUDGE_S}) for name, of in profile.costs.items()}
+    return profile.model_copy(update={"costs": later})
+
+
+def _sleeps(trace: Trace) -> bool:
+    """Whether ranks were made to sleep, and the trace tells when."""
+    return bool((trace.rows["activity"] == "sleep").any())
 
 
 def _job(header: Header) -> str:
@@ -148,9 +138,10 @@ def _job(header: Header) -> str:
     return replace(header, **recorded).text()
 
 
-def _log_speeds(scenario: Scenario, replications: int) -> np.ndarray:
-    """log samples/s of each replication, shape (replications,)."""
-    return np.log(simulate(scenario, replications=replications).outcome.throughput())
+def _simulated(trace: Trace, cluster: Cluster, replications: int = 1) -> outcome.Outcome:
+    """The job of a run, where its ranks sat."""
+    head = played(trace)
+    return simulate(scenario_of(head, as_placed(cluster, head)), replications=replications).outcome
 
 
 def scenario_of(header: Header, cluster: Cluster) -> Scenario:

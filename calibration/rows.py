@@ -12,7 +12,7 @@ from calibration.hosts import QUARTERS
 from calibration.placement import Placement
 from calibration.sharing import core_seconds
 from sim import replay
-from sim.costs import cold_share
+from sim.costs import WARMING, cold_share
 from sim.errors import WrongSetting
 from sim.traces import Trace
 
@@ -30,6 +30,7 @@ COSTED = (
     "update",
     "evaluate",
 )  # fields of Costs
+RENEWING = "amb-dg"  # the protocol whose workers never wait, and take up new parameters between partitions
 LEAST_OF_A_QUARTER = 50  # steps of which sleeps can be told from the computation
 SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
 
@@ -42,8 +43,8 @@ class Rows:
         table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 where it is too
             short for a part of it to say anything), activity (a field of sim.costs.Costs, for computation `compute` or
             `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), cold (how cold the rank was, 0 to 1,
-            see sim.costs.cold_share), slept (whether ranks sleep in that run), group (of what does not depend on noise: the run, its
-            settings and the induced sleep).
+            see sim.costs.cold_share), induced (whether the rank idles in that run whatever its work takes), group (of what does not
+            depend on noise: the run, its settings and the induced sleep).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
     """
 
@@ -81,22 +82,25 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
 def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
     seconds = core_seconds(rows, place, contention)
-    idle_s = _idle_s(rows, header.servers)
     rows = rows.assign(
-        seconds=seconds, turns=1, level=_sleep_level(rows), amount=rows["bytes"], cold=cold_share(idle_s)
+        seconds=seconds,
+        turns=1,
+        level=_sleep_level(rows),
+        amount=rows["bytes"],
+        cold=cold_share(idle_s(rows, header.servers)),
     )
-    rows = rows[rows["step"] >= header.warmup].assign(slept=bool((rows["activity"] == "sleep").any()))
+    rows = rows[rows["step"] >= header.warmup].assign(induced=_induced(rows, header.protocol))
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
     rows.loc[_taken_up(rows, header.servers), "activity"] = "take_up"
     if header.protocol == "hybrid":  # what it adds up is rows, or pieces of an allreduce, which know of no samples
         rows.loc[(rows["activity"] == "reduce") & (rows["samples"] > 0), "activity"] = "reduce_rows"
     partitions = header.settings.get("partitions")
-    if partitions and header.protocol != "amb-dg":  # whose partitions are small minibatches, each with a row of its own
+    if partitions and header.protocol != RENEWING:  # whose partitions are small minibatches, each with a row of its own
         rows = _partitions(rows, header.batch // partitions)
     settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
     rows = rows[rows["activity"].isin(COSTED)]
-    columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level", "cold", "slept"]
+    columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level", "cold", "induced"]
     return rows.loc[rows["seconds"] > 0, columns].assign(run_settings=settings)
 
 
@@ -106,12 +110,21 @@ def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
     return of_workers & (rows["samples"] == 0)
 
 
-def _idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
-    """Seconds from the end of a rank's last gradient or update to the start of each, as in the simulator; 0 of other rows."""
-    heavy = rows["activity"].isin(["compute", "update"]) & ~_taken_up(rows, servers)
+def _induced(rows: pd.DataFrame, protocol: str) -> bool:
+    """Whether ranks idle for reasons of their own: some sleep, or workers never wait. Others wait long where they work fast."""
+    return protocol == RENEWING or bool((rows["activity"] == "sleep").any())
+
+
+def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
+    """Seconds to the start of each gradient and update from the end of the rank's last, or of its packing; 0 of other rows.
+
+    As in the simulator. Packing is work, after which a rank is warm.
+    """
+    heavy = rows["activity"].isin([*WARMING, "update"]) & ~_taken_up(rows, servers)
     found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")
     before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
-    return (found["start_s"] - before_s).clip(lower=0.0).reindex(rows.index, fill_value=0.0).to_numpy()
+    seconds = (found["start_s"] - before_s).clip(lower=0.0).where(found["activity"] != "pack", 0.0)
+    return seconds.reindex(rows.index, fill_value=0.0).to_numpy()
 
 
 def _partitions(rows: pd.DataFrame, micro_batch: int) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 All runs share one launch in random order, for the processor drifts; every cell runs several times, and the noise floor is
 how far those repeats fall from one another. No run that is predicted was fitted. Further cells are of models, laws of sleeps
-and protocols that the simulator was not built on: of each model fmb and amb are fitted, on 1 and 2 workers.
+and protocols that the simulator was not built on: of each model fmb and amb are fitted, on 1 and 2 workers, and amb-dg on 1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import validate_report
-from experiments.cells import Cell, fitted, fitted_cells, interleaved, measure, predict
+from experiments.cells import SLEEPS, Cell, fitted, fitted_cells, interleaved, measure, predict
 from experiments.comparison import Comparison
 from sim.outcome import of_trace
 from sim.progress import each
@@ -54,8 +54,14 @@ def plan(demo: bool, seed: int) -> Plan:
     if demo:
         return Plan(cells, predicted, fits, repeats)
     for workload, batches, partitions in (("mnist", (48, 96), 8), ("mlp", (128, 256), 16)):
-        cells += fitted_cells(40, seed, batches, workload=workload, partitions=partitions, data=None)
+        of = {"workload": workload, "partitions": partitions, "data": None, "steps": 40, "seed": seed}
+        cells += [*fitted_cells(batches=batches, **of), renewing_cell(batches[1], **of)]
     return Plan(cells, predicted, fits, repeats, tuple(further_cells(seed)))
+
+
+def renewing_cell(batch: int, **job) -> Cell:
+    """Fitted: amb-dg on one worker, whose partitions follow one another with warm caches, and some with cold ones."""
+    return Cell("amb-dg", 1, batch, 0.06, SLEEPS, settings=("window_s=0.1",), **job)
 
 
 THREE_SLEEPS = str(Path(__file__).parent / "laws" / "three_sleeps.toml")

@@ -15,6 +15,7 @@ COLD_FROM_S, COLD_AFTER_S = (
     2e-3,
     8e-3,
 )  # of idling: after less a rank is warm, after more it is cold (measured; see DESIGN.md)
+WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 
@@ -36,7 +37,7 @@ class Line(BaseModel):
         return self.base_s + self.slope_s * amount
 
     def cold(self, idle_s):
-        """Seconds more after so many idle ones, a number or an array; no gradient was computed and no update made meanwhile."""
+        """Seconds more after so many idle ones, a number or an array; no gradient was computed or packed and no update made meanwhile."""
         return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
 
 
@@ -60,6 +61,7 @@ class Costs(BaseModel):
     Args:
         input: fetching and feeding a minibatch; amount in samples.
         resume_s: what the first work after an induced sleep takes more, where that was measured for a step as a whole.
+        resume_error_s: standard deviation of seconds by which that is off in one run, drawn once for each replication.
         compute: one gradient of a fixed minibatch; amount in samples. Of `compute`, `partition` and `update` a rank that has been idle
             takes `cold_s` more, once.
         loop_s: entering the in-graph loop of partitions, once a step.
@@ -86,6 +88,7 @@ class Costs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     input: Line = Line()
     resume_s: Seconds = 0.0
+    resume_error_s: Seconds = 0.0
     compute: Line = Line()
     loop_s: Seconds = 0.0
     partition: Line = Line()

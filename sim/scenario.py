@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
+NICKEL_RATIO = (29**0.5 - 5) / 2  # the fourth of these means, 5**0.5 - 2, does keep step with the first
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 
@@ -378,6 +379,10 @@ class Scenario:
             place = ((replication + 1) // 2 * SILVER_RATIO + 0.5) % 1
             return math.exp(self.costs.error * _normal(place) * (-1) ** replication)
         return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
+
+    def resume_s(self, replication: int) -> float:
+        """What the first work after a sleep takes more in one run, as far as its profile knows; may be less than nothing."""
+        return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
 
     def contention(self, replication: int, host: Host) -> float:
         """How much busy cores of a host slow each other, as far as calibration knows: of one replication.

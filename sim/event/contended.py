@@ -6,6 +6,7 @@ import math
 
 import simpy
 
+from sim.costs import WARMING
 from sim.event.cores import ROUND_OFF_S
 from sim.event.message import Inbox, Message
 from sim.event.other_threads import OtherThreads
@@ -54,7 +55,7 @@ class Contended:
             yield from self.spend(seconds() if callable(seconds) else seconds, activity == "compute")
             self.rank.computed_s += self.rank.clock_s - start_s
             self.rank.record(activity, start_s, samples, size_bytes)
-            if activity == "compute":
+            if activity in WARMING:
                 self.rank.warm()
 
     def work_on(self, parts_s: list[float], activity: str, samples=0, size_bytes=0, peer=NOBODY, version=None):

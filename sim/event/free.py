@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sim.costs import WARMING
 from sim.event.message import Message
 from sim.tcp import Connection
 from sim.traces import NOBODY
@@ -78,7 +79,7 @@ class Free:
             if takes_s > ROUND_OFF_S:
                 rank.clock_s = start_s + takes_s / self.speed
                 rank.computed_s += takes_s
-            if activity == "compute":
+            if activity in WARMING:
                 rank.warm()
             if rank.rows:
                 rank.record(activity, start_s, samples, size_bytes)

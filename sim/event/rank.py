@@ -60,7 +60,7 @@ class Rank:
         self.thread, self.clock_s, self.idle_from_s = None, 0.0, 0.0
         self.computed_s = self.applied_s = 0.0  # seconds of a core so far, for gradients, and for sums and updates
         self.oldest = 0  # version of the parameters that the gradient was begun on
-        self._fetched, self._slept_s, self._warm_s = False, 0.0, 0.0  # when it last ended a gradient or an update
+        self._fetched, self._slept_s, self._warm_s = False, 0.0, 0.0  # when it was last warm
         self._begin_luck(world.replication, scenario.worker_number(self.rank))
         self._begin_amounts()
         self._parts: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}
@@ -77,7 +77,10 @@ class Rank:
         scenario, costs, world = self.scenario, self.costs, self.world
         self.luck = luck = (scenario.seed, replication, number)
         self._sleeps, self.delays = Drawn(scenario.sleeps(replication, number)), scenario.delays(replication, number)
-        run_factor = scenario.run_factor(replication, self.machine.index)
+        run_factor, self._resume_s = (
+            scenario.run_factor(replication, self.machine.index),
+            scenario.resume_s(replication),
+        )
         self._factors = Drawn(Stream(costs.noise, *luck, "noise"), run_factor)
         self._input_noise = Drawn(Stream(costs.input_noise, *luck, "input"))
         self._update_noise = Drawn(Stream(costs.update_noise, *luck, "update"))
@@ -191,7 +194,7 @@ class Rank:
         noise = self._input_noise
         seconds = self._input_s * (noise.sole if noise.sole is not None else noise[step])
         if self._slept_s:
-            self._slept_s, seconds = 0.0, seconds + self.costs.resume_s
+            self._slept_s, seconds = 0.0, max(0.0, seconds + self._resume_s)
         return seconds
 
     def _partition(self, part: Partition):
@@ -221,7 +224,7 @@ class Rank:
             self.run_out()
         self.samples, self.minibatches = done * micro_batch, 1
         self.record("compute", start_s, samples=self.samples)
-        self._warm_s = self.clock_s
+        self.warm()
         yield from self.works((self._pack,))
 
     def run_out(self) -> None:
@@ -361,8 +364,8 @@ class Rank:
 
     def _input(self):
         """Fetching a minibatch; the first work after a sleep."""
-        costs, slept_s, self._slept_s = self.costs, self._slept_s, 0.0
-        seconds = self._input_noise[self.step] * self._input_s + (costs.resume_s if slept_s else 0.0)
+        slept_s, self._slept_s = self._slept_s, 0.0
+        seconds = max(0.0, self._input_noise[self.step] * self._input_s + (self._resume_s if slept_s else 0.0))
         return ("input", seconds, self.scenario.batch, 0)
 
     def _gradient_s(self, seconds: float, line):
@@ -377,7 +380,7 @@ class Rank:
         return float(line.cold(self.clock_s - self._warm_s)) if line.cold_s else 0.0
 
     def warm(self) -> None:
-        """A gradient has just been computed."""
+        """A gradient has just been computed, or packed."""
         self._warm_s = self.clock_s
 
     # ---- messages

@@ -201,6 +201,8 @@ class Group(Hub, Lockstep):
         def rounds(law, purpose, of=replications, factor=1.0):
             return Rounds(law, scenario.seed, of, numbers, purpose, scenario.rounds, factor)
 
+        resumes = costs.resume_s or costs.resume_error_s
+        self._resume_s = np.array([[scenario.resume_s(one)] for one in replications]) if resumes else None
         sleeps_of = [replication if scenario.sleeps_of is None else scenario.sleeps_of for replication in replications]
         self._sleeps = rounds(scenario.stragglers, "sleep", sleeps_of)
         self._factors = rounds(costs.noise, "noise", factor=self._run_factors())
@@ -242,8 +244,7 @@ class Group(Hub, Lockstep):
         self.at_hand.begin_gradient()
         self._input(batch)
         self._spend(self._of_step(self._factors) * costs.compute(batch) + self._cold_s(costs.compute))
-        self._warm_s = self.now_s
-        self._spend(costs.pack(self.world.scenario.packed_bytes))
+        self._packed()
         self.samples = self._whole_batch
         yield from self._did()
 
@@ -261,19 +262,26 @@ class Group(Hub, Lockstep):
         self.samples = done * micro_batch
         done *= partition_s
         done += self.now_s
-        self.now_s = self._warm_s = done
-        self._spend(costs.pack(self.world.scenario.packed_bytes))
+        self.now_s = done
+        self._packed()
         yield from self._did()
+
+    def _packed(self) -> None:
+        """The gradient is packed; until then the ranks are warm."""
+        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes))
+        self._warm_s = self.now_s
 
     def _input(self, samples: int) -> None:
         """Fetch a minibatch; the first work after a sleep."""
         costs = self.world.scenario.costs
-        if costs.resume_s:
-            self._spend(self._slept * costs.resume_s)
-            self._slept = np.zeros(self.now_s.shape, bool)
-        input_s = costs.input(samples)
-        if input_s:
-            self._spend(self._of_step(self._input_factors) * input_s)
+        if self._resume_s is None:
+            input_s = costs.input(samples)
+            if input_s:
+                self._spend(self._of_step(self._input_factors) * input_s)
+            return
+        seconds = self._of_step(self._input_factors) * costs.input(samples) + self._slept * self._resume_s
+        self._spend(np.maximum(0.0, seconds))
+        self._slept = np.zeros(self.now_s.shape, bool)
 
     def _cold_s(self, line: Line) -> float | np.ndarray:
         """Seconds of work more, after the ranks have been idle."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import bottleneck, event, protocols, stragglers, workload
+from sim import bottleneck, event, protocols, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
@@ -22,11 +23,13 @@ FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 BOTH = ("kbatch-async", "amb-dg")
 
 
-def job(name: str, *assignments: str, link=FREE, speeds=(), update_s=0.0, reduce_s=0.0, **options) -> Scenario:
+def job(
+    name: str, *assignments: str, link=FREE, speeds=(), update_s=0.0, reduce_s=0.0, costs=None, **options
+) -> Scenario:
     """A sample takes 1 ms, a minibatch 10 ms; nothing else takes time but what is given."""
     options = {"workers": 3, "batch": 10, "steps": 40, "warmup": 5, **options}
     speeds = [*speeds, *[1.0] * (1 + options["workers"] - len(speeds))]
-    costs = Costs(compute=Line(slope_s=1e-3), update=Line(base_s=update_s), reduce=Line(base_s=reduce_s))
+    costs = costs or Costs(compute=Line(slope_s=1e-3), update=Line(base_s=update_s), reduce=Line(base_s=reduce_s))
     hosts = [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
     cluster = Cluster(hosts=hosts, network=link, costs={"mlp": costs})
     given = any(assignment.startswith("partitions=") for assignment in assignments)
@@ -104,6 +107,33 @@ def test_a_step_takes_the_time_limit_and_less_than_a_partition_whatever_comes():
     trace = event.trace(job("amb-dg", "time_limit_s=0.0065", "partitions=10", "window_s=0.003"))
     posted = of_rank(trace, 1, "send")["start_s"].to_numpy()
     np.testing.assert_allclose(np.diff(posted), 0.007, atol=1e-9)
+
+
+PACK_S, COLD_S = 0.02, 0.004  # a rank that idled while it packs would be cold
+
+
+def test_partitions_that_follow_one_another_are_warm():
+    """Packing is work; after a sleep, or a wait as long, the first is cold."""
+    costs = Costs(compute=Line(slope_s=1e-3, cold_s=COLD_S), pack=Line(base_s=PACK_S))
+    renewing = job("amb-dg", "time_limit_s=0.2", "window_s=0.1", "partitions=10", costs=costs, workers=1, warmup=0)
+    asleep = {"stragglers": stragglers.read("niagara"), "stragglers_name": "niagara"}
+    for scenario, first_s in ((renewing, 1e-3), (replace(renewing, **asleep), 1e-3 + COLD_S)):
+        rows = of_rank(event.trace(scenario), 1, "compute")
+        took_s = (rows["end_s"] - rows["start_s"]).groupby(rows["step"])
+        np.testing.assert_allclose(took_s.nth(slice(1, None)), 1e-3, atol=1e-9)
+        slept = set(of_rank(event.trace(scenario), 1, "sleep")["step"])
+        firsts = took_s.first()
+        np.testing.assert_allclose(firsts[[step in slept for step in firsts.index]], first_s, atol=1e-9)
+
+
+@pytest.mark.parametrize("pack_s", [0.0, PACK_S])
+@pytest.mark.parametrize("world", [event, vector])
+def test_a_rank_that_packs_stays_warm(world, pack_s):
+    """A worker idles while the master updates, 4 ms, in which it gets half cold; packing does not count."""
+    costs = Costs(compute=Line(slope_s=1e-3, cold_s=COLD_S), update=Line(base_s=0.004), pack=Line(base_s=pack_s))
+    step_s = world.run(job("fmb", costs=costs, workers=1), 1 if world is vector else 0)
+    step_s = (step_s[0] if world is event else step_s).step_s
+    np.testing.assert_allclose(step_s, 0.01 + pack_s + 0.004 + COLD_S / 2, atol=1e-9)
 
 
 def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_the_oldest():

@@ -192,6 +192,7 @@ def jobs(draw) -> dict:
     costs = Costs(
         **{kind: draw(line()) for kind in kinds},
         resume_s=draw(seconds(1e-2)),
+        resume_error_s=draw(seconds(1e-2)),
         noise=LogNormal(cv=draw(st.sampled_from([0.0, 0.5]))),
     )
     link = Link(

@@ -13,6 +13,7 @@ import pytest
 from calibration import factors, fit, lines, sleeps
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make, write
+from calibration.rows import idle_s
 from calibration.sharing import core_seconds
 from sim import cluster, command, event, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
@@ -110,6 +111,36 @@ def test_what_an_idle_rank_takes_more_is_found_in_runs_with_sleeps_and_without()
     assert found.compute(16) == pytest.approx(1e-3, rel=0.05)
     assert found.update(JOB["workload"].message_bytes) == pytest.approx(1e-3, rel=0.05)
     assert found.noise.draw(np.random.default_rng(1), 10_000).std() == pytest.approx(0.05, rel=0.3)
+
+
+def renewing(cold_s: float) -> Costs:
+    """Costs that are found in a run of amb-dg, which nobody has sleep: it packs for 3 ms and takes up parameters for 20 ms."""
+    lines = {"compute": Line(base_s=1e-2, cold_s=cold_s), "pack": Line(base_s=3e-3), "take_up": Line(base_s=2e-2)}
+    protocol = AnytimeDelayedGradients(time_limit_s=0.06, partitions=8, window_s=0.1)
+    job = {"batch": 16, **JOB, "test_size": 0, "steps": 150, "workers": 1}
+    where = machines(Costs(**lines, noise=LogNormal(cv=0.05)))
+    fixed = [Scenario(FixedMinibatch(), cluster=where, seed=seed, **(job | {"batch": 2})) for seed in (1, 2)]
+    traces = map(event.trace, [*fixed, Scenario(protocol, cluster=where, **job)])
+    return make([Source(f"run{i}", trace) for i, trace in enumerate(traces)], "dg").costs["mlp"]
+
+
+def test_partitions_that_follow_one_another_tell_what_a_cold_one_takes_more():
+    found = renewing(2e-3)
+    assert found.compute.cold_s == pytest.approx(2e-3, rel=0.15)
+    assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
+
+
+def test_what_a_rank_idles_before_it_packs_is_not_counted():
+    """Where cores are fought for, a rank may wait for one there; simulated packing has no cold."""
+    rows = [Activity(0, 1, 1, 0, "compute", 4), Activity(3, 4, 1, 0, "pack", 0, 8), Activity(6, 7, 1, 1, "compute", 4)]
+    trace = Trace.of(Header("fmb", "x", "x", 2, 1, 4, 2, 0), rows)
+    assert idle_s(trace.rows, servers=1).tolist() == [0.0, 0.0, 2.0]
+
+
+def test_partitions_that_are_never_cold_tell_nothing():
+    found = renewing(0.0)
+    assert found.compute.cold_s == 0
+    assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
 
 
 @pytest.mark.parametrize("laws", [["none"], ["niagara*0.03"], ["none", "niagara*0.03"]])

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from calibration import contentions, residuals
+from calibration.errors import Residuals
 from calibration.placement import Placement
 from calibration.profiles import Probe, Source, make
-from calibration.residuals import Residuals
 from sim import event, outcome, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.laws import LogNormal
 from sim.notes import notes
+from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.fmb import FixedMinibatch
 from sim.scenario import Scenario
 
@@ -39,6 +40,93 @@ def test_intervals_hold_nine_new_runs_in_ten():
         low, high = vector.run(job, 20).interval()
         covered.append(np.mean((low <= new) & (new <= high)))
     assert 0.85 < np.mean(covered) < 0.95
+
+
+def coverage(kinds: int, repeats: int, of_kinds: float, of_runs: float, trials: int = 3000) -> float:
+    """How often the law of one more run, of a kind of its own, holds nine tenths; the fit takes a line through the kinds."""
+    rng, kind = np.random.default_rng(0), np.repeat(np.arange(kinds), repeats)
+    held, zero = [], np.zeros(kinds * repeats)
+    for _ in range(trials):
+        amount = rng.standard_normal(kinds + 1)
+        off = of_kinds * rng.standard_normal(kinds + 1)
+        design = np.column_stack([np.ones(kinds + 1), amount])
+        runs = off[kind] + of_runs * rng.standard_normal(len(kind))
+        fitted = np.linalg.lstsq(design[kind], runs, rcond=None)[0]
+        said = Residuals(runs - design[kind] @ fitted, zero, zero + 1, zero, kind).error()
+        new = off[-1] + of_runs * rng.standard_normal() - design[-1] @ fitted
+        held.append(abs(new) <= 1.645 * said)
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize("of_kinds", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize(("kinds", "repeats"), [(6, 2), (16, 3)])
+def test_one_more_run_of_a_kind_that_was_not_fitted_is_held_nine_times_in_ten(kinds, repeats, of_kinds):
+    """Kinds are off by something of their own, and repeats of one say nothing of the others."""
+    assert 0.86 < coverage(kinds, repeats, of_kinds, 0.02) < 0.94
+
+
+RESTED = Costs(compute=Line(base_s=2e-3), update=Line(base_s=1e-3), noise=LogNormal(cv=0.05))
+ASLEEP = {"stragglers": stragglers.read("niagara*0.03"), "stragglers_name": "niagara*0.03", "steps": 20}
+
+
+def late(seconds: float) -> Cluster:
+    """Whose ranks go on so much later after a sleep than fits know."""
+    return Cluster(hosts=[Host(count=2)], costs={"mlp": RESTED}, oversleep_s=seconds)
+
+
+def rested(seconds, seed: int = 0):
+    """A profile of runs without sleeps, and with sleeps after which each rank is late by so many seconds, or as many as are drawn."""
+    runs = list(runs_of(late(0.0), 2 * seed))
+    for number in range(6):
+        about = ASLEEP | {"seed": 1000 * seed + 500 + number}
+        job = Scenario(FixedMinibatch(), batch=64, cluster=late(seconds()), **(JOB | about))
+        runs.append(Source(f"asleep{number}", event.trace(job)))
+    return make(runs, "rested").costs["mlp"]
+
+
+def test_what_a_rank_takes_more_after_a_sleep_is_found():
+    found = rested(lambda: 5e-3)
+    assert found.resume_s == pytest.approx(5e-3, rel=0.1)
+    assert found.resume_error_s < 5e-4
+
+
+def test_nothing_is_found_after_sleeps_where_nothing_is():
+    found = rested(lambda: 0.0)
+    assert found.resume_s < 2e-4
+    assert found.resume_error_s < 3e-4
+
+
+def test_steps_that_sleeps_do_not_stretch_tell_nothing_of_them():
+    """Those of amb end at its deadline, whenever a worker begins."""
+    costs = RESTED.model_copy(update={"partition": Line(base_s=1e-2)})
+    where = late(0.0).model_copy(update={"costs": {"mlp": costs}})
+    protocols = AnytimeMinibatch(time_limit_s=0.3, partitions=64), FixedMinibatch()
+    jobs = [Scenario(protocol, batch=64, cluster=where, **(JOB | ASLEEP)) for protocol in protocols]
+    anytime, fixed = (residuals.of_runs(where, [event.trace(job)]).rest[0] for job in jobs)
+    assert anytime == 0
+    assert fixed > 0
+
+
+def test_intervals_of_runs_that_sleep_hold_what_is_not_known_of_them():
+    """Ranks are late after sleeps by 10 ms, in each run by 2 ms more or less; by the error on work alone, six would be held."""
+    rng = np.random.default_rng(0)
+
+    def drawn_s():
+        return 1e-2 + 2e-3 * rng.standard_normal()
+
+    asked = Scenario(FixedMinibatch(), batch=64, cluster=late(0.0), sleeps_of=0, **(JOB | ASLEEP | {"seed": 10**6}))
+    runs = [event.run(replace(asked, cluster=late(drawn_s())), 0)[0] for _ in range(40)]
+    new = np.array([run.throughput()[0] for run in runs])
+    held = {True: [], False: []}
+    for seed in range(8):
+        found = rested(drawn_s, seed)
+        for knows, shares in held.items():
+            costs = found if knows else found.model_copy(update={"resume_error_s": 0.0})
+            profile = late(0.0).model_copy(update={"costs": {"mlp": costs}})
+            low, high = vector.run(replace(asked, cluster=profile), 20).interval()
+            shares.append(np.mean((low <= new) & (new <= high)))
+    assert 0.85 < np.mean(held[True]) < 0.97
+    assert np.mean(held[False]) < 0.75
 
 
 def known(cluster, **about):
@@ -90,7 +178,8 @@ def test_ranks_are_played_where_they_sat():
 def test_work_does_not_answer_for_the_network():
     """Runs off by a tenth of which cores take a hundredth: no factor of ten on work."""
     off, spread = np.array([-0.1, 0.1, -0.1, 0.1]), np.zeros(4)
-    by_share = [Residuals(off, spread, np.full(4, share), 1).error() for share in (1.0, 0.5, 0.01)]
+    kind = np.zeros(4)
+    by_share = [Residuals(off, spread, np.full(4, share), spread, kind).error() for share in (1.0, 0.5, 0.01)]
     assert by_share[1] == pytest.approx(2 * by_share[0])
     assert by_share[2] == by_share[1]
 

@@ -40,6 +40,7 @@ def costs():
         **dict.fromkeys(kinds, lines()),
         loop_s=seconds(1e-2),
         resume_s=seconds(1e-2),
+        resume_error_s=seconds(1e-2),
         noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.1, 1.0])),
         input_noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.5])),
         run=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.3])),
