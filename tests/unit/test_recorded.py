@@ -27,9 +27,10 @@ SCENARIOS = dict(scenarios())
 @pytest.fixture(autouse=True)
 def old_streams(monkeypatch):
     """Whatever module of the simulator draws, it draws as it did."""
+    replaced = (("Stream", randomness.Stream, OldStream), ("BLOCK", randomness.BLOCK, BLOCK))
     for module in [module for name, module in sys.modules.items() if name.startswith("sim.")]:
-        for name, old in (("Stream", OldStream), ("BLOCK", BLOCK)):
-            if getattr(module, name, None) is getattr(randomness, name):
+        for name, new, old in replaced:
+            if getattr(module, name, None) is new:
                 monkeypatch.setattr(module, name, old)
 
 
