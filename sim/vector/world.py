@@ -232,7 +232,7 @@ class Group(Hub, Lockstep):
             self.now_s = self.now_s + seconds
             if scenario.cluster.oversleep_s:
                 self.now_s += np.greater(seconds, 0) * scenario.cluster.oversleep_s
-            if scenario.costs.resume_s:
+            if self._resume_s is not None:
                 self._slept = self._slept | np.greater(seconds, 0)
         yield from self._did()
 
