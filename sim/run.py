@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import threading
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sim import command, options, simulated_options
+from sim import command, options, questions, simulated_options
 from sim.errors import WrongSetting
 from sim.progress import Progress, advance
 from sim.simulated_options import WITHIN_S
 from sim.simulation import simulate
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
 
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
@@ -22,6 +27,7 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 def parser() -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
+    parents.append(questions.question_options())
     return command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
 
 
@@ -30,31 +36,58 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     began_s = time.monotonic()
     options.check_files(given)
-    scenario, search = simulated_options.scenario(given), None
+    read = options.Readers(remember=True)
+    scenario, search = simulated_options.scenario(given, read), None
+    asked = questions.Questions(given, read)
     if given.variable_partitions == options.SEARCH:
         from sim.partitions import searched
 
         search = searched(scenario)
         scenario = replace(scenario, variable_partitions=search.best)
-    found, free = simulated(given, scenario, began_s)
-    report(given, replace(found, search=search), free)
+    found, free, answers = simulated(given, scenario, asked, began_s)
+    report(given, replace(found, search=search), free, answers)
     return 0
 
 
-def simulated(given: argparse.Namespace, scenario, began_s: float):
-    """The result, and that without stragglers if a page is to compare them and there is time for it."""
+def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
+    """The result; that without stragglers if a page is to compare them and there is time for it; and the answers to the questions."""
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
     compares = not given.json and scenario.stragglers.mean > 0
-    each, free = {"within_s": within_s / (1 + compares), "done": advance}, None
-    with waiting(within_s, runs and runs * (1 + compares)):
-        found = simulate(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline, **each)
+    further = compares + asked.simulations(scenario)
+    shares, free = Shares(within_s, further), None
+    with waiting(within_s, runs and runs * (1 + further)):
+        here = {"want_trace": wants_trace(given), "timeline": timeline, "within_s": within_s / (2 if further else 1)}
+        found = simulate(scenario, given.world, runs, done=advance, **here)
         if timeline:
             timeline.write(given.horovod_timeline)
         if compares and time.monotonic() - began_s < within_s:
             world = "event" if found.world == "event" else "auto"
-            free = simulate(scenario.without_stragglers(), world, found.done.runs, **each)
-    return found, free
+            free = simulate(
+                scenario.without_stragglers(), world, found.done.runs, within_s=shares.next_s(), done=advance
+            )
+        answers = asked.answers(
+            found, lambda job: simulate(job, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
+        )
+    return found, free, answers
+
+
+class Shares:
+    """Shares out what is left of some seconds among simulations that follow one another.
+
+    Args:
+        within_s: all of them, from now on.
+        count: of simulations that are to come; there may be fewer.
+    """
+
+    def __init__(self, within_s: float, count: int):
+        self._until_s, self._left = time.monotonic() + within_s, count
+
+    def next_s(self) -> float:
+        """Seconds for the next one."""
+        seconds = max(0.0, self._until_s - time.monotonic()) / max(1, self._left)
+        self._left -= 1
+        return seconds
 
 
 @contextmanager
@@ -101,16 +134,18 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def report(given: argparse.Namespace, found, free) -> None:
+def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
     """Write the files asked for, and answer on stdout; `free` is the result without stragglers, if there is one."""
     if found.trace is not None:
         options.write_outputs(given, found.trace)
+    answer = found.answer()
     if given.json:
-        print(found.to_json())
+        print(json.dumps(answer | answers.as_json()))
         return
     from sim import summary
 
-    summary.show(found.answer(), found.scenario, free and free.answer())
+    summary.show(answer, found.scenario, free and free.answer())
+    answers.show(answer)
 
 
 if __name__ == "__main__":
