@@ -31,7 +31,7 @@ def runs_of(cluster, seed, batches=(64, 256), repeats=2, **about):
 
 
 def test_intervals_hold_nine_new_runs_in_ten():
-    """Of many calibrations of few runs; by what they plug in alone, they would hold seven."""
+    """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Thirty say it to about 0.025."""
     new = vector.run(Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6, **JOB), 50).throughput()
     covered = []
     for seed in range(30):
@@ -39,7 +39,7 @@ def test_intervals_hold_nine_new_runs_in_ten():
         job = Scenario(FixedMinibatch(), batch=128, cluster=profile, seed=seed, **JOB)
         low, high = vector.run(job, 20).interval()
         covered.append(np.mean((low <= new) & (new <= high)))
-    assert 0.85 < np.mean(covered) < 0.95
+    assert np.mean(covered) == pytest.approx(0.9, abs=3 * 0.025)
 
 
 def coverage(kinds: int, repeats: int, of_kinds: float, of_runs: float, trials: int = 3000) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass, replace
 from unittest import mock
 
@@ -10,13 +11,14 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from sim import collectives, event, protocols, stragglers, vector, workload
+from sim import collectives, event, protocols, randomness, stragglers, vector, workload
 from sim.cluster import Cluster, Host, Link
 from sim.costs import Costs, Line
 from sim.errors import RunFailed, WrongSetting
 from sim.laws import LogNormal
 from sim.outcome import Outcome, of_trace
 from sim.protocols.base import Protocol
+from sim.randomness import BLOCK
 from sim.scenario import Scenario
 from sim.verbs import gather
 
@@ -108,6 +110,19 @@ def test_worlds_agree(scenario, replication, many):
     np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
     np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(("protocol", "workers"), [("fmb", 200), ("amb", 200), ("allreduce", 8)])
+def test_memory_does_not_grow_with_the_steps(protocol, workers, monkeypatch):
+    """But for when each ended and its samples, in ten runs: some hundred bytes."""
+    monkeypatch.setattr(randomness, "MOST_KEPT", 0)
+    costs, peaks, settings = quiet_costs(noise=LogNormal(cv=0.5)), {}, ["algorithm=ring"] * (protocol == "allreduce")
+    for steps in (BLOCK, 4 * BLOCK):
+        tracemalloc.start()
+        vector.run(quiet(protocol, *settings, workers=workers, steps=steps, warmup=0, costs=costs), 10)
+        peaks[steps] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert (peaks[4 * BLOCK] - peaks[BLOCK]) / (3 * BLOCK) < 1000
 
 
 def test_replications_are_the_same_together_and_apart():
@@ -218,6 +233,17 @@ def test_amb_checks_the_clock_before_each_partition(limit_s, expected):
     scenario = quiet("amb", f"time_limit_s={limit_s}", "partitions=16", workers=1, batch=160, steps=3)
     assert (vector.run(scenario).samples == expected).all()
     assert (of_trace(event.trace(scenario)).samples == expected).all()
+
+
+@pytest.mark.parametrize("limit_s", [0, 0.05, 0.1, 0.101, 0.2])
+def test_partitions_that_take_no_time_are_all_computed_while_there_is_time(limit_s):
+    """The loop is entered in 0.1 s; of no time left one is computed."""
+    costs = Costs(loop_s=0.1, update=Line(base_s=1e-3))
+    scenario = quiet("amb", f"time_limit_s={limit_s}", "partitions=16", workers=2, batch=160, steps=3, costs=costs)
+    outcome, simulated = vector.run(scenario), of_trace(event.trace(scenario))
+    assert (outcome.samples == (320 if limit_s > 0.1 else 20)).all()
+    np.testing.assert_array_equal(outcome.samples, simulated.samples)
+    assert outcome.ran_out == simulated.ran_out == (2 * scenario.rounds if limit_s > 0.1 else 0)
 
 
 def test_amb_step_does_not_depend_on_stragglers_shorter_than_the_limit():
