@@ -29,11 +29,11 @@ $(STAMP): setup.cfg pyproject.toml
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
 	@real/foreign/horovod.sh $(BIN)/python
 
-# No test asks how fast the machine is. The tests of a file share real runs, so that a file goes to one process; a cluster in
+# No test asks how fast the machine is. A file goes to one process (tests/conftest.py), for its tests share runs; a cluster in
 # a box looks for what others leave, so that those tests go one by one.
 test: setup  ## run all tests, two at a time: plain ones, those with MPI and TensorFlow, and those in a cluster in a box
 	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(MARKED) or testbed)"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=8 -m "($(MARKED)) and not testbed"
+	$(BIN)/python -m pytest -n 2 --durations=8 -m "($(MARKED)) and not testbed"
 	$(BIN)/python -m pytest --durations=8 -m testbed
 
 lint: setup  ## check style, format and types

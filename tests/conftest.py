@@ -1,6 +1,7 @@
 """What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/tensorflow TensorFlow."""
 
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,17 @@ def pytest_collection_modifyitems(items):
     for item in items:
         for folder in MARKED_FOLDERS.intersection(item.path.relative_to(Path(__file__).parent).parts):
             item.add_marker(folder)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: tests[item.path])  # files of few tests have the long ones, which should not come last
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With several processes a file goes to one of them, which makes what its tests share once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log) if config.option.dist in ("load", "loadfile") else None
 
 
 @pytest.fixture

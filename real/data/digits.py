@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from real.data.pictures import Raw
@@ -11,9 +13,15 @@ TRAIN = 1500  # the other 297 test
 
 def read(seed: int) -> Raw:
     """Pictures (samples, 8, 8) in [0, 1]; the seed draws which are held out."""
-    from sklearn.datasets import load_digits
-
-    x, y = load_digits(return_X_y=True)
+    x, y = _all()
     order = np.random.default_rng(seed).permutation(len(y))
     x, y = x[order].reshape(-1, 8, 8) / 16, y[order]
     return Raw(x[:TRAIN], y[:TRAIN], x[TRAIN:], y[TRAIN:])
+
+
+@cache
+def _all() -> tuple[np.ndarray, np.ndarray]:
+    """All pictures and what they show; a campaign asks for each of its cells."""
+    from sklearn.datasets import load_digits
+
+    return load_digits(return_X_y=True)

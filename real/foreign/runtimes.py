@@ -10,7 +10,7 @@ from real.foreign.own_text import OwnText
 from real.foreign.runtime import Runtime
 from real.options import scenario as scenario_of
 from sim.errors import WrongSetting
-from sim.protocols import Protocol
+from sim.protocols import PROTOCOLS, Protocol
 from sim.scenario import Scenario
 
 # The first that has a protocol runs it, unless it comes from another or another is asked for.
@@ -74,5 +74,7 @@ def _asked(world: str | None, protocol: Protocol) -> Runtime:
 
 
 def _not_by(world: str, protocol: Protocol) -> WrongSetting:
-    worlds = dict.fromkeys(runtime.world for runtime in RUNTIMES.values() if runtime.has(protocol))
-    return WrongSetting("--runtime", world, f"{' or '.join(worlds)} with --protocol {protocol.name}")
+    able = dict.fromkeys(runtime.world for runtime in RUNTIMES.values() if runtime.has(protocol))
+    has = [name for name, one in PROTOCOLS.items() if any(r.world == world and r.has(one()) for r in RUNTIMES.values())]
+    allowed = f"{' or '.join(able)} with --protocol {protocol.name}; {world} has {', '.join(has)}"
+    return WrongSetting("--runtime", world, allowed)

@@ -7,7 +7,8 @@ import os
 import resource
 import subprocess
 import sys
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -102,17 +103,25 @@ def test_no_file_is_written_over_another_of_the_same_command(words, folder, caps
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.json", "t.png"])
-def test_a_full_disk_is_one_line_and_leaves_nothing(name, tmp_path):
+def test_a_full_disk_is_one_line_and_leaves_nothing(name, tmp_path, monkeypatch, capsys):
     """A limit on the size of files stands for a disk that is full."""
+    monkeypatch.chdir(tmp_path)
     option = {".json": "--timeline", ".png": "--plot"}.get(Path(name).suffix, "--trace")
-    done = child("sim.run", *QUICK, option, name, cwd=tmp_path, preexec_fn=partial(limit, 1000))
-    assert done.returncode == 1
-    assert done.stderr == f"sim.run: {name} could not be written (File too large)\n"
+    with limited(1000):
+        assert end("sim.run", *QUICK, option, name) == 1
+    assert capsys.readouterr().err == f"sim.run: {name} could not be written (File too large)\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def limit(most: int) -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+@contextmanager
+def limited(most: int) -> Iterator[None]:
+    """Within it, no file grows larger."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def child(*words, stdout=subprocess.PIPE, **settings) -> subprocess.CompletedProcess:
@@ -133,22 +142,38 @@ SPEAKS = {
 
 
 @pytest.mark.parametrize("what", SPEAKS)
-def test_a_full_stdout_is_one_line(what, folder):
+def test_a_full_stdout_is_one_line(what, folder, monkeypatch, capsys):
     write_fitted()
+    capsys.readouterr()
     with open("/dev/full", "w") as full:
-        done = child(*SPEAKS[what], stdout=full, cwd=folder)
-    assert done.returncode == 1
-    assert done.stderr == f"{SPEAKS[what][0]}: No space left on device\n"
+        monkeypatch.setattr(sys, "stdout", full)
+        assert end(*SPEAKS[what]) == 1
+        monkeypatch.undo()
+    assert capsys.readouterr().err == f"{SPEAKS[what][0]}: No space left on device\n"
 
 
 @pytest.mark.parametrize("what", SPEAKS)
-def test_a_closed_pipe_ends_quietly(what, folder):
+def test_a_closed_pipe_ends_quietly(what, folder, monkeypatch, capsys):
     write_fitted()
+    capsys.readouterr()
     reader, writer = os.pipe()
     os.close(reader)
-    done = child(*SPEAKS[what], stdout=writer, cwd=folder)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "")
+    with open(writer, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert end(*SPEAKS[what]) == 1
+        monkeypatch.undo()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("stdout", ["full", "closed"])
+def test_python_itself_says_nothing_more_as_the_process_ends(stdout, tmp_path):
+    """Of a stdout that has not taken all."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as closed, open("/dev/full", "w") as full:
+        done = child(*SPEAKS["an answer"], stdout={"full": full, "closed": closed}[stdout], cwd=tmp_path)
+    said = {"full": "sim.run: No space left on device\n", "closed": ""}[stdout]
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_a_refusal_is_said_though_stdout_is_full():
