@@ -21,7 +21,7 @@ from sim.header import Header
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
-    from sim.laws import Law
+    from sim.laws import Stragglers
     from sim.protocols.base import Protocol
     from sim.scenario import Scenario
     from sim.workload import Workload
@@ -85,18 +85,18 @@ def protocol_of(header: Header) -> Protocol:
     return protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
 
 
-def law_of(header: Header) -> Law:
-    """The law of a run's sleeps.
+def law_of(header: Header) -> Stragglers:
+    """The law of a run's sleeps, or of what else slowed its workers down.
 
     Raises:
         WrongSetting: it is none.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from sim.laws import AnyLaw
+    from sim.laws import AnyStragglers
 
     try:
-        return TypeAdapter(AnyLaw).validate_python(header.law)
+        return TypeAdapter(AnyStragglers).validate_python(header.law)
     except ValidationError as error:
         raise from_validation("law", error) from error
 
@@ -121,7 +121,7 @@ def workload_of(header: Header) -> Workload:
     return found
 
 
-def told_of(model: Workload, law: Law) -> dict:
+def told_of(model: Workload, law: Stragglers) -> dict:
     """The fields of a header that say what was trained, and how long ranks were made to sleep."""
     whole = None if _comes_along(model) else model.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return {"workload": model.name, "digest": digest(model), "model": whole, "law": law.model_dump(mode="json")}

@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from sim import command, options, simulated_options
+from sim import command, options, simulated_options, summary
 from sim.errors import WrongSetting
 from sim.progress import Progress, advance
 from sim.simulated_options import WITHIN_S
@@ -42,19 +42,28 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def simulated(given: argparse.Namespace, scenario, began_s: float):
-    """The result, and that without stragglers if a page is to compare them and there is time for it."""
+    """The result; and what a page compares it with, by what is said of that, as far as there is time for it."""
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
-    compares = not given.json and scenario.stragglers.mean > 0
-    each, free = {"within_s": within_s / (1 + compares), "done": advance}, None
-    with waiting(within_s, runs and runs * (1 + compares)):
+    others = {} if given.json else compared(scenario)
+    times = 1 + len(others)
+    each, free = {"within_s": within_s / times, "done": advance}, {}
+    with waiting(within_s, runs and runs * times):
         found = simulate(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline, **each)
         if timeline:
             timeline.write(given.horovod_timeline)
-        if compares and time.monotonic() - began_s < within_s:
-            world = "event" if found.world == "event" else "auto"
-            free = simulate(scenario.without_stragglers(), world, found.done.runs, **each)
+        for said, other in others.items():
+            if time.monotonic() - began_s < within_s:
+                world = "event" if found.world == "event" else "auto"
+                free[said] = simulate(other, world, found.done.runs, **each)
     return found, free
+
+
+def compared(scenario) -> dict:
+    """The jobs whose throughput tells what stragglers cost, by what is said of them: without sleeps, and without slow ranks."""
+    free, median = scenario.without_stragglers(), scenario.at_the_median()
+    others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
+    return others | ({summary.SLOW_RANKS_COST: median} if median != free else {})
 
 
 @contextmanager
@@ -102,15 +111,13 @@ def horovod_timeline(given: argparse.Namespace, scenario):
 
 
 def report(given: argparse.Namespace, found, free) -> None:
-    """Write the files asked for, and answer on stdout; `free` is the result without stragglers, if there is one."""
+    """Write the files asked for, and answer on stdout; `free` are the results that it is compared with."""
     if found.trace is not None:
         options.write_outputs(given, found.trace)
     if given.json:
         print(found.to_json())
         return
-    from sim import summary
-
-    summary.show(found.answer(), found.scenario, free and free.answer())
+    summary.show(found.answer(), found.scenario, {said: other.answer() for said, other in free.items()})
 
 
 if __name__ == "__main__":

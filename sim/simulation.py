@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WORLDS = ("auto", "event", "vector")
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
+FACTORS = False  # whether worlds take the noise of computing from Scenario.noise, which has the factors of stragglers
 TRY_STEPS, TRY_S = 10, 2.0
 
 
@@ -68,6 +69,9 @@ def simulate(
         raise WrongSetting("--world", world, ", ".join(WORLDS))
     if replications is not None:
         check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    if scenario.stragglers.slows_computing and not FACTORS:
+        allowed = "stragglers that sleep: factors on computing are not simulated yet"
+        raise WrongSetting("--stragglers", scenario.stragglers_name, allowed)
     start_s = time.monotonic()
     ran = _ran(scenario, world, replications, first, want_trace, timeline, within_s, done)
     wall_s = time.monotonic() - start_s
