@@ -48,10 +48,15 @@ def read(text: str) -> Stragglers:
 def of_table(table: dict, source: str) -> Stragglers:
     """What a table in a file describes, by its `kind`; of one without, a folded mixture.
 
+    Args:
+        source: the path of the file; files that the table names are in its folder.
+
     Raises:
         WrongSetting: another kind, or wrong parameters.
     """
     given = dict(table)
+    if isinstance(given.get("file"), str):
+        given["file"] = str(Path(source).parent / given["file"])
     return _of_kind(given.pop("kind", "folded-mixture"), given, source)
 
 

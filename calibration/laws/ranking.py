@@ -48,8 +48,8 @@ def ranked(values: np.ndarray, seed: int = 0) -> tuple[list[Fitted], list[str]]:
         try:
             found.append(fitted(family, values, seed))
         except ValueError as error:  # a parameter out of its range
-            said = str(error).split("\n")
-            notes.append(f"{family.kind}: {' '.join(said[1:3]) or said[0]}".split(" [")[0])
+            said = " ".join(str(error).split("\n")[1:3]) or str(error)
+            notes.append(f"{family.kind} is left out: {' '.join(said.split(' [')[0].split())}")
     return sorted(found, key=lambda one: one.aic), notes
 
 

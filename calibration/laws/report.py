@@ -25,9 +25,9 @@ def run(given: argparse.Namespace) -> None:
     if given.plot:
         plots.check_path(given.plot)
     measured = sources.read(given.file, given.column, given.by)
-    if not measured.values:
-        raise WrongSetting(given.file, "only zeros", "values above 0")
     values = measured.all
+    if len(values) < FEWEST:
+        raise WrongSetting(given.file, f"{len(values)} values above 0", f"at least {FEWEST}")
     if np.ptp(values):
         law, lines = _fitted(given, measured)
     else:
@@ -40,8 +40,6 @@ def run(given: argparse.Namespace) -> None:
 
 def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
     """What slows workers down, and what is said of it."""
-    if len(measured.all) < FEWEST:
-        raise WrongSetting(given.file, f"{len(measured.all)} values", f"at least {FEWEST}")
     found = ranks.varies(measured.values) if _steps_are_known(measured) else None
     values = best.without_slow_ranks(measured.values, found)
     laws, notes = ranking.ranked(values)

@@ -31,7 +31,7 @@ class Measured(NamedTuple):
     @property
     def all(self) -> np.ndarray:
         """Those of all ranks, shape (count,)."""
-        return np.concatenate(list(self.values.values()))
+        return np.concatenate([np.empty(0), *self.values.values()])
 
 
 def read(path: str, column: str | None = None, by: str | None = None) -> Measured:

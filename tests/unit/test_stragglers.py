@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from law_examples import EVERY, FACTORS, SEQUENCES
 
-from sim import event, laws, protocols, stragglers, vector, workload
+from sim import event, laws, protocols, run, simulation, stragglers, vector, workload
 from sim.cluster import Cluster, Host
 from sim.errors import WrongSetting
 from sim.laws import Law, Stragglers
@@ -256,6 +258,43 @@ def test_what_is_no_law_is_refused_in_a_line(text, said):
         stragglers.read(text)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1200
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "laws").glob("*.toml"))
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 8
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path, capsys):
+    line = [
+        "--protocol",
+        "fmb",
+        "--workers",
+        "4",
+        "--steps",
+        "20",
+        "--replications",
+        "2",
+        "--stragglers",
+        str(path),
+        "--json",
+    ]
+    if stragglers.read(str(path)).slows_computing and not simulation.FACTORS:
+        with pytest.raises(WrongSetting, match="factors on computing"):
+            run.main(line)
+        return
+    assert run.main(line) == 0
+    assert json.loads(capsys.readouterr().out)["samples_per_s"] > 0
+
+
+def test_the_example_of_a_law_of_ones_own(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES[0].parent)
+    law = stragglers.read("own:Triangular(most=60ms)")
+    assert law.mean == 0.03
+    assert job(law).sleeps(0, 1).first(500).max() < 0.06
 
 
 class Sawtooth(Stragglers):
