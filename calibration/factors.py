@@ -46,7 +46,7 @@ def uncertainty(factors: np.ndarray, level: float = interval.LEVEL) -> float:
     return float(np.expm1(t.ppf((1 + level) / 2, len(factors) - 1) * sem(np.log(factors))))
 
 
-def like_student(freedom: int, level: float = interval.LEVEL) -> float:
+def like_student(freedom: float, level: float = interval.LEVEL) -> float:
     """Factor on a standard deviation so that a normal law's interval is as wide as Student's t of so much freedom has it."""
     from scipy.special import ndtri, stdtrit
 

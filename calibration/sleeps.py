@@ -4,31 +4,63 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.laws import Constant, FoldedMixture, Law
+from sim.errors import WrongSetting
+from sim.laws import Constant, FoldedMixture, Law, Stragglers
+
+CELLS = 1000  # of equal probability, in each of which a law is taken to be uniform
+GRID = 4000  # seconds at which a density is worked out
 
 
-def net(busy_s: np.ndarray, sleep: Law) -> tuple[float, float]:
+def net(busy_s: np.ndarray, sleep: Stragglers) -> tuple[float, float]:
     """Mean and standard deviation, seconds, of the computation alone, by maximum likelihood.
 
     busy = computation + sleep, computation normal (its noise is small beside the sleeps), sleep of the law that was
     induced. For niagara 40 % of the sleeps are exactly 0, and the computation is the lowest mode.
+
+    Raises:
+        WrongSetting: sleeps that are not independent, or factors on computing.
     """
     from scipy.optimize import minimize
 
     if isinstance(sleep, Constant):
         return float(np.mean(busy_s) - sleep.value), float(np.std(busy_s))
+    if not isinstance(sleep, Law):
+        allowed = "a law of independent sleeps, because the log does not tell sleeps from computation"
+        raise WrongSetting("--stragglers", sleep.kind, allowed)
     low_s, spread_s = np.quantile(busy_s, 0.05), np.std(busy_s)
 
     def loss(parameters: np.ndarray) -> float:
         mean_s, std_s = parameters[0], np.exp(parameters[1])
-        return -np.log(_density(busy_s - mean_s, std_s, sleep) + 1e-12 / spread_s).sum()  # a floor for stalls
+        return -np.log(density(busy_s - mean_s, std_s, sleep) + 1e-12 / spread_s).sum()  # a floor for stalls
 
     starts = [(low_s, np.log(spread_s * share)) for share in (0.003, 0.01, 0.03)]
     best = min((minimize(loss, start, method="Nelder-Mead") for start in starts), key=lambda found: found.fun)
     return float(best.x[0]), float(np.exp(best.x[1]))
 
 
-def _density(seconds: np.ndarray, std_s: float, sleep: FoldedMixture) -> np.ndarray:
+def density(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
+    """Of a sleep plus N(0, std_s); shape as that of `seconds`."""
+    return (_of_mixture if isinstance(sleep, FoldedMixture) and sleep.limit_s is None else _of_law)(
+        seconds, std_s, sleep
+    )
+
+
+def _of_law(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
+    """Of any law, which is uniform between quantiles that are near to one another; interpolated between points of a grid."""
+    from scipy.special import ndtr
+
+    edges = np.array([sleep.quantile(share) for share in np.linspace(0, 1 - 1 / (10 * CELLS), CELLS + 1)])
+    low, high = edges[:-1], np.maximum(edges[1:], edges[:-1] + std_s / 100)
+    grid = np.linspace(seconds.min(), seconds.max(), GRID)
+    total = np.zeros(GRID)
+    for start in range(0, CELLS, 100):
+        cells = slice(start, start + 100)
+        inside = ndtr((grid[:, None] - low[cells]) / std_s) - ndtr((grid[:, None] - high[cells]) / std_s)
+        total += (inside / (high - low)[cells]).sum(axis=1) / CELLS
+    return np.interp(seconds, grid, total)
+
+
+def _of_mixture(seconds: np.ndarray, std_s: float, sleep: FoldedMixture) -> np.ndarray:
     """Of |N(mean, s)| of a component drawn by weight, plus N(0, std_s); the cut at the limit (5 s) is left out."""
     total = np.zeros_like(seconds)
     for c in sleep.components:

@@ -87,6 +87,8 @@ def check(given: argparse.Namespace) -> Scenario:
         if getattr(given, name) is not None:
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
+    if allowed := scenario.stragglers.unreal():
+        raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
     launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")
     check_training(given)
@@ -134,7 +136,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     if given.json:
         print(json.dumps(summed), flush=True)
         return
-    summary.show(summed, scenario, None)
+    summary.show(summed, scenario, {})
 
 
 def learned(trace) -> list[str]:

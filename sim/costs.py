@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from sim.laws import AnyLaw, Law, LogNormal
+from sim.laws import AnyLaw, Constant, Law, LogNormal
 from sim.ranges import LogSpread, Seconds
 
 COLD_FROM_S, COLD_AFTER_S = (
@@ -107,6 +107,13 @@ class Costs(BaseModel):
     update_noise: Factor = LogNormal(cv=0.0)
     run: Factor = LogNormal(cv=0.0)
     error: LogSpread = 0.0
+
+    def at_the_median(self) -> Costs:
+        """With every factor at its median."""
+        names = [name for name in ("noise", "input_noise", "update_noise", "run") if getattr(self, name).sole is None]
+        medians = {name: Constant(value=getattr(self, name).quantile(0.5)) for name in names}
+        off = {"error": 0.0} if self.error else {}
+        return self.model_copy(update=medians | off) if medians or off else self
 
     def with_partitions(self) -> Costs:
         """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""

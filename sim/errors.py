@@ -60,10 +60,11 @@ def from_validation(source: str, error) -> WrongSetting:
     """The first complaint of a pydantic ValidationError as a WrongSetting about `source`."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
+    place = f"{source}: {where}" if where else source
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, WrongSetting):
-        return WrongSetting(f"{source}: {where or cause.setting}", cause.given, cause.allowed)
+        return WrongSetting(place if where else f"{source}: {cause.setting}", cause.given, cause.allowed)
     allowed = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
-        return WrongSetting(f"{source}: {where}", "nothing", "this key is required")
-    return WrongSetting(f"{source}: {where}", first.get("input"), allowed)
+        return WrongSetting(place, "nothing", "this key is required")
+    return WrongSetting(place, first.get("input"), allowed)

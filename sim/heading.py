@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sim.header import Header
 
 if TYPE_CHECKING:
-    from sim.laws import Law
+    from sim.laws import Stragglers
     from sim.workload import Workload
 
 # Fields of a scenario that a header has in other words; all others it has by the same names.
@@ -44,7 +44,7 @@ def same_names(scenario) -> list[str]:
     return [one.name for one in fields(scenario) if one.name not in IN_OTHER_WORDS]
 
 
-def told_of(model: Workload, law: Law) -> dict:
+def told_of(model: Workload, law: Stragglers) -> dict:
     """The fields of a header that say what was trained, and how long ranks were made to sleep."""
     whole = None if _comes_along(model) else model.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return {"workload": model.name, "digest": digest(model), "model": whole, "law": law.model_dump(mode="json")}

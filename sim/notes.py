@@ -20,6 +20,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
+    found += scenario.stragglers.notes(scenario)
     return found if measured(world) else found + _of_computing(scenario) + trust.notes(scenario)
 
 

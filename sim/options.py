@@ -62,8 +62,9 @@ def job_options() -> Parser:
     job.add_argument(
         "--stragglers",
         default="niagara*0.01",
-        metavar="NAME|FILE",
-        help=f"induced sleeps: {', '.join(stragglers.NAMED)}, one of them times a factor, or a TOML file",
+        metavar="NAME|LAW|FILE",
+        help=f"induced sleeps: {', '.join(stragglers.NAMED)}, one of them times a factor, a law such as "
+        "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
     )
     job.add_argument(
         "--workload",

@@ -21,7 +21,7 @@ from sim.heading import digest, same_names
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster
-    from sim.laws import Law
+    from sim.laws import Stragglers
     from sim.protocols.base import Protocol
     from sim.scenario import Scenario
     from sim.workload import Workload
@@ -56,18 +56,18 @@ def protocol_of(header: Header) -> Protocol:
     return protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
 
 
-def law_of(header: Header) -> Law:
-    """The law of a run's sleeps.
+def law_of(header: Header) -> Stragglers:
+    """The law of a run's sleeps, or of what else slowed its workers down.
 
     Raises:
         WrongSetting: it is none.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from sim.laws import AnyLaw
+    from sim.laws import AnyStragglers
 
     try:
-        return TypeAdapter(AnyLaw).validate_python(header.law)
+        return TypeAdapter(AnyStragglers).validate_python(header.law)
     except ValidationError as error:
         raise from_validation("law", error) from error
 

@@ -50,12 +50,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
-    """The result; that without stragglers if a page is to compare them and there is time for it; and the answers to the questions."""
+    """The result; what a page compares it with, by what is said of that, as far as there is time; the answers to the questions."""
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
-    compares = not given.json and scenario.stragglers.mean > 0
-    further = compares + asked.simulations(scenario)
-    shares, free = Shares(within_s, further), None
+    others = {} if given.json else compared(scenario)
+    further = len(others) + asked.simulations(scenario)
+    shares, free = Shares(within_s, further), {}
     with waiting(within_s, runs and runs * (1 + further)):
         own_s = within_s / (2 if further else 1)
         found = simulate(
@@ -69,11 +69,10 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
         )
         if timeline:
             timeline.write(given.horovod_timeline)
-        if compares and time.monotonic() - began_s < within_s:
-            world = "event" if found.world == "event" else "auto"
-            free = simulate(
-                scenario.without_stragglers(), world, found.done.runs, within_s=shares.next_s(), done=advance
-            )
+        for said, other in others.items():
+            if time.monotonic() - began_s < within_s:
+                world = "event" if found.world == "event" else "auto"
+                free[said] = simulate(other, world, found.done.runs, within_s=shares.next_s(), done=advance)
         answers = asked.answers(
             found, lambda job: simulate(job, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
         )
@@ -96,6 +95,15 @@ class Shares:
         seconds = max(0.0, self._until_s - time.monotonic()) / max(1, self._left)
         self._left -= 1
         return seconds
+
+
+def compared(scenario: Scenario) -> dict[str, Scenario]:
+    """The jobs whose throughput tells what stragglers cost, by what is said of them: without sleeps, and without slow ranks."""
+    from sim import summary
+
+    free, median = scenario.without_stragglers(), scenario.at_the_median()
+    others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
+    return others | ({summary.SLOW_RANKS_COST: median} if median != free else {})
 
 
 @contextmanager
@@ -143,7 +151,7 @@ def horovod_timeline(given: argparse.Namespace, scenario):
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
-    """Write the files asked for, and answer on stdout; `free` is the result without stragglers, if there is one."""
+    """Write the files asked for, and answer on stdout; `free` are the results that it is compared with."""
     if found.trace is not None:
         options.write_outputs(given, found.trace)
     answer = found.answer()
@@ -152,7 +160,7 @@ def report(given: argparse.Namespace, found, free, answers: questions.Answers) -
         return
     from sim import summary
 
-    summary.show(answer, found.scenario, free and free.answer())
+    summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()})
     answers.show(answer)
 
 

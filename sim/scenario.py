@@ -10,11 +10,15 @@ from functools import cache, cached_property
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from sim import named_gpus
 from sim.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.costs import Costs, Line
 from sim.errors import WrongSetting
-from sim.laws import Constant, FoldedMixture, Law
+from sim.laws import Constant, FoldedMixture, Stragglers
+from sim.laws.steps import Steps, joined
+from sim.luck import Luck
 from sim.placement import placed, server_bytes, server_slices
 from sim.protocols.base import Protocol
 from sim.randomness import Stream, generator
@@ -53,7 +57,7 @@ class Scenario:
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.
         cluster: one rank a host if None; a scenario that was made has one, and a batch.
-        stragglers: law of the induced sleep of each worker and step, seconds.
+        stragglers: law of the induced sleep of each worker and step, seconds, or of what else slows workers down.
         stragglers_name: what the user called it.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
@@ -75,7 +79,7 @@ class Scenario:
     warmup: int = 10
     batch: int = LATER  # the workload's own if None
     cluster: Cluster = LATER
-    stragglers: Law = field(default_factory=lambda: Constant(value=0))
+    stragglers: Stragglers = field(default_factory=lambda: Constant(value=0))
     stragglers_name: str = "none"
     seed: int = 0
     test_size: int = 0
@@ -100,6 +104,7 @@ class Scenario:
         if self.servers_on not in ("own", "workers"):
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
         self.protocol.check(self)
+        self.stragglers.check(self)
         if self.servers:
             _ = self.server_slices
         if self.cluster is None:
@@ -326,6 +331,10 @@ class Scenario:
         """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""
         return rank - self.servers + 1 if rank >= self.servers else rank
 
+    def rank_of(self, worker: int) -> int:
+        """The rank of a worker by its number."""
+        return worker + self.servers - 1
+
     @property
     def rounds(self) -> int:
         """Steps run: warm-up and measured."""
@@ -341,10 +350,17 @@ class Scenario:
         """Whether the master evaluates at the end of this step."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
-    def sleeps(self, replication: int, worker: int) -> Stream:
+    def sleeps(self, replication: int, worker: int) -> Stream | Steps:
         """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
-        replication = replication if self.sleeps_of is None else self.sleeps_of
-        return Stream(self.stragglers, self.seed, replication, worker, "sleep")
+        return self.stragglers.sleeps(self, self._luck(replication), worker)
+
+    def noise(self, replication: int, worker: int) -> Stream | Steps:
+        """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
+        noise = Stream(self.costs.noise, self.seed, replication, worker, "noise")
+        return joined([noise, self.stragglers.factors(self, self._luck(replication), worker)], np.multiply, 1.0)
+
+    def _luck(self, replication: int) -> Luck:
+        return Luck(self.seed, replication if self.sleeps_of is None else self.sleeps_of)
 
     def delays(self, replication: int, worker: int) -> Stream | None:
         """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
@@ -402,6 +418,29 @@ class Scenario:
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""
         return replace(self, stragglers=Constant(value=0), stragglers_name="none")
+
+    def at_the_median(self) -> Scenario:
+        """The same job where every rank is as the median one: no stragglers, noise and hosts' speeds at their medians.
+
+        Nominal noise, which is a guess, stays as it is.
+        """
+        costs, workload, known = self.costs.at_the_median(), self.workload, self.cluster.costs
+        if self.cluster.costs_of(workload):
+            known = known | {workload.name: costs}
+        elif not workload.is_nominal:
+            workload = workload.model_copy(update={"costs": costs})
+        workers = self.hosts[self.servers :] or self.hosts
+        speed = float(np.median([self.machines[host].speed for host in workers]))
+        hosts = tuple(
+            host if host.speed == speed else host.model_copy(update={"speed": speed}) for host in self.cluster.hosts
+        )
+        cluster = self.cluster.model_copy(update={"costs": known, "hosts": hosts})
+        return replace(self.without_stragglers(), cluster=cluster, workload=workload)
+
+    @property
+    def slowed(self) -> bool:
+        """Whether any stragglers are induced."""
+        return self.stragglers != Constant(value=0)
 
     def header(self, world: str, replication: int = 0, **recorded) -> Header:
         """The head of a trace of this scenario, see sim.replay, which also leads back.

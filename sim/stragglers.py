@@ -1,17 +1,21 @@
-"""Named laws of induced stragglers, scaled ones (`niagara*0.02`), and a user's own from a file."""
+"""Stragglers by name, as a law that is written out, or from a file; scaled ones and several at once."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from sim.arguments import nearest
 from sim.errors import WrongSetting, from_validation
-from sim.files import read_toml, validated
-from sim.laws import Constant, FoldedMixture, Law
+from sim.files import read_toml
+from sim.inline import Inline
+from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
 
 LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
+TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see calibration.laws.bytedance
 
 
 def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:
@@ -24,31 +28,121 @@ NAMED: dict[str, Law] = {
     "niagara": _mixture((0, 0, 0.4), (0, 0.4, 0.3), (2, 0.3, 0.2), (5, 0.3, 0.1)),
     "cedar": _mixture((0, 0, 0.4), (0.05, 0.04, 0.3), (0.15, 0.03, 0.2), (0.25, 0.03, 0.1)),
 }
+# Ranks of two jobs with stragglers: ByteDance StragglerAnalysis (Apache-2.0), Lin et al., OSDI 2025.
+RECORDED = {"bytedance-ar": "bytedance_ar.toml", "bytedance-st": "bytedance_st.toml"}
 
 
-def read(text: str) -> Law:
-    """The law called `text`: a name, a name times a factor, or a TOML file with [[components]].
+def read(text: str) -> Stragglers:
+    """The stragglers called `text`: a name, a law with its parameters, a user's own, or a TOML file.
+
+    A product with a number has sleeps longer by it. A sum has all of its parts.
 
     Raises:
-        WrongSetting: neither a name nor a usable file.
+        WrongSetting: none of that, or not with these parameters.
     """
-    name, times, factor = text.partition("*")
+    if text not in NAMED and _is_file(text):
+        return of_table(read_toml(text, "--stragglers"), text)
+    return Inline(text, _named, _made, lambda law, factor: _scaled(law, factor, text), _together).read()
+
+
+def of_table(table: dict, source: str) -> Stragglers:
+    """What a table in a file describes, by its `kind`; of one without, a folded mixture.
+
+    Args:
+        source: the path of the file; files that the table names are in its folder.
+
+    Raises:
+        WrongSetting: another kind, or wrong parameters.
+    """
+    given = dict(table)
+    if isinstance(given.get("file"), str):
+        given["file"] = str(Path(source).parent / given["file"])
+    return _of_kind(given.pop("kind", "folded-mixture"), given, source)
+
+
+def _named(name: str, quiet: bool = False) -> Stragglers | None:
     if name in NAMED:
-        return _scaled(NAMED[name], factor, text) if times else NAMED[name]
-    path, factor = (text, "") if os.path.exists(text) else (name, factor)
-    if not os.path.exists(path):
-        allowed = f"{', '.join(NAMED)}, one of them times a factor (niagara*0.02), or a TOML file"
-        raise WrongSetting("--stragglers", text, allowed + nearest(name, NAMED))
-    law = validated(FoldedMixture, read_toml(path, "--stragglers"), path)
-    return law if path == text else _scaled(law, factor, text)
+        return NAMED[name]
+    if name in RECORDED:
+        return _recorded(name)
+    if quiet:
+        return None
+    if _is_file(name):
+        return of_table(read_toml(name, "--stragglers"), name)
+    if name in KINDS or ":" in name:
+        return _made(name, {})
+    allowed = (
+        f"{', '.join([*NAMED, *RECORDED])}, one of them times a factor (niagara*0.02), a law with its parameters "
+        f"(lognormal(mean=50ms, cv=1.5)) of the kinds {', '.join(KINDS)}, module:Class, or a TOML file"
+    )
+    raise WrongSetting("--stragglers", name, allowed + nearest(name, [*NAMED, *RECORDED, *KINDS]))
 
 
-def _scaled(law: Law, factor: str, text: str) -> Law:
+def _is_file(name: str) -> bool:
+    return "\0" not in name and os.path.exists(name)
+
+
+@cache
+def _recorded(name: str) -> Stragglers:
+    return of_table(read_toml(TRACES / RECORDED[name], "--stragglers"), name)
+
+
+def _made(kind: str, settings: dict) -> Stragglers:
+    if ":" not in kind:
+        return _of_kind(kind, settings, "--stragglers")
+    plain = [(key, value) for key, value in settings.items() if isinstance(value, bool | int | float | str)]
+    if len(plain) < len(settings):
+        raise WrongSetting(f"--stragglers: {kind}", str(settings), "numbers and texts as parameters")
+    return _validated(Own, {"name": kind, "settings": plain}, "--stragglers")
+
+
+def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise WrongSetting(f"{source}: kind", kind, ", ".join(KINDS) + nearest(kind, KINDS))
+    found = KINDS[kind]
+    known = [name for name in found.model_fields if name != "kind"]
+    known += ["file", "column"] * (found is Replay) + ["location"] * (kind == "lognormal")
+    for name in settings:
+        if name not in known:
+            allowed = ", ".join(name for name in known if name != "location") or "no parameters"
+            raise WrongSetting(f"{source}: {kind}", name, f"{allowed}{nearest(name, known)}")
+    if found is Replay and "file" in settings:
+        settings = _replayed(settings, source)
+    return _validated(found, settings, source if source != "--stragglers" else f"--stragglers: {kind}")
+
+
+def _replayed(settings: dict, source: str) -> dict:
+    """With the values of the file in place of its name."""
+    from sim.tables import matrix
+
+    given, unit = dict(settings), settings.get("unit", "seconds")
+    if "values" in given:
+        raise WrongSetting(f"{source}: replay", "file and values", "one of both")
+    path, column = given.pop("file"), given.pop("column", unit)
+    for name, value in (("file", path), ("column", column)):
+        if not isinstance(value, str):
+            raise WrongSetting(f"{source}: replay: {name}", value, "a text")
+    return given | {"values": matrix(path, column, f"{source}: replay: file")}
+
+
+def _validated(kind: type[Stragglers], settings: dict, source: str) -> Stragglers:
+    try:
+        return kind.model_validate(settings)
+    except ValidationError as error:
+        raise from_validation(source, error) from error
+
+
+def _together(parts: list[Stragglers]) -> Stragglers:
+    flat = [one for part in parts for one in (part.of if isinstance(part, Together) else [part])]
+    return _validated(Together, {"of": flat}, "--stragglers")
+
+
+def _scaled(law: Stragglers, factor: str, text: str) -> Stragglers:
     try:
         value = float(factor)
     except ValueError:
         value = 0
-    if not isinstance(law, FoldedMixture):
+    if law == NAMED["none"]:
         raise WrongSetting("--stragglers", text, "no factor of a law without sleeps")
     if not LEAST_FACTOR <= value <= MOST_FACTOR:
         raise WrongSetting(
@@ -58,3 +152,5 @@ def _scaled(law: Law, factor: str, text: str) -> Law:
         return law.scaled(value)
     except ValidationError as error:
         raise from_validation(f"--stragglers {text}", error) from error
+    except ValueError as error:
+        raise WrongSetting("--stragglers", text, str(error)) from error

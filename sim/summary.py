@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sim.search import Search
 
 SCHEMA = "answer/1"
+STRAGGLERS_COST, SLOW_RANKS_COST = "stragglers cost", "slow ranks cost"
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 
 
@@ -115,8 +116,12 @@ def _known(value):
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def show(summary: dict, scenario: Scenario, straggler_free: dict | None) -> None:
-    """Print a summary made by `as_json`, with what the stragglers cost beside `straggler_free`, and its notes."""
+def show(summary: dict, scenario: Scenario, compared: dict[str, dict]) -> None:
+    """Print a summary made by `as_json`, and its notes.
+
+    Args:
+        compared: summaries of the same job without what costs throughput, by how that cost is called.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -126,7 +131,7 @@ def show(summary: dict, scenario: Scenario, straggler_free: dict | None) -> None
     console.print(Text(_surroundings(summary, scenario), "dim"))
     page = Table.grid(padding=(0, 2))
     page.add_column(style="dim", no_wrap=True)
-    for label, text in _lines(summary, straggler_free, scenario.servers):
+    for label, text in _lines(summary, compared, scenario.servers):
         page.add_row(label, Text(text))
     console.print(page)
     for note in summary["notes"]:
@@ -147,14 +152,14 @@ def _surroundings(summary: dict, scenario: Scenario) -> str:
     return f"{stragglers} stragglers; {cluster}; {world}, {steps} steps, seed {scenario.seed}"
 
 
-def _lines(summary: dict, straggler_free: dict | None, servers: int) -> Iterator[tuple[str, str]]:
+def _lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
     samples = summary["samples_per_step"]
     yield "throughput", _throughput(summary)
     yield "step time", ", ".join(f"{name} {seconds(value)}" for name, value in summary["step_s"].items())
     yield "samples a step", f"{number(samples['mean'])}, sd {number(samples['sd'])}"
     yield "idle", _idle(summary["idle_fraction"], servers)
-    if straggler_free:
-        yield "stragglers cost", _cost(summary["samples_per_s"], straggler_free["samples_per_s"])
+    for label, other in compared.items():
+        yield label, COSTS[label](summary["samples_per_s"], other["samples_per_s"])
     yield "wall time", seconds(summary["wall_s"])
 
 
@@ -183,6 +188,15 @@ def _cost(with_stragglers: float | None, without: float | None) -> str:
         return "unknown"
     lost, times = 1 - with_stragglers / without, without / with_stragglers
     return f"{lost:.1%} of throughput, {times:.2f} times slower than {number(without)} samples/s"
+
+
+def _cost_of_slow_ranks(now: float | None, median: float | None) -> str:
+    if not now or not median:
+        return "unknown"
+    return f"{1 - now / median:.1%}: {number(median)} samples/s if every rank were as the median"
+
+
+COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks}
 
 
 def seconds(value_s: float) -> str:

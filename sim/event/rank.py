@@ -81,7 +81,7 @@ class Rank:
             scenario.run_factor(replication, self.machine.index),
             scenario.resume_s(replication),
         )
-        self._factors = Drawn(Stream(costs.noise, *luck, "noise"), run_factor)
+        self._factors = Drawn(scenario.noise(replication, number), run_factor)
         self._input_noise = Drawn(Stream(costs.input_noise, *luck, "input"))
         self._update_noise = Drawn(Stream(costs.update_noise, *luck, "update"))
         self._sleepless = self._sleeps.sole == 0

@@ -29,19 +29,32 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     Raises:
         WrongSetting: there is none, or none that can be run.
     """
-    module, colon, attribute = name.partition(":")
-    if not (colon and module and attribute):
-        raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own{nearest(name, ours)}")
-    try:
-        found = attrgetter(attribute)(importlib.import_module(module))
-    except BaseException as error:  # whatever a module does as it is imported, to leave included
-        raise WrongSetting("--protocol", name, f"a class that can be imported ({_at_import(error)})") from error
+    allowed = f"{', '.join(ours)}, or module:Class of your own{nearest(name, ours)}"
+    found = imported("--protocol", name, allowed)
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own")
     if found not in ours.values():
         SOURCES.update(sources(found))
         _check(found, name, ours)
     return found
+
+
+def imported(option: str, name: str, allowed: str):
+    """What is called module:Class.
+
+    Args:
+        allowed: what a refusal lists if the name is none of that kind.
+
+    Raises:
+        WrongSetting: it is not, or cannot be imported.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (colon and module and attribute):
+        raise WrongSetting(option, name, allowed)
+    try:
+        return attrgetter(attribute)(importlib.import_module(module))
+    except BaseException as error:  # whatever a module does as it is imported, to leave included
+        raise WrongSetting(option, name, f"a class that can be imported ({_at_import(error)})") from error
 
 
 def _check(found: type[Protocol], name: str, ours: dict[str, type[Protocol]]) -> None:

@@ -7,7 +7,31 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim.laws import Law
-from sim.randomness import BLOCK, Draws
+from sim.laws.steps import Steps
+from sim.randomness import BLOCK, Draws, Stream
+
+
+class Listed:
+    """Values by round, replication and rank of sequences that were worked out before, such as those of stragglers with a memory.
+
+    Args:
+        steps: of each replication and rank, shape (replications, ranks).
+        rounds: that there are.
+        factor: on each value; a number, or shape (replications, ranks).
+    """
+
+    def __init__(self, steps: Sequence[Sequence[Stream | Steps]], rounds: int, factor: float | np.ndarray = 1.0):
+        soles = {one.sole for row in steps for one in row}
+        self._sole = soles.pop() if len(soles) == 1 else None
+        if self._sole is None:
+            each = np.array([[one.first(rounds) for one in row] for row in steps])
+            self._values = np.moveaxis(each, 2, 0) * factor
+        else:
+            self._sole = self._sole * factor
+
+    def __getitem__(self, step: int) -> float | np.ndarray:
+        """The values of one round, shape (replications, ranks); one number if all are alike."""
+        return self._values[step] if self._sole is None else self._sole
 
 
 class Rounds:

@@ -15,13 +15,14 @@ import numpy as np
 from sim import verbs
 from sim.costs import Line
 from sim.errors import RunFailed, WrongSetting
+from sim.laws import Law
 from sim.outcome import Outcome
 from sim.protocols import name_of
 from sim.protocols.base import names_in
 from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
 from sim.time_budget import Patience
-from sim.vector.draws import Rounds
+from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
 from sim.vector.ring import Lockstep
 from sim.vector.together import Refused, Together
@@ -203,11 +204,25 @@ class Group(Hub, Lockstep):
 
         resumes = costs.resume_s or costs.resume_error_s
         self._resume_s = np.array([[scenario.resume_s(one)] for one in replications]) if resumes else None
-        sleeps_of = [replication if scenario.sleeps_of is None else scenario.sleeps_of for replication in replications]
-        self._sleeps = rounds(scenario.stragglers, "sleep", sleeps_of)
-        self._factors = rounds(costs.noise, "noise", factor=self._run_factors())
+        self._sleeps = self._slept_s(numbers)
+        self._factors = self._noise(numbers)
         self._input_factors = rounds(costs.input_noise, "input")
         self._update_factors = rounds(costs.update_noise, "update")
+
+    def _slept_s(self, numbers: range) -> Rounds | Listed:
+        """Seconds that workers, by their numbers, sleep in each round."""
+        scenario, of = self.world.scenario, self.world.replications
+        if isinstance(scenario.stragglers, Law):
+            luck = [one if scenario.sleeps_of is None else scenario.sleeps_of for one in of]
+            return Rounds(scenario.stragglers, scenario.seed, luck, numbers, "sleep", scenario.rounds)
+        return Listed([[scenario.sleeps(one, number) for number in numbers] for one in of], scenario.rounds)
+
+    def _noise(self, numbers: range) -> Rounds | Listed:
+        """Factors on the computing of workers, by their numbers, in each round."""
+        scenario, of, factors = self.world.scenario, self.world.replications, self._run_factors()
+        if not scenario.stragglers.slows_computing:
+            return Rounds(scenario.costs.noise, scenario.seed, of, numbers, "noise", scenario.rounds, factors)
+        return Listed([[scenario.noise(one, number) for number in numbers] for one in of], scenario.rounds, factors)
 
     def _run_factors(self) -> float | np.ndarray:
         """The factors of runs on their hosts, shape (replications, ranks); one number if all are alike."""

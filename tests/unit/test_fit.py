@@ -323,11 +323,25 @@ def test_hidden_sleeps_are_told_apart(cv):
     assert std_s / mean_s == pytest.approx(cv, rel=0.15)
 
 
-def test_sleeps_density_is_a_density():
-    law, grid = stragglers.read("niagara"), np.linspace(-3, 12, 200_001)
-    density = sleeps._density(grid, 0.05, law)
-    assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-6)
-    assert np.trapezoid(density * grid, grid) == pytest.approx(law.mean, abs=1e-3)
+@pytest.mark.parametrize(
+    ("text", "near"), [("niagara", 1e-6), ("gamma(mean=1,cv=0.5)", 2e-3), ("empirical(values=[0,0,1,1,3])", 2e-3)]
+)
+def test_sleeps_density_is_a_density(text, near):
+    law, grid = stragglers.read(text), np.linspace(-3, 12, 200_001)
+    density = sleeps.density(grid, 0.05, law)
+    assert np.trapezoid(density, grid) == pytest.approx(1, abs=near)
+    assert np.trapezoid(density * grid, grid) == pytest.approx(law.mean, abs=max(near, 1e-3))
+
+
+def test_hidden_sleeps_of_any_law_are_told_apart():
+    rng, law = np.random.default_rng(1), stragglers.read("shifted-exponential(shift=1, mean=2)")
+    busy_s = 5.3 * np.exp(0.01 * rng.standard_normal(1300)) + law.draw(rng, 1300)
+    assert sleeps.net(busy_s, law)[0] == pytest.approx(5.3, rel=0.005)
+
+
+def test_hidden_sleeps_that_last_are_refused():
+    with pytest.raises(WrongSetting, match="independent sleeps"):
+        sleeps.net(np.ones(9), stragglers.read("markov(p_slow=0.1, p_recover=0.1, seconds=1)"))
 
 
 def test_without_sleeps_the_net_is_the_mean():

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import law_examples
 import odd_inputs
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +26,7 @@ from hypothesis import strategies as draw
 
 from sim import command
 from sim.cluster import Cluster
-from sim.laws import FoldedMixture
+from sim.laws import KINDS, FoldedMixture
 from sim.run import LATE
 from sim.workload import Workload
 
@@ -209,6 +210,71 @@ FILES = {
 ASKED = {"cluster": "--cluster", "workload": "--workload", "law": "--stragglers"}
 
 
+def sleeping(model: dict) -> dict:
+    """A law's table, as a file has it."""
+    return {name: value for name, value in model.items() if value is not None}
+
+
+LAWS = {
+    one.kind: (KINDS[one.kind], sleeping(one.model_dump(mode="json")))
+    for one in {**law_examples.LAWS, **law_examples.SEQUENCES}.values()
+}
+
+
+@examples(300)
+@given(data=draw.data())
+def test_files_of_laws(folder, data):
+    """Of every kind; with keys of its own that are missing, odd or extreme."""
+    kind = data.draw(draw.sampled_from(sorted(LAWS)))
+    Path("odd.toml").write_text(data.draw(odd_inputs.texts(*LAWS[kind])))
+    check_answer([*line_of(data, "odd.toml"), "--json"])
+
+
+WORDS = [
+    "lognormal(",
+    "markov(",
+    "replay(",
+    "mean=50ms",
+    "cv=1",
+    "=",
+    ",",
+    ")",
+    "[",
+    "]",
+    "*2",
+    "+",
+    "niagara",
+    "p_slow=0.1",
+]
+WORDS += [
+    "p_recover=0.5",
+    "seconds=",
+    "1e9 s",
+    "slow-ranks(rank=",
+    "1",
+    "by=host",
+    "nan",
+    "file=t.jsonl",
+    "json:loads",
+    "名",
+    "\0",
+]
+
+
+@examples(200)
+@given(data=draw.data())
+def test_laws_that_are_written_out(folder, data):
+    words = data.draw(draw.lists(draw.sampled_from(WORDS), max_size=8))
+    check_answer([*line_of(data, "".join(words)), "--json"])
+
+
+def line_of(data, law: str) -> list[str]:
+    """A job with stragglers."""
+    protocol = data.draw(draw.sampled_from(["amb", "fmb", "ps-async", "allreduce"]))
+    job = {"--workload": "mlp", "--workers": "3", "--steps": "3", "--warmup": "1", "--within": "0.2", "--batch": "32"}
+    return [*(word for pair in job.items() for word in pair), f"--stragglers={law}", "--protocol", protocol]
+
+
 @pytest.mark.parametrize("kind", FILES)
 @examples(100)
 @given(data=draw.data())
@@ -218,6 +284,12 @@ def test_files_of_simulations(folder, kind, data):
     protocol = data.draw(draw.sampled_from(["amb", "fmb", "ps-async", "allreduce"]))
     job |= {ASKED[kind]: "odd.toml", "--protocol": protocol}
     check_answer([*(word for pair in job.items() for word in pair), "--json"])
+
+
+@examples(40)
+@given(lines("calibration.laws", file=("t.jsonl",), output=("a.toml",)))
+def test_lines_of_fits_of_laws(folder, line):
+    check("calibration.laws", line)
 
 
 @examples(60)

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from law_examples import LAWS as EXAMPLES
 
 from sim import laws, randomness, stragglers
 from sim.errors import WrongSetting
 from sim.randomness import BLOCK, Draws, Stream, generator, group_of
 
-EXAMPLES = {
-    "constant": laws.Constant(value=2.5),
-    "lognormal": laws.LogNormal(location=3, cv=0.4),
-    "empirical": laws.Empirical(values=(1, 5, 2, 9)),
-    "folded-mixture": stragglers.NAMED["niagara"],
-}
 DRAWS = 200_000
 
 
 def test_every_kind_has_an_example():
-    kinds = {law.model_fields["kind"].default for law in laws.Law.__subclasses__()}
-    assert kinds == set(EXAMPLES)
+    assert set(laws.LAWS) == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -123,7 +117,7 @@ def test_named_stragglers_have_their_known_moments(name, mean_s, p95_s, maximum_
 
 def test_sleeps_are_folded_and_cut_at_the_limit():
     law = laws.FoldedMixture(components=[{"mean_s": 0, "std_s": 1, "weight": 1}])
-    assert law.limit_s == 5
+    assert law.longest_s == 5
     assert law.mean == pytest.approx((2 / np.pi) ** 0.5, rel=1e-3)
     wide = laws.FoldedMixture(
         components=[{"mean_s": 0, "std_s": 1, "weight": 0.999}, {"mean_s": 0, "std_s": 0, "weight": 0.001}]
@@ -178,3 +172,104 @@ def test_wrong_files(tmp_path, line, said):
     file.write_text(f"[[components]]\n{line}\n")
     with pytest.raises(WrongSetting, match=said):
         stragglers.read(str(file))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_the_distribution_is_the_inverse_of_quantiles(name, share):
+    """Where draws are not all alike just there."""
+    law = EXAMPLES[name]
+    value = law.quantile(share)
+    below, at = float(law.cdf(value - 1e-2)), float(law.cdf(value + 1e-2))
+    assert below - 1e-9 <= share <= at + 1e-9
+    assert float(law.cdf(-1.0)) == 0
+    assert law.upper(1 - share) == pytest.approx(value, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("draws", [1, 16])
+def test_the_expected_maximum_is_that_of_the_draws(name, draws):
+    law = EXAMPLES[name]
+    largest = law.draw(np.random.default_rng(8), (20_000, draws)).max(axis=1)
+    assert law.expected_maximum(draws) == pytest.approx(largest.mean(), abs=4 * largest.std() / 20_000**0.5 + 1e-3)
+    if draws == 1:
+        assert law.expected_maximum(1) == pytest.approx(law.mean, rel=1e-3)
+
+
+HARMONIC_100 = sum(1 / k for k in range(1, 101))
+
+
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (laws.ShiftedExponential(shift=2, mean=5), 2 + 3 * HARMONIC_100),
+        (laws.Weibull(mean=1, shape=1), HARMONIC_100),
+        (laws.Weibull(mean=5, shape=4), None),
+        (laws.Gamma(mean=3, cv=1), 3 * HARMONIC_100),
+        (laws.Normal(mean=1000, std=1), 1000 + 2.50759),
+    ],
+    ids=repr,
+)
+def test_expected_maxima_in_closed_form(law, expected):
+    """Renyi: the largest of n exponential draws is on average the sum of 1 / k; the largest of 100 normal ones 2.50759."""
+    if expected is None:
+        whole = np.linspace(0, 30, 200_001)
+        expected = np.trapezoid(1 - law.cdf(whole) ** 100, whole)
+    assert law.expected_maximum(100) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [1.01, 1.5, 5])
+def test_the_largest_of_heavy_tails(shape):
+    """The general integral against the closed form, from tails that have hardly a mean."""
+    law = laws.Pareto(least=2, shape=shape)
+    assert laws.Law.expected_maximum(law, 64) == pytest.approx(law.expected_maximum(64), rel=0.01)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_many_ranks_and_steps_are_drawn_at_once(name):
+    drawn = EXAMPLES[name].draw(np.random.default_rng(3), (400, 32))
+    assert drawn.shape == (400, 32)
+    if name != "constant":
+        assert abs(np.corrcoef(drawn[:-1].ravel(), drawn[1:].ravel())[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_law_can_be_scaled(name):
+    law = EXAMPLES[name]
+    longer = law.scaled(2.5)
+    np.testing.assert_allclose(
+        longer.draw(np.random.default_rng(1), 50), 2.5 * law.draw(np.random.default_rng(1), 50), rtol=1e-12
+    )
+    assert longer.mean == pytest.approx(2.5 * law.mean)
+
+
+def test_a_cap_of_its_own_cuts_sleeps():
+    """As in the AMB repository's older runs, at 0.9 of the limit."""
+    components = [c.model_dump() for c in stragglers.NAMED["niagara"].components]
+    law = laws.FoldedMixture(components=components, limit_s="5.85 s")
+    drawn = law.draw(np.random.default_rng(0), DRAWS)
+    assert drawn.max() == pytest.approx(5.85)
+    assert law.mean == pytest.approx(drawn.mean(), abs=4 * drawn.std() / DRAWS**0.5)
+    assert law.mean < stragglers.NAMED["niagara"].mean
+    assert law.cdf(5.85) == 1
+    assert law.scaled(2).longest_s == pytest.approx(11.7)
+
+
+def test_normal_draws_are_cut_at_0_and_have_their_mean():
+    law = laws.Normal(mean="10 ms", std="50 ms")
+    drawn = law.draw(np.random.default_rng(0), DRAWS)
+    assert (drawn == 0).mean() == pytest.approx(float(law.cdf(0.0)), abs=0.01)
+    assert drawn.mean() == pytest.approx(0.01, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", laws.KINDS)
+def test_every_kind_says_what_its_parameters_mean(kind):
+    """In its docstring, which has no more than these."""
+    text = laws.KINDS[kind].__doc__
+    for name in laws.KINDS[kind].model_fields:
+        inherited = name in ("kind", "seconds", "factor", "by")
+        assert inherited or f"\n        {name}: " in text, name
+
+
+def test_older_profiles_call_the_mean_location():
+    assert laws.LogNormal.model_validate({"location": 2.0, "cv": 0.1}).mean == 2

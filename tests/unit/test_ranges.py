@@ -55,10 +55,12 @@ def numbers(schema, path: str = "") -> dict[str, dict]:
     return {key: value for name, one in schema.items() for key, value in numbers(one, f"{path}/{name}").items()}
 
 
-FILES = {"cluster": Cluster, "workload": Workload, "sleeps": laws.FoldedMixture}
+FILES = {"cluster": Cluster, "workload": Workload, **laws.KINDS}
 NUMBERS = {
     f"{file}: {key}": n for file, model in FILES.items() for key, n in numbers(model.model_json_schema()).items()
 }
+OF_ONES_OWN = "own: /properties/settings"  # which the user's class checks
+NUMBERS = {where: n for where, n in NUMBERS.items() if OF_ONES_OWN not in where and "/Own/" not in where}
 
 
 def test_numbers_of_files_are_found():
@@ -208,6 +210,10 @@ WRONG_OPTIONS = [
     *(["--within", given] for given in ("inf", "nan", "0", "-1", "1e300")),
     *(["--stragglers", f"niagara*{factor}"] for factor in ("", "inf", "nan", "-1", "0", "1e300", "abc", "2*2")),
     *(["--stragglers", f"none*{factor}"] for factor in ("2", "abc", "")),
+    *(["--stragglers", f"lognormal(mean={mean}, cv=1)"] for mean in ("inf", "nan", "-1", "0", "1e300", "true", "1 m")),
+    *(["--stragglers", f"pareto(least=1, shape={shape})"] for shape in ("1", "inf", "nan", "1e300", "1 s")),
+    *(["--stragglers", f"slow-ranks(rank={rank}, seconds=1)"] for rank in ("0", "3", "-1", "1.5", "a", "[]", BEYOND)),
+    *(["--stragglers", f"markov(p_slow={p}, p_recover=0, seconds=1)"] for p in ("0", "2", "-1", "nan")),
     *(
         [f"--{name}", ""]
         for name in ("protocol", "workload", "cluster", "stragglers", "trace", "plot", "timeline", "json-")

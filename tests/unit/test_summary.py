@@ -14,7 +14,7 @@ from sim.outcome import Outcome
 from sim.protocols import make
 from sim.scenario import Scenario
 from sim.stragglers import read as law
-from sim.summary import as_json, show
+from sim.summary import STRAGGLERS_COST, as_json, show
 from sim.workload import read
 
 KEYS = [
@@ -38,7 +38,7 @@ def outcome(replications=2, steps=50, ranks=3):
 
 def printed(capsys, workers=2, free=None, notes=(), **shape):
     job = scenario(workers)
-    show(as_json(job, "event", outcome(ranks=workers + 1, **shape), 1.5, notes=notes), job, free)
+    show(as_json(job, "event", outcome(ranks=workers + 1, **shape), 1.5, notes=notes), job, free or {})
     return capsys.readouterr().out
 
 
@@ -108,13 +108,13 @@ def test_page_says_what_was_run_and_what_came_of_it(capsys):
 
 
 def test_page_fits_80_columns(capsys):
-    free = as_json(scenario(), "event", outcome(), 1.5) | {"samples_per_s": 1234567.0}
+    free = {STRAGGLERS_COST: as_json(scenario(), "event", outcome(), 1.5) | {"samples_per_s": 1234567.0}}
     lines = printed(capsys, workers=11, free=free, notes=["word " * 40]).splitlines()
     assert max(map(len, lines)) <= 80
 
 
 def test_cost_of_stragglers_is_said_in_percent_and_in_times(capsys):
-    page = printed(capsys, free={"samples_per_s": 400.0})
+    page = printed(capsys, free={STRAGGLERS_COST: {"samples_per_s": 400.0}})
     assert "50.0% of throughput, 2.00 times slower than 400 samples/s" in page
     assert "stragglers cost" not in printed(capsys)
 

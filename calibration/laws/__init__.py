@@ -1,0 +1,47 @@
+"""Fit laws to measured seconds: `python -m calibration.laws steps.csv --by rank -o law.toml`."""
+
+from __future__ import annotations
+
+from sim import command
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    parser = command.Parser(
+        prog="calibration.laws",
+        description="Fit laws to measured seconds, rank them, and tell slow ranks and lasting stragglers from noise.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a table, .csv or .parquet, or a trace")
+    parser.add_argument(
+        "--column",
+        metavar="NAME",
+        help="of the table (default: seconds), or an activity of the trace (default: compute)",
+    )
+    parser.add_argument("--by", metavar="NAME", help="the column that says which rank each value is of; traces say it")
+    parser.add_argument(
+        "--as",
+        dest="unit",
+        default="seconds",
+        choices=("seconds", "factor"),
+        help="write a law of sleeps, or of factors on computing: values over their median",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="the best law as TOML, for --stragglers")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="quantiles of the values against those of the laws, .png, .pdf or .svg"
+    )
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command.
+
+    Raises:
+        WrongSetting: a file that cannot be read, or no law that can be fitted.
+    """
+    from calibration.laws import report
+    from sim.files import check_outputs
+
+    given = parser().parse_args(argv)
+    check_outputs([("--output", given.output), ("--plot", given.plot)], [given.file])
+    report.run(given)
+    return 0

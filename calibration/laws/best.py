@@ -1,0 +1,35 @@
+"""From a fitted law, and from what varies, to stragglers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.laws.ranks import Varies
+from sim.laws import Independent, Law, Persistent, SlowRanks, Stragglers, Together
+
+
+def without_slow_ranks(values: dict[int, np.ndarray], found: Varies | None) -> np.ndarray:
+    """All values, those of slow ranks over their slowness; shape (count,)."""
+    slow = found.slow if found else {}
+    return np.concatenate([series / slow.get(rank, 1.0) for rank, series in values.items()])
+
+
+def stragglers(law: Law, found: Varies | None, unit: str, median: float) -> Stragglers:
+    """A law of sleeps, or of factors on computing, that lasts as long as the values did; with the slow ranks, if it is of factors.
+
+    Slow ranks are no part of sleeps, because what they have more is in proportion to their computing.
+
+    Args:
+        law: of the values, in seconds.
+        found: how they vary; None if it is not known whose they are.
+        unit: seconds or factor.
+        median: of the values, seconds; a factor of 1.
+    """
+    drawn = {"seconds": law} if unit == "seconds" else {"factor": law.scaled(1 / median)}
+    if found and found.persists:
+        main: Stragglers = Persistent(persistence=round(found.persistence, 4), **drawn)
+    else:
+        main = law if unit == "seconds" else Independent(**drawn)
+    slow = found.slow if found and unit == "factor" else {}
+    parts = [SlowRanks(rank=(rank,), factor=round(ratio, 4)) for rank, ratio in slow.items()]
+    return Together(of=(main, *parts)) if parts else main

@@ -1,0 +1,114 @@
+"""What is said of fitted laws, and the files that are written of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from calibration.laws import best, plots, ranking, ranks, sources
+from calibration.laws.ranking import FEWEST, Fitted
+from sim.errors import WrongSetting
+from sim.files import write_whole
+from sim.laws import Constant, Stragglers
+
+REJECTED = 0.05
+
+
+def run(given: argparse.Namespace) -> None:
+    """Fit, print, and write.
+
+    Raises:
+        WrongSetting: see `sources.read`; or too few values.
+    """
+    if given.plot:
+        plots.check_path(given.plot)
+    measured = sources.read(given.file, given.column, given.by)
+    values = measured.all
+    if len(values) < FEWEST:
+        raise WrongSetting(given.file, f"{len(values)} values above 0", f"at least {FEWEST}")
+    if np.ptp(values):
+        law, lines = _fitted(given, measured)
+    else:
+        law, lines = Constant(value=float(values[0])), [f"all are {_number(values[0])}: constant"]
+    if given.output:
+        _write(given, law)
+        lines.append(f"{given.output}: python -m sim.run --stragglers {given.output}")
+    print("\n".join([_headline(given.file, measured), *lines]))
+
+
+def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
+    """What slows workers down, and what is said of it."""
+    found = ranks.varies(measured.values) if _steps_are_known(measured) else None
+    values = best.without_slow_ranks(measured.values, found)
+    laws, notes = ranking.ranked(values)
+    if not laws:
+        raise WrongSetting(given.file, notes[0], "values that some law can have")
+    if given.plot:
+        plots.quantiles(values, laws, given.plot)
+    lines = [*_ranking(laws), *_about(laws[0]), *notes, *(_of_ranks(found) if found else [])]
+    return best.stragglers(laws[0].law, found, given.unit, float(np.median(values))), lines
+
+
+def _steps_are_known(measured: sources.Measured) -> bool:
+    return measured.by_rank and min(map(len, measured.values.values())) >= ranks.FEWEST_STEPS
+
+
+def _headline(path: str, measured: sources.Measured) -> str:
+    values = measured.all
+    said = (
+        f"{path}: {len(values):,} values, median {_number(np.median(values))}, p95 {_number(np.quantile(values, 0.95))}"
+    )
+    said += f", largest {_number(values.max())}"
+    if measured.by_rank:
+        said += f"; {len(measured.values)} ranks"
+    return said + f"; {measured.zeros:,} zeros left out" * (measured.zeros > 0)
+
+
+def _ranking(laws: list[Fitted]) -> list[str]:
+    """A table; AIC and BIC are above the smallest."""
+    least = min(one.bic for one in laws)
+    heads = f"{'law':19} {'AIC':>9} {'BIC':>9} {'distance':>9} {'p':>6}  parameters, and their 90 % intervals"
+    return [heads, *(_row(one, one.aic - laws[0].aic, one.bic - least) for one in laws)]
+
+
+def _row(one: Fitted, aic: float, bic: float) -> str:
+    said = [
+        f"{name} {getattr(one.law, name):.4g} ({low:.4g} to {high:.4g})" for name, (low, high) in one.intervals.items()
+    ]
+    figures = f"{aic:>+9.1f} {bic:>+9.1f} {one.distance:>9.3f} {one.p_value:>6.3f}"
+    return f"{one.law.kind:19} {figures}  {', '.join(said)}"
+
+
+def _about(first: Fitted) -> list[str]:
+    said = [
+        f"best by AIC: {first.law.kind}; the mean of the largest of 16 draws is {_number(first.law.expected_maximum(16))}"
+    ]
+    if first.p_value < REJECTED:
+        said.append(
+            f"but values are clearly not {first.law.kind} (p {first.p_value:.3f}): replay or an empirical law keeps them"
+        )
+    return said
+
+
+def _of_ranks(found: ranks.Varies) -> list[str]:
+    slow = ", ".join(f"rank {rank} ({ratio:.3f} times the median rank)" for rank, ratio in found.slow.items())
+    said = [
+        f"slow throughout: {slow or 'no rank'} (F test, p {found.ranks_p:.3g}); their slowness is not in the laws above"
+    ]
+    lasting = "stragglers last" if found.persists else "each step draws anew"
+    said.append(f"{lasting}: autocorrelation {found.persistence:.3f} from step to step (p {found.persistence_p:.3f})")
+    return said
+
+
+def _write(given: argparse.Namespace, law: Stragglers) -> None:
+    import tomli_w
+
+    table = law.model_dump(mode="json", exclude_none=True)
+    text = f"# Fitted by calibration.laws to {Path(given.file).name}.\n{tomli_w.dumps(table)}"
+    write_whole(given.output, lambda file: file.write_text(text))
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"

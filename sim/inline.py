@@ -1,0 +1,131 @@
+"""Laws as they are written on a command line: `lognormal(mean=50ms, cv=1.5)*2 + slow-ranks(rank=3, factor=1.3)`.
+
+sum = term, any number of times "+ term"
+term = primary, or primary * number
+primary = name, or kind(parameter=value, ...)
+value = text, [value, ...], or sum
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sim.errors import WrongSetting
+
+TOKEN = re.compile(r"[()\[\],=*+]|(?:[^()\[\],=*+]|(?<=[0-9][eE])\+(?=[0-9]))+")
+DEEPEST, LONGEST = 8, 100_000  # nested parentheses, characters
+
+
+class Inline:
+    """A parser of one text.
+
+    Args:
+        text: to be read.
+        named: what a name without parameters means; None if nothing.
+        made: what a kind with parameters means.
+        scaled: the product of such and a number's text.
+        together: the sum of several.
+
+    Raises:
+        WrongSetting: the text does not have this form.
+    """
+
+    def __init__(self, text: str, named: Callable, made: Callable, scaled: Callable, together: Callable):
+        self._text, self._named, self._made, self._scaled, self._together = text, named, made, scaled, together
+        self._tokens = [token for found in TOKEN.findall(text[:LONGEST]) if (token := found.strip())]
+        self._at, self._depth = 0, 0
+
+    def read(self):
+        """What the whole text means."""
+        found = self._sum()
+        if self._at < len(self._tokens):
+            raise self._wrong()
+        return found
+
+    def _sum(self):
+        parts = [self._term()]
+        while self._takes("+"):
+            parts.append(self._term())
+        return parts[0] if len(parts) == 1 else self._together(parts)
+
+    def _term(self):
+        found = self._primary(self._word())
+        while self._takes("*"):
+            found = self._scaled(found, self._word() if self._next() else "")
+        return found
+
+    def _primary(self, name: str):
+        if not self._takes("("):
+            return self._named(name)
+        settings = {}
+        while not self._takes(")"):
+            key = self._word()
+            if key in settings:
+                raise WrongSetting(f"--stragglers: {name}", key, "each parameter once")
+            self._needs("=")
+            settings[key] = self._value()
+            if self._next() != ")":
+                self._needs(",")
+        return self._made(name, settings)
+
+    def _value(self):
+        """A number, a text, a list of values, or a law."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise WrongSetting("--stragglers", self._text, f"laws within laws, at most {DEEPEST} deep")
+        found = self._list() if self._takes("[") else self._law_or_text()
+        self._depth -= 1
+        return found
+
+    def _law_or_text(self):
+        return self._sum() if self._begins_a_law() else _number(self._word())
+
+    def _list(self) -> list:
+        values = []
+        while not self._takes("]"):
+            values.append(self._value())
+            if self._next() != "]":
+                self._needs(",")
+        return values
+
+    def _begins_a_law(self) -> bool:
+        following = self._tokens[self._at + 1 : self._at + 2]
+        return following in (["("], ["*"], ["+"]) or self._named(self._next() or "", quiet=True) is not None
+
+    def _next(self) -> str | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def _takes(self, token: str) -> bool:
+        """Whether it comes next; then it is passed."""
+        found = self._next() == token
+        self._at += found
+        return found
+
+    def _needs(self, token: str) -> None:
+        if not self._takes(token):
+            raise self._wrong(f"{token} ")
+
+    def _word(self) -> str:
+        token = self._next()
+        if token is None or token.strip() in "()[],=*+":
+            raise self._wrong("a name or a number ")
+        self._at += 1
+        return token
+
+    def _wrong(self, needed: str = "") -> WrongSetting:
+        where = f"before {' '.join(self._tokens[self._at :])[:40]!r}" if self._next() else "at the end"
+        allowed = (
+            f"{needed}{where}; as in lognormal(mean=50ms, cv=1.5) or niagara*0.02 + slow-ranks(rank=3, factor=1.3)"
+        )
+        return WrongSetting("--stragglers", self._text, allowed)
+
+
+def _number(word: str) -> float | int | str:
+    """A number without a unit; else the text."""
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            pass
+    return word

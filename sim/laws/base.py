@@ -1,0 +1,160 @@
+"""What slows workers down from step to step, and its simplest case: a law, whose draws are independent."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from sim.laws.steps import NOTHING, ONES, Steps
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from sim.luck import Luck
+    from sim.scenario import Scenario
+
+# Ends of panels; e^-600 is a number that a double holds.
+PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 600.0)
+NODES = 24  # of Gauss and Legendre, in each panel
+
+
+class Stragglers(BaseModel):
+    """Seconds that each worker sleeps in each step, and factors on its computing.
+
+    `mean` is the expected sleep of a worker and step, seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: str = "own"
+
+    if TYPE_CHECKING:
+
+        @property
+        def mean(self) -> float:
+            """The expected sleep of a worker and step, seconds."""
+
+    @property
+    def mean_factor(self) -> float:
+        """The expected factor on computing."""
+        return 1.0
+
+    def sleeps(self, scenario: Scenario, luck: Luck, worker: int) -> Steps:
+        """Seconds that a worker, by its number, sleeps in each step."""
+        return NOTHING
+
+    def factors(self, scenario: Scenario, luck: Luck, worker: int) -> Steps:
+        """Factors on the computing of a worker in each step."""
+        return ONES
+
+    def check(self, scenario: Scenario) -> None:
+        """Refuse a job that cannot have these stragglers.
+
+        Raises:
+            WrongSetting: it cannot.
+        """
+
+    @property
+    def slows_computing(self) -> bool:
+        """Whether there are factors on computing."""
+        return False
+
+    def scaled(self, factor: float) -> Self:
+        """The same with all sleeps `factor` times as long.
+
+        Raises:
+            ValueError: it has none.
+        """
+        raise NotImplementedError
+
+    def notes(self, scenario: Scenario) -> list[str]:
+        """What a user should know besides, a line each."""
+        return []
+
+    def unreal(self) -> str:
+        """Why real runs cannot have it; empty if they can."""
+        return ""
+
+
+class Law(Stragglers):
+    """A distribution of non-negative numbers. As stragglers: one draw of seconds for each worker and step.
+
+    `mean` is the expected value, in the unit of the draws. The names of the parameters in that unit are in `in_unit`.
+    """
+
+    in_unit: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def sole(self) -> float | None:
+        """The value of every draw, if they are all alike."""
+        return None
+
+    def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
+        """Independent draws, of the shape `size`. Fewer rows, from an equal generator, are the first ones of more rows.
+
+        Args:
+            rng: of numpy.random.default_rng.
+        """
+        raise NotImplementedError
+
+    def quantile(self, share: float) -> float:
+        """The value that a `share` (0 to 1) of draws do not exceed."""
+        raise NotImplementedError
+
+    def cdf(self, values) -> np.ndarray:
+        """The share of draws that do not exceed each of the `values`; shape as theirs."""
+        raise NotImplementedError
+
+    def upper(self, share) -> np.ndarray:
+        """The values that shares (0 to 1) of draws exceed, shape as theirs; precise where a share is small."""
+        values = [self.quantile(1 - one) for one in np.ravel(share)]
+        return np.reshape(values, np.shape(share))
+
+    def expected_maximum(self, draws: int) -> float:
+        """The mean of the largest of so many independent draws: what a synchronous step waits for.
+
+        With F the distribution and V uniform, the largest of n draws is distributed as the quantile of V to the power of 1/n.
+        The integral over V is taken over t = -ln(1 - V), because the quantiles of heavy tails grow without bound.
+        """
+        t, weights = _panels()
+        below = np.where(t > 1, np.log1p(-np.exp(-t)), np.log(-np.expm1(-t)))
+        return float((self.upper(-np.expm1(below / draws)) * np.exp(-t)) @ weights)
+
+    def sleeps(self, scenario, luck, worker):
+        return luck.draws(self, worker)
+
+    def scaled(self, factor):
+        if not self.in_unit:
+            raise ValueError(f"a law that can be scaled; {self.kind} cannot")
+        longer = {name: getattr(self, name) * factor for name in self.in_unit}
+        return type(self).model_validate(self.model_dump() | longer)
+
+
+class Continuous(Law):
+    """A law whose distribution function, density and quantiles are those of a distribution of scipy.stats."""
+
+    @property
+    def stats(self):
+        """The distribution, as scipy.stats has it."""
+        raise NotImplementedError
+
+    def cdf(self, values):
+        return self.stats.cdf(values)
+
+    def quantile(self, share):
+        return float(self.stats.ppf(share))
+
+    def upper(self, share):
+        return self.stats.isf(share)
+
+
+@cache
+def _panels() -> tuple[np.ndarray, np.ndarray]:
+    """Where an integral over all positive numbers is taken, and the weights; shape (nodes,)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    halves = [((high - low) / 2, (high + low) / 2) for low, high in pairwise(PANELS)]
+    at = [middle + half * nodes for half, middle in halves]
+    return np.concatenate(at), np.concatenate([half * weights for half, _ in halves])

@@ -1,0 +1,76 @@
+"""Stragglers of a user's own: a class in a module."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from sim.errors import WrongSetting
+from sim.laws.base import Stragglers
+from sim.ranges import Name
+
+
+class Own(Stragglers):
+    """A user's class, a subclass of sim.laws.Law or of sim.laws.Stragglers, made with settings.
+
+    Args:
+        name: module:Class.
+        settings: names and values of its parameters.
+    """
+
+    kind: Literal["own"] = "own"
+    name: Name
+    settings: tuple[tuple[str, bool | int | float | str], ...] = Field(default=(), max_length=100)
+
+    @model_validator(mode="after")
+    def _can_be_made(self):
+        _ = self.made
+        return self
+
+    @cached_property
+    def made(self) -> Stragglers:
+        """The object.
+
+        Raises:
+            WrongSetting: no such class, or not with these settings.
+        """
+        from sim.files import validated
+        from sim.protocols.own import imported
+
+        allowed = "module:Class, a subclass of sim.laws.Law or of sim.laws.Stragglers"
+        found = imported("name", self.name, allowed)
+        if not (isinstance(found, type) and issubclass(found, Stragglers)):
+            raise WrongSetting("name", self.name, allowed)
+        return validated(found, dict(self.settings), self.name)
+
+    @property
+    def mean(self) -> float:
+        return float(self.made.mean)
+
+    @property
+    def mean_factor(self) -> float:
+        return self.made.mean_factor
+
+    @property
+    def slows_computing(self) -> bool:
+        return self.made.slows_computing
+
+    def sleeps(self, scenario, luck, worker):
+        return self.made.sleeps(scenario, luck, worker)
+
+    def factors(self, scenario, luck, worker):
+        return self.made.factors(scenario, luck, worker)
+
+    def check(self, scenario):
+        self.made.check(scenario)
+
+    def scaled(self, factor):
+        raise ValueError("no factor of a law of one's own: give it a parameter")
+
+    def notes(self, scenario):
+        return self.made.notes(scenario)
+
+    def unreal(self):
+        return self.made.unreal()

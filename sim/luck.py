@@ -1,0 +1,50 @@
+"""The random numbers of stragglers in one replication."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sim.laws import Law
+from sim.randomness import Stream, generator
+from sim.ranges import MOST_RANKS
+
+STATES, HOSTS, PART = (
+    MOST_RANKS + 1,
+    2 * (MOST_RANKS + 1),
+    20 * MOST_RANKS,
+)  # streams that are none of a worker's own draws
+
+
+@dataclass(frozen=True)
+class Luck:
+    """Streams of draws, by number; equal ones in every world.
+
+    Args:
+        seed: of the scenario.
+        replication: of the run.
+        part: of several stragglers that act together, each with random numbers of its own.
+    """
+
+    seed: int
+    replication: int
+    part: int = 0
+
+    def draws(self, law: Law, number: int) -> Stream:
+        """Draws of a law: of a worker by its number, or of a host by `of_host`."""
+        return Stream(law, self.seed, self.replication, self.part * PART + number, "sleep")
+
+    def uniform(self, number: int) -> Callable[[int], np.ndarray]:
+        """uniform(number)(count): so many numbers from 0 to 1, shape (count,), that no draws depend on."""
+        key = (self.seed, self.replication, self.part * PART + STATES + number, "sleep")
+        return lambda count: generator(*key).random(count)
+
+    def of_host(self, host: int) -> int:
+        """The number of a host, by its index: its ranks share what is drawn for it."""
+        return HOSTS + host
+
+    def of_part(self, part: int) -> Luck:
+        """That of one of several stragglers."""
+        return replace(self, part=part)
