@@ -19,7 +19,7 @@ LEAST_FACTOR, MOST_FACTOR = 1e-3, 1e3
 
 def _law(value: Any) -> Any:
     """A number, with its unit or without, is a constant law."""
-    return Constant(value=value) if isinstance(value, int | float | str) else value
+    return Constant.model_validate({"value": value}) if isinstance(value, int | float | str) else value
 
 
 LawOrNumber = Annotated[AnyLaw, BeforeValidator(_law)]
