@@ -39,6 +39,8 @@ class Together:
         self.gather, self.update, self.evaluate = group.gather, group.update, group.evaluate
         self.send, self.receive, self.take_up = group.send, group.receive, group.take_up
         self.allreduce, self.allgather = group.allreduce, group.allgather
+        self.beside, self.compute_by_layer = group.beside, group.compute_by_layer
+        self.reduce_in_cycles = group.reduce_in_cycles
 
     @property
     def now_s(self) -> Each:

@@ -23,6 +23,7 @@ from sim.randomness import Stream
 from sim.scenario import Scenario
 from sim.time_budget import Patience
 from sim.vector.hub import Hub
+from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
 from sim.vector.together import Refused, Together
 from sim.verbs.at_hand import AtHand
@@ -42,6 +43,9 @@ DOES = frozenset(
         "gather",
         "allreduce",
         "allgather",
+        "beside",
+        "compute_by_layer",
+        "reduce_in_cycles",
     ]
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
@@ -57,6 +61,8 @@ def refusal(scenario: Scenario) -> str | None:
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
         or (scenario.served and scenario.summed),
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
+        "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
+        and not scenario.cores_suffice,
         "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.look_s,
         "its ports pass one message after another, each as it comes, whatever a port has sent before": network.fair
         or network.sustained_bytes_per_s
@@ -160,7 +166,7 @@ class VectorWorld:
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 
-class Group(Hub, Lockstep):
+class Group(Hub, Lockstep, Overlap):
     """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
@@ -283,7 +289,10 @@ class Group(Hub, Lockstep):
 
     def idle_s(self, warmup: int) -> np.ndarray:
         """Seconds waited from the end of so many steps to the end of the last, shape (replications, ranks)."""
-        return self._waited_s(self._idle_s[warmup], self._waits, warmup, self.world.end_s(len(self.world.updates)))
+        until_s = self.world.end_s(len(self.world.updates))
+        return self._waited_s(self._idle_s[warmup], self._waits, warmup, until_s) + self._late.idle_s(
+            warmup, self.world.end_s(warmup), until_s
+        )
 
     def _waited_s(self, before_s: np.ndarray, waits, steps: int, to_s: np.ndarray) -> np.ndarray:
         """So many seconds, and those of `waits` after so many steps and before `to_s`."""
