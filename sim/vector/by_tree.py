@@ -7,7 +7,7 @@ import numpy as np
 from sim.collectives.schedule import schedule
 from sim.collectives.tree import tree
 from sim.vector.exchanges import Ports, play
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, check_order, passing_s
+from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, passing_s
 from sim.verbs.fusion import REQUEST
 
 
@@ -79,9 +79,7 @@ class ByTree:
         away_s, waits = overhead_s + self._link.latency_s, []
         for ranks, children in self._kinds:
             reach_s = now_s[:, children] + away_s[:, children]
-            check_order(reach_s, begun.last_reach_s[:, ranks, None])
-            occupancy_s = np.broadcast_to(self._occupancy_s, reach_s.shape)
-            pass_s = passing_s(reach_s, begun.in_free_s[:, ranks], occupancy_s)
+            pass_s = passing_s(reach_s, np.broadcast_to(self._occupancy_s, reach_s.shape), begun, ranks)
             for turn in range(children.shape[1]):
                 waits.append((ranks, now_s[:, ranks], pass_s[:, :, turn]))
                 here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + self._occupancy_s)

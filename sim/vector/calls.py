@@ -39,8 +39,8 @@ class Calls:
 
     def play(
         self, algorithm: str, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool
-    ) -> Ports:
-        """The clocks after a call.
+    ) -> tuple[Ports, np.ndarray]:
+        """The clocks after a call, and when the last message to reach each port found it free (sim.vector.exchanges.Played).
 
         Args:
             algorithm: as named.
@@ -59,14 +59,14 @@ class Calls:
         played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
         for ranks, from_s, to_s in played.waits:
             waited(from_s, to_s, ranks)
-        return played.ports
+        return played.ports, played.before_last_s
 
-    def _ring(self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool) -> Ports:
+    def _ring(self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool):
         """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`."""
         now_s, out_free_s, in_free_s, last_s = ports
         link, ranks, overhead_s = self._link, len(self._hosts), self._link.overhead_s / speeds
         port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
-        reach_s = None
+        reach_s, before_last_s = None, np.full_like(now_s, np.inf)
         for sent, taken, adds in _ring_rounds(ranks):
             now_s = now_s + overhead_s
             begin_s = np.maximum(now_s, out_free_s)
@@ -74,13 +74,14 @@ class Calls:
             reach_s, first = begin_s[:, _left(ranks)] + link.latency_s, reach_s is None
             if first and not after_ring and (reach_s <= last_s).any():
                 raise Unsettled
-            pass_s = np.maximum(reach_s, in_free_s)
+            pass_s, before_last_s = np.maximum(reach_s, in_free_s), in_free_s
             in_free_s = pass_s + port_s[:, taken : taken + ranks]
             waited(now_s, pass_s, ALL)
             now_s = np.maximum(np.maximum(now_s, in_free_s) + overhead_s, out_free_s)
             if adds:
                 now_s = now_s + add_s[:, taken : taken + ranks] / speeds
-        return Ports(now_s, out_free_s, in_free_s, last_s if reach_s is None else np.maximum(last_s, reach_s))
+        last_s = last_s if reach_s is None else np.maximum(last_s, reach_s)
+        return Ports(now_s, out_free_s, in_free_s, last_s), before_last_s
 
     @lru_cache(64)  # noqa: B019 there is one for each world
     def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:

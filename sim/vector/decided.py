@@ -41,6 +41,7 @@ class Decided:
 
     Attributes:
         ends_s, in_free_s, last_reach_s: clocks of ranks and ports after it, shape (decisions, ranks).
+        before_last_s: when the last message to reach each port found it free.
         waits_s: that each rank waits, once it has been told.
         waits_from_s, waits_to_s: the first begins and the last ends.
         last_s: when all ranks and ports are done with it, shape (decisions,).
@@ -59,7 +60,7 @@ class Decided:
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._decisions: list[Decision] = []
         nothing, self.last_s = np.empty((0, self._ranks)), np.empty(0)
-        self.ends_s = self.in_free_s = self.last_reach_s = nothing
+        self.ends_s = self.in_free_s = self.last_reach_s = self.before_last_s = nothing
         self.waits_s = self.waits_from_s = self.waits_to_s = nothing
 
     def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
@@ -86,13 +87,13 @@ class Decided:
         for start in range(0, len(decisions), together):
             some = decisions[start : start + together]
             sums = Waits(len(some), self._ranks)
-            ports = self._play(some, sums.add)
+            ports, before_last_s = self._play(some, sums.add)
             for one in some:
                 self._known[one] = len(self._decisions)
                 self._decisions.append(one)
-            new = ports.now_s, ports.in_free_s, ports.last_reach_s, sums.waits_s, sums.from_s, sums.to_s
-            names = "ends_s", "in_free_s", "last_reach_s", "waits_s", "waits_from_s", "waits_to_s"
-            for name, rows in zip(names, new, strict=True):
+            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, before_last_s
+            names = "ends_s", "in_free_s", "last_reach_s", "before_last_s", "waits_s", "waits_from_s", "waits_to_s"
+            for name, rows in zip(names, (*clocks, sums.waits_s, sums.from_s, sums.to_s), strict=True):
                 setattr(self, name, np.concatenate([getattr(self, name), rows]))
         self.last_s = self.ends_s.max(axis=1)
 
@@ -100,10 +101,11 @@ class Decided:
         """Of a rank in a call, roughly."""
         return 2 * self._ranks if self._algorithm == "ring" else 2 * self._ranks.bit_length()
 
-    def _play(self, decisions: list[Decision], waited) -> Ports:
+    def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray]:
         """The calls of several decisions at once, buffer by buffer."""
         kinds = np.array([decision.kind for decision in decisions])
         ports, after_ring = Ports(*(clock[kinds] for clock in self._begun)), [False] * len(decisions)
+        before_last_s = np.full_like(ports.now_s, np.inf)
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
         for turn in range(max(map(len, buffers))):
             groups = defaultdict(list)
@@ -115,19 +117,20 @@ class Decided:
                     groups[algorithm, after_ring[row], alike].append((row, piece, len(own[turn]) > 1))
                     after_ring[row] = algorithm == "ring"
             for (algorithm, ring, _), calls in groups.items():
-                self._call(algorithm, ring, calls, ports, kinds, waited)
-        return ports
+                self._call(algorithm, ring, calls, (ports, before_last_s), kinds, waited)
+        return ports, before_last_s
 
-    def _call(self, algorithm: str, after_ring: bool, calls, ports: Ports, kinds: np.ndarray, waited) -> None:
-        """Copy into the buffer, sum, and copy out of it; in some rows of `ports`."""
+    def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
+        """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
         speeds, costs = self._speeds[kinds[rows]], self._costs
         size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
         copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
+        ports, before_last_s = clocks
         some = Ports(*(clock[rows] for clock in ports))
         now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
         waited_in = _in_rows(waited, rows)
-        after = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
+        after, before_last_s[rows] = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
         after = after._replace(now_s=after.now_s + copy_s)
         for whole, part in zip(ports, after, strict=True):
             whole[rows] = part

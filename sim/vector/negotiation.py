@@ -28,6 +28,8 @@ class Begun(NamedTuple):
         overhead_s: of a message at each rank, likewise, or one row for all.
         in_free_s: when each rank's port has passed all messages of the calls before.
         last_reach_s: when the last of them reached it.
+        before_last_s: when that one found it free; infinity where that is not known.
+        in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         ready: counts the gradients that are ready at each rank.
     """
 
@@ -36,13 +38,15 @@ class Begun(NamedTuple):
     overhead_s: np.ndarray
     in_free_s: np.ndarray
     last_reach_s: np.ndarray
+    before_last_s: np.ndarray
+    in_turn: np.ndarray
     ready: Callable[[], np.ndarray]
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
-        given = self.rows[some], self.now_s[some], overhead_s, self.in_free_s[some], self.last_reach_s[some]
-        return Begun(*given, lambda: self.ready()[some])
+        ports = (clock[some] for clock in (self.in_free_s, self.last_reach_s, self.before_last_s))
+        return Begun(self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some])
 
 
 class Asked(NamedTuple):
@@ -71,28 +75,51 @@ class Told(NamedTuple):
     pass_s: np.ndarray
 
 
-def passing_s(reach_s: np.ndarray, free_s: np.ndarray, occupancy_s: np.ndarray) -> np.ndarray:
-    """When messages begin to pass a port that serves the first to come first; shape (..., messages), and (...) when it is free.
+def passing_s(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+    """When messages begin to pass ports that serve the first to come first; shape (rows, ports, messages).
+
+    Args:
+        reach_s, occupancy_s: of messages, likewise, in the order of their senders.
+        ranks: whose ports they are, shape (ports,).
 
     Raises:
-        Unsettled: two come at one instant.
+        Unsettled: two come at one instant, or one holds up another of an earlier call.
     """
-    turn = np.argsort(reach_s, axis=-1)
+    early = _early(reach_s, occupancy_s, begun, ranks)
+    if early.any():
+        late_s = np.where(early, -np.inf, reach_s)
+        return np.where(early, reach_s, _queued(late_s, np.where(early, 0.0, occupancy_s), begun, ranks))
+    return _queued(reach_s, occupancy_s, begun, ranks)
+
+
+def _early(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+    """Which messages come before the last of an earlier call, while the port is idle.
+
+    Raises:
+        Unsettled: one comes while it is not, or does not pass in time.
+    """
+    early = reach_s <= begun.last_reach_s[:, ranks, None]
+    if not early.any():
+        return early
+    found_free = reach_s >= begun.before_last_s[:, ranks, None]
+    passed = reach_s + occupancy_s <= begun.last_reach_s[:, ranks, None] - SETTLED_S
+    several = np.count_nonzero(early, axis=2) > 1
+    if (early & ~(found_free & passed)).any() or several.any():
+        raise Unsettled
+    return early
+
+
+def _queued(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+    turn = np.argsort(reach_s, axis=-1, kind="stable")
     come_s, service_s = np.take_along_axis(reach_s, turn, -1), np.take_along_axis(occupancy_s, turn, -1)
-    if ((np.diff(come_s, axis=-1) <= SETTLED_S) & (service_s[..., :-1] > 0)).any():
+    with np.errstate(invalid="ignore"):  # between two that have passed before
+        apart_s = np.diff(come_s, axis=-1)
+    tied = (apart_s <= SETTLED_S) & (service_s[..., :-1] > 0) & ~(begun.in_turn[:, None, None] & (apart_s == 0))
+    if tied.any():
         raise Unsettled
     before_s = np.cumsum(service_s, axis=-1) - service_s
-    begin_s = np.maximum.accumulate(np.maximum(come_s, free_s[..., None]) - before_s, axis=-1) + before_s
+    ready_s = np.maximum(come_s, begun.in_free_s[:, ranks, None]) - before_s
+    begin_s = np.maximum.accumulate(ready_s, axis=-1) + before_s
     passes_s = np.empty_like(begin_s)
     np.put_along_axis(passes_s, turn, begin_s, -1)
     return passes_s
-
-
-def check_order(reach_s: np.ndarray, last_reach_s: np.ndarray) -> None:
-    """Refuse messages that reach a port before one of an earlier call.
-
-    Raises:
-        Unsettled: one does.
-    """
-    if (reach_s <= last_reach_s).any():
-        raise Unsettled

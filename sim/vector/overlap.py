@@ -126,7 +126,9 @@ class Background:
         self.table = Decided(scenario, self._negotiation, speeds, algorithm, fusion_bytes)
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
-        self._in_free_s, self._last_reach_s = np.zeros(group.now_s.shape), np.full(group.now_s.shape, -np.inf)
+        self._fresh = True  # nobody has begun a cycle
+        # When each port is free, the last message reached it, and that found it free.
+        self._ports_s = [np.full(group.now_s.shape, time_s) for time_s in (0.0, -np.inf, np.inf)]
 
     def step(self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray) -> np.ndarray:
         """All cycles of a step; when each rank's thread is at its end, shape (replications, ranks).
@@ -144,7 +146,8 @@ class Background:
             begin_s = self._cycle(now_s, self._from_s[rows], everywhere_s[count, rows][:, None])
             self._from_s[rows] = begin_s
             last = self._agreed(begin_s, ready_s, everywhere_s, rows, count)
-            asked = self._negotiation.ask(self._begun(begin_s, ready_s, rows))
+            in_turn = self._in_turn(now_s, begin_s, everywhere_s[count, rows])
+            asked = self._negotiation.ask(self._begun(begin_s, ready_s, rows, in_turn))
             kinds = self._kinds[rows]
             numbers = np.array(table.numbers(kinds, count, last))
             root_s = asked.root_s
@@ -152,7 +155,8 @@ class Background:
                 waits = [(slice(None), now_s, begin_s), *asked.waits]
                 self._group._late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds))
             now_s, count = root_s + table.ends_s[numbers], last
-            self._in_free_s[rows], self._last_reach_s[rows] = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
+            for port_s, after_s in zip(self._ports_s, (table.in_free_s, table.last_reach_s, table.before_last_s), strict=True):
+                port_s[rows] = root_s + after_s[numbers]
             over = count == len(ready_s)
             if over.any():
                 ended_s[rows[over]] = now_s[over]
@@ -163,13 +167,20 @@ class Background:
         """When each rank's next cycle begins: the first that finds a gradient ready everywhere, as the event world's `cycle`."""
         begin_s, ready_s = np.maximum(now_s, from_s + self._cycle_s), np.maximum(now_s, everywhere_s)
         if not self._cycle_s:
-            return np.maximum(ready_s, begin_s + np.maximum(ready_s - begin_s, 0))
+            return np.maximum(ready_s, begin_s)
         cycles = (ready_s - begin_s) / self._cycle_s
         whole = np.ceil(cycles)
         odd_s = np.abs(cycles - np.rint(cycles)) * self._cycle_s
         if ((odd_s < NEAR_S) & (cycles > -0.5) & (cycles != 0)).any():
             raise self._group.world.refuse("a gradient becomes ready as a cycle begins")
         return np.maximum(ready_s, begin_s + np.maximum(whole, 0) * self._cycle_s)
+
+    def _in_turn(self, now_s: np.ndarray, begin_s: np.ndarray, everywhere_s: np.ndarray) -> np.ndarray:
+        """Whether ranks begin in the order of their numbers, if at one instant: they have waited for the same and go on in that order."""
+        alike = (begin_s == everywhere_s[:, None]).all(axis=1)
+        if self._fresh:
+            self._fresh, alike = False, alike | (now_s == now_s[:, :1]).all(axis=1)
+        return alike
 
     def _agreed(self, begin_s, ready_s, everywhere_s, rows, count) -> np.ndarray:
         """How many gradients are ready at all ranks when each begins, shape (rows,); one more than were before, at least."""
@@ -185,7 +196,7 @@ class Background:
             asks = asks[last[asks] < len(ready_s)]
         return last
 
-    def _begun(self, begin_s: np.ndarray, ready_s: np.ndarray, rows: np.ndarray) -> Begun:
+    def _begun(self, begin_s: np.ndarray, ready_s: np.ndarray, rows: np.ndarray, in_turn: np.ndarray) -> Begun:
         overhead_s = self._overhead_s if len(self._overhead_s) == 1 else self._overhead_s[self._kinds[rows]]
-        ports = self._in_free_s[rows], self._last_reach_s[rows]
-        return Begun(rows, begin_s, overhead_s, *ports, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0))
+        ports = (port_s[rows] for port_s in self._ports_s)
+        return Begun(rows, begin_s, overhead_s, *ports, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0))

@@ -48,7 +48,7 @@ class Lockstep:
         )
         pieces = [piece] * len(self.now_s)
         try:
-            after = self._collectives.play(algorithm, pieces, ports, self.speeds, self._wait, self._calls == "ring")
+            after, _ = self._collectives.play(algorithm, pieces, ports, self.speeds, self._wait, self._calls == "ring")
         except Unsettled:
             raise self.world.refuse("which message passes a port first cannot be told") from None
         except TooMany as error:
