@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import cache, lru_cache
 
@@ -13,6 +14,7 @@ from sim.collectives.schedule import Schedule, schedule, template
 from sim.vector.exchanges import Ports, Unsettled, play
 from sim.workload import ITEM_BYTES
 
+KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
 Waited = Callable[[np.ndarray, np.ndarray, np.ndarray | slice], object]
 ALL = slice(None)
@@ -40,7 +42,7 @@ class Calls:
     def play(
         self, algorithm: str, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool
     ) -> tuple[Ports, np.ndarray]:
-        """The clocks after a call, and when the last message to reach each port found it free (sim.vector.exchanges.Played).
+        """The clocks after a call, and when ports were idle before the last messages reached them, shape (2, times, replications, ranks).
 
         Args:
             algorithm: as named.
@@ -59,14 +61,14 @@ class Calls:
         played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
         for ranks, from_s, to_s in played.waits:
             waited(from_s, to_s, ranks)
-        return played.ports, played.before_last_s
+        return played.ports, played.idle_s
 
     def _ring(self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool):
         """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`."""
         now_s, out_free_s, in_free_s, last_s = ports
         link, ranks, overhead_s = self._link, len(self._hosts), self._link.overhead_s / speeds
         port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
-        reach_s, before_last_s = None, np.full_like(now_s, np.inf)
+        reach_s, idle_s = None, deque([], KNOWN)
         for sent, taken, adds in _ring_rounds(ranks):
             now_s = now_s + overhead_s
             begin_s = np.maximum(now_s, out_free_s)
@@ -74,14 +76,15 @@ class Calls:
             reach_s, first = begin_s[:, _left(ranks)] + link.latency_s, reach_s is None
             if first and not after_ring and (reach_s <= last_s).any():
                 raise Unsettled
-            pass_s, before_last_s = np.maximum(reach_s, in_free_s), in_free_s
+            idle_s.append((in_free_s, reach_s))
+            pass_s = np.maximum(reach_s, in_free_s)
             in_free_s = pass_s + port_s[:, taken : taken + ranks]
             waited(now_s, pass_s, ALL)
             now_s = np.maximum(np.maximum(now_s, in_free_s) + overhead_s, out_free_s)
             if adds:
                 now_s = now_s + add_s[:, taken : taken + ranks] / speeds
         last_s = last_s if reach_s is None else np.maximum(last_s, reach_s)
-        return Ports(now_s, out_free_s, in_free_s, last_s), before_last_s
+        return Ports(now_s, out_free_s, in_free_s, last_s), np.array(idle_s).reshape(-1, 2, *now_s.shape).swapaxes(0, 1)
 
     @lru_cache(64)  # noqa: B019 there is one for each world
     def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -99,6 +102,10 @@ class Calls:
         if len({(piece.start, piece.stop) for piece in pieces}) > 1:
             raise ValueError(f"{algorithm} of vectors of several sizes")
         return self._laid_out(algorithm, pieces[0].start, pieces[0].stop)
+
+    def may_be_ring(self, algorithm: str) -> bool:
+        """Whether some piece may be summed by a ring."""
+        return self.named(algorithm, slice(0, 1)) == "ring" or algorithm == "auto"
 
     def alike(self, algorithm: str) -> bool:
         """Whether calls on vectors of different sizes can be played together."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim import collectives
-from sim.vector.calls import Calls
+from sim.vector.calls import KNOWN, Calls
 from sim.vector.exchanges import Ports
 from sim.verbs.fusion import fuse
 from sim.workload import ITEM_BYTES
@@ -41,7 +41,7 @@ class Decided:
 
     Attributes:
         ends_s, in_free_s, last_reach_s: clocks of ranks and ports after it, shape (decisions, ranks).
-        before_last_s: when the last message to reach each port found it free.
+        idle_s: from when until when each port was idle before the last messages reached it, shape (2, times, decisions, ranks).
         waits_s: that each rank waits, once it has been told.
         waits_from_s, waits_to_s: the first begins and the last ends.
         last_s: when all ranks and ports are done with it, shape (decisions,).
@@ -58,10 +58,11 @@ class Decided:
         self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
         self._known: dict[Decision, int] = {}
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._decisions: list[Decision] = []
-        nothing, self.last_s = np.empty((0, self._ranks)), np.empty(0)
-        self.ends_s = self.in_free_s = self.last_reach_s = self.before_last_s = nothing
+        self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
+        nothing, self.last_s = np.zeros((1, self._ranks)), np.zeros(1)
+        self.ends_s = self.in_free_s = self.last_reach_s = nothing
         self.waits_s = self.waits_from_s = self.waits_to_s = nothing
+        self.idle_s = -self._never_idle(1)
 
     def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
         """The rows of decisions, which are worked out if they have not been."""
@@ -87,15 +88,20 @@ class Decided:
         for start in range(0, len(decisions), together):
             some = decisions[start : start + together]
             sums = Waits(len(some), self._ranks)
-            ports, before_last_s = self._play(some, sums.add)
+            ports, idle_s = self._play(some, sums.add)
+            self.idle_s = np.concatenate([self.idle_s, idle_s], axis=2)
             for one in some:
                 self._known[one] = len(self._decisions)
                 self._decisions.append(one)
-            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, before_last_s
-            names = "ends_s", "in_free_s", "last_reach_s", "before_last_s", "waits_s", "waits_from_s", "waits_to_s"
+            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s
+            names = "ends_s", "in_free_s", "last_reach_s", "waits_s", "waits_from_s", "waits_to_s"
             for name, rows in zip(names, (*clocks, sums.waits_s, sums.from_s, sums.to_s), strict=True):
                 setattr(self, name, np.concatenate([getattr(self, name), rows]))
         self.last_s = self.ends_s.max(axis=1)
+
+    def _never_idle(self, decisions: int) -> np.ndarray:
+        known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
+        return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _most_messages(self) -> int:
         """Of a rank in a call, roughly."""
@@ -105,7 +111,7 @@ class Decided:
         """The calls of several decisions at once, buffer by buffer."""
         kinds = np.array([decision.kind for decision in decisions])
         ports, after_ring = Ports(*(clock[kinds] for clock in self._begun)), [False] * len(decisions)
-        before_last_s = np.full_like(ports.now_s, np.inf)
+        idle_s = self._never_idle(len(decisions))
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
         for turn in range(max(map(len, buffers))):
             groups = defaultdict(list)
@@ -117,8 +123,8 @@ class Decided:
                     groups[algorithm, after_ring[row], alike].append((row, piece, len(own[turn]) > 1))
                     after_ring[row] = algorithm == "ring"
             for (algorithm, ring, _), calls in groups.items():
-                self._call(algorithm, ring, calls, (ports, before_last_s), kinds, waited)
-        return ports, before_last_s
+                self._call(algorithm, ring, calls, (ports, idle_s), kinds, waited)
+        return ports, idle_s
 
     def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
         """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
@@ -126,11 +132,13 @@ class Decided:
         speeds, costs = self._speeds[kinds[rows]], self._costs
         size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
         copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
-        ports, before_last_s = clocks
+        ports, idle_s = clocks
         some = Ports(*(clock[rows] for clock in ports))
         now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
         waited_in = _in_rows(waited, rows)
-        after, before_last_s[rows] = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
+        after, known_s = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
+        idle_s[:, :, rows] = np.inf
+        idle_s[:, : known_s.shape[1], rows] = known_s
         after = after._replace(now_s=after.now_s + copy_s)
         for whole, part in zip(ports, after, strict=True):
             whole[rows] = part

@@ -37,13 +37,13 @@ class Played(NamedTuple):
 
     Args:
         waits: ranks, from, to; shape (takers,), (replications, takers), (replications, takers).
-        before_last_s: when the last message to reach each port found it free at the latest, shape (replications, ranks); infinity
-            where that is not known.
+        idle_s: from when until when each port was idle before the last message reached it, shape (2, 1, replications, ranks); never,
+            from infinity on, where that is not known.
     """
 
     ports: Ports
     waits: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
-    before_last_s: np.ndarray
+    idle_s: np.ndarray
 
 
 def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> Played:
@@ -71,7 +71,7 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
         again, again_s = _settle(call.of(rows), some, reach_s[rows])
         for whole, part in zip(played.ports, again.ports, strict=True):
             whole[rows] = part
-        played.before_last_s[rows] = np.inf
+        played.idle_s[0, :, rows] = np.inf
         for (_, from_s, to_s), (_, from_again_s, to_again_s) in zip(played.waits, again.waits, strict=True):
             from_s[rows], to_s[rows] = from_again_s, to_again_s
         come_s[rows] = np.sort(np.where(plan.order == NONE, np.inf, again_s[:, plan.order]), axis=2)
@@ -80,7 +80,9 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
     if (come_s.min(axis=2, initial=np.inf) <= ports.last_reach_s).any():
         raise Unsettled
     last_s = np.where(plan.order == NONE, -np.inf, come_s).max(axis=2, initial=-np.inf)
-    return played._replace(ports=played.ports._replace(last_reach_s=np.maximum(ports.last_reach_s, last_s)))
+    last_s = np.maximum(ports.last_reach_s, last_s)
+    played.idle_s[1, 0] = last_s
+    return played._replace(ports=played.ports._replace(last_reach_s=last_s))
 
 
 class _Call(NamedTuple):
@@ -104,7 +106,7 @@ class _Call(NamedTuple):
         link, occupancy_s, speeds = self.link, self.occupancy_s, self.speeds
         now_s, out_free_s, in_free_s, last_s = (clock.copy() for clock in ports)
         reach_s, leave_s = (np.empty((len(now_s), occupancy_s.shape[-1])) for _ in range(2))
-        waits, before_last_s = [], np.full_like(now_s, np.inf)
+        waits, idle_s = [], np.full((2, 1, *now_s.shape), np.inf)
         for senders, posted, leaving, left, takers, taken, own, adds in self.plan.levels:
             if senders.size:
                 called_s = now_s[:, senders] + link.overhead_s / speeds[:, senders]
@@ -118,7 +120,7 @@ class _Call(NamedTuple):
                 from_s, free_s = now_s[:, takers], in_free_s[:, takers]
                 pass_s = np.maximum(reach_s[:, taken], free_s) if passes_s is None else passes_s[:, taken]
                 here_s = pass_s + occupancy_s[..., taken]
-                before_last_s[:, takers] = free_s
+                idle_s[0, 0, :, takers] = free_s.T
                 in_free_s[:, takers] = np.maximum(free_s, here_s)
                 waits.append((takers, from_s, pass_s))
                 goes_s = np.maximum(from_s, here_s) + link.overhead_s / speeds[:, takers]
@@ -126,7 +128,7 @@ class _Call(NamedTuple):
                 now_s[:, takers] = goes_s + adds * self.add_s[..., taken] / speeds[:, takers]
         ahead = self.plan.ahead
         now_s[:, ahead] = np.maximum(now_s[:, ahead], out_free_s[:, ahead])
-        return Played(Ports(now_s, out_free_s, in_free_s, last_s), waits, before_last_s), reach_s
+        return Played(Ports(now_s, out_free_s, in_free_s, last_s), waits, idle_s), reach_s
 
     def passing_s(self, reach_s: np.ndarray, free_s: np.ndarray) -> np.ndarray:
         """When each message begins to pass its receiver's port, which serves the first to come first."""

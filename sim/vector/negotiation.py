@@ -28,7 +28,7 @@ class Begun(NamedTuple):
         overhead_s: of a message at each rank, likewise, or one row for all.
         in_free_s: when each rank's port has passed all messages of the calls before.
         last_reach_s: when the last of them reached it.
-        before_last_s: when that one found it free; infinity where that is not known.
+        idle: finds from when until when ports were idle before that, as far as it is known, shape (2, times, rows, ranks).
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         ready: counts the gradients that are ready at each rank.
     """
@@ -38,14 +38,14 @@ class Begun(NamedTuple):
     overhead_s: np.ndarray
     in_free_s: np.ndarray
     last_reach_s: np.ndarray
-    before_last_s: np.ndarray
+    idle: Callable[[], np.ndarray]
     in_turn: np.ndarray
     ready: Callable[[], np.ndarray]
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
-        ports = (clock[some] for clock in (self.in_free_s, self.last_reach_s, self.before_last_s))
+        ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
         return Begun(self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some])
 
 
@@ -85,28 +85,27 @@ def passing_s(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks:
     Raises:
         Unsettled: two come at one instant, or one holds up another of an earlier call.
     """
-    early = _early(reach_s, occupancy_s, begun, ranks)
-    if early.any():
-        late_s = np.where(early, -np.inf, reach_s)
-        return np.where(early, reach_s, _queued(late_s, np.where(early, 0.0, occupancy_s), begun, ranks))
-    return _queued(reach_s, occupancy_s, begun, ranks)
-
-
-def _early(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
-    """Which messages come before the last of an earlier call, while the port is idle.
-
-    Raises:
-        Unsettled: one comes while it is not, or does not pass in time.
-    """
     early = reach_s <= begun.last_reach_s[:, ranks, None]
     if not early.any():
-        return early
-    found_free = reach_s >= begun.before_last_s[:, ranks, None]
-    passed = reach_s + occupancy_s <= begun.last_reach_s[:, ranks, None] - SETTLED_S
-    several = np.count_nonzero(early, axis=2) > 1
-    if (early & ~(found_free & passed)).any() or several.any():
+        return _queued(reach_s, occupancy_s, begun, ranks)
+    late_s = _queued(np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s), begun, ranks)
+    return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early), late_s)
+
+
+def _between(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, early: np.ndarray) -> np.ndarray:
+    """When messages pass that come before the last of an earlier call.
+
+    Raises:
+        Unsettled: one is not over when the next comes.
+    """
+    from_s, to_s = begun.idle()[:, :, :, ranks, None]
+    pass_s = np.maximum(reach_s, from_s)
+    came_before_s = np.concatenate([np.full_like(to_s[:1], np.inf), to_s[:-1]])
+    after_others = (reach_s > came_before_s + SETTLED_S) | (reach_s >= from_s)
+    fits = after_others & (pass_s + occupancy_s <= to_s - SETTLED_S) & (reach_s < to_s) & (from_s < np.inf)
+    if (early & ~fits.any(axis=0)).any() or (np.count_nonzero(early, axis=2) > 1).any():
         raise Unsettled
-    return early
+    return np.where(fits, pass_s, np.inf).min(axis=0)
 
 
 def _queued(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:

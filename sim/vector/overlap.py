@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -127,8 +127,8 @@ class Background:
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
         self._fresh = True  # nobody has begun a cycle
-        # When each port is free, the last message reached it, and that found it free.
-        self._ports_s = [np.full(group.now_s.shape, time_s) for time_s in (0.0, -np.inf, np.inf)]
+        # The decision that each replication has behind it, and when all requests for it had come.
+        self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
 
     def step(self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray) -> np.ndarray:
         """All cycles of a step; when each rank's thread is at its end, shape (replications, ranks).
@@ -155,8 +155,7 @@ class Background:
                 waits = [(slice(None), now_s, begin_s), *asked.waits]
                 self._group._late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds))
             now_s, count = root_s + table.ends_s[numbers], last
-            for port_s, after_s in zip(self._ports_s, (table.in_free_s, table.last_reach_s, table.before_last_s), strict=True):
-                port_s[rows] = root_s + after_s[numbers]
+            self._after[rows], self._after_s[rows] = numbers, root_s
             over = count == len(ready_s)
             if over.any():
                 ended_s[rows[over]] = now_s[over]
@@ -198,5 +197,11 @@ class Background:
 
     def _begun(self, begin_s: np.ndarray, ready_s: np.ndarray, rows: np.ndarray, in_turn: np.ndarray) -> Begun:
         overhead_s = self._overhead_s if len(self._overhead_s) == 1 else self._overhead_s[self._kinds[rows]]
-        ports = (port_s[rows] for port_s in self._ports_s)
-        return Begun(rows, begin_s, overhead_s, *ports, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0))
+        numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
+        ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
+        idle = partial(_later, table.idle_s, numbers, root_s)
+        return Begun(rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0))
+
+
+def _later(idle_s: np.ndarray, numbers: np.ndarray, root_s: np.ndarray) -> np.ndarray:
+    return root_s + idle_s[:, :, numbers]
