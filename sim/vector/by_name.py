@@ -54,5 +54,7 @@ class ByName:
         free_s = pass_s + occupancy_s
         ends_s = np.maximum(posted_s, begin_s + occupancy_s)[:, -1:] if len(order) else np.zeros((len(speeds), 1))
         others_s = [free_s + ANSWERS * overhead_s[:, 1:], np.full(free_s.shape, -np.inf), free_s, pass_s]
-        clocks = [np.concatenate(parts, axis=1) for parts in zip([ends_s, ends_s, never_s, never_s], others_s, strict=True)]
+        clocks = [
+            np.concatenate(parts, axis=1) for parts in zip([ends_s, ends_s, never_s, never_s], others_s, strict=True)
+        ]
         return Told(Ports(*clocks), clocks[3])

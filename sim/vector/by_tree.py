@@ -88,7 +88,10 @@ class ByTree:
 
     def tell(self, overhead_s: np.ndarray, speeds: np.ndarray) -> Told:
         """Down the tree."""
-        down = [list(tree(rank, range(self._ranks), REQUEST))[self._taken[rank] + (rank > 0) :] for rank in range(self._ranks)]
+        down = [
+            list(tree(rank, range(self._ranks), REQUEST))[self._taken[rank] + (rank > 0) :]
+            for rank in range(self._ranks)
+        ]
         never_s = np.full(speeds.shape, -np.inf)
         now_s = never_s.copy()
         now_s[:, 0] = 0.0

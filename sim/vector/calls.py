@@ -68,7 +68,7 @@ class Calls:
         now_s, out_free_s, in_free_s, last_s = ports
         link, ranks, overhead_s = self._link, len(self._hosts), self._link.overhead_s / speeds
         port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
-        reach_s, idle_s = None, deque([], KNOWN)
+        reach_s, idle_s = None, deque(maxlen=KNOWN)
         for sent, taken, adds in _ring_rounds(ranks):
             now_s = now_s + overhead_s
             begin_s = np.maximum(now_s, out_free_s)
@@ -90,7 +90,9 @@ class Calls:
     def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
         """For which each piece takes a port, and a core of speed 1 to be added, twice round; one row if all vectors are alike."""
         wholes = pieces if len(set(pieces)) > 1 else pieces[:1]
-        cuts = [[ITEM_BYTES * (part.stop - part.start) for part in cut(slice(*whole), len(self._hosts))] for whole in wholes]
+        cuts = [
+            [ITEM_BYTES * (part.stop - part.start) for part in cut(slice(*whole), len(self._hosts))] for whole in wholes
+        ]
         size_bytes = np.tile(np.array(cuts, float), 2)
         return self._link.occupancy_s(size_bytes), self._reduce.base_s + self._reduce.slope_s * size_bytes
 

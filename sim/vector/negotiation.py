@@ -46,7 +46,9 @@ class Begun(NamedTuple):
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
-        return Begun(self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some])
+        return Begun(
+            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some]
+        )
 
 
 class Asked(NamedTuple):
@@ -92,7 +94,9 @@ def passing_s(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks:
     return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early), late_s)
 
 
-def _between(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, early: np.ndarray) -> np.ndarray:
+def _between(
+    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, early: np.ndarray
+) -> np.ndarray:
     """When messages pass that come before the last of an earlier call.
 
     Raises:

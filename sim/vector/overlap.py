@@ -16,7 +16,7 @@ from sim.vector.negotiation import Begun
 from sim.verbs.fusion import layer_shares
 
 ALONE = "the text computes by layer, or sums in cycles, and does nothing beside"
-NEAR_S = 1e-11  # moments that differ by less may come in either order, as rounding has it
+NEAR_S = 2e-13  # moments that differ by less may come in either order, as rounding has it
 ROUND_OFF_S = 1e-12  # of work, that the event world leaves out
 
 
@@ -50,9 +50,7 @@ class Overlap:
         """The computing half."""
         return ByLayer(self.world.refuse, order)
 
-    def reduce_in_cycles(
-        self, algorithm: str, fusion_bytes: int, cycle_s: float, by_name: bool = False
-    ) -> InCycles:
+    def reduce_in_cycles(self, algorithm: str, fusion_bytes: int, cycle_s: float, by_name: bool = False) -> InCycles:
         """The background thread."""
         return InCycles(self.world.refuse, algorithm, fusion_bytes, cycle_s, by_name)
 
@@ -200,7 +198,9 @@ class Background:
         numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
         ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
         idle = partial(_later, table.idle_s, numbers, root_s)
-        return Begun(rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0))
+        return Begun(
+            rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
+        )
 
 
 def _later(idle_s: np.ndarray, numbers: np.ndarray, root_s: np.ndarray) -> np.ndarray:
