@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
+from functools import cached_property
 
 import numpy as np
 
+START, STOP = 0, 1  # the numbers of the bounds of the whole
+
 
 class Bounds:
-    """All that an algorithm works out from the bounds of the whole vector, in order; what is worked out twice is there once."""
+    """All that an algorithm works out from the bounds of the whole vector; what it works out twice is there once."""
 
     def __init__(self):
-        self._steps: list[tuple] = [(None, "start", None), (None, "stop", None)]
-        self._known: dict[tuple, int] = {}
+        self._known: dict[tuple, int] = {("start",): START, ("stop",): STOP}
+        self._depths = [0, 0]  # how many steps lead to each
 
     @property
     def whole(self) -> slice:
         """The whole vector; algorithms cut it as they would one of numbers."""
-        return slice(Bound(self, 0), Bound(self, 1))
+        return slice(Bound(self, START), Bound(self, STOP))
 
     def of(self, operation, left, right) -> Bound:
         """What an operation makes of two bounds or integers."""
-        key = (operation, *(side.number if isinstance(side, Bound) else (side,) for side in (left, right)))
+        sides = [side.number if isinstance(side, Bound) else self._number((side,), 0) for side in (left, right)]
+        depth = 1 + max(self._depths[side] for side in sides)
+        return Bound(self, self._number((operation, *sides), depth))
+
+    def _number(self, key: tuple, depth: int) -> int:
         if key not in self._known:
-            self._known[key] = len(self._steps)
-            self._steps.append(key)
-        return Bound(self, self._known[key])
+            self._known[key] = len(self._depths)
+            self._depths.append(depth)
+        return self._known[key]
+
+    @cached_property
+    def _steps(self) -> list[tuple]:
+        """Operations that can be done at once, in order: operation, numbers of the results, of the left sides, of the right."""
+        alike = defaultdict(list)
+        for key, number in self._known.items():
+            if len(key) == 3:
+                alike[self._depths[number], key[0].__name__].append((key[0], number, *key[1:]))
+        return [(done[0][0], *np.array([one[1:] for one in done]).T) for _, done in sorted(alike.items())]
 
     def values(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """Of every bound, in the order in which they were made, for wholes from `starts` to `stops`; shape (bounds, wholes)."""
-        found = np.empty((len(self._steps), len(starts)), int)
-        found[0], found[1] = starts, stops
-        for number, (operation, *sides) in enumerate(self._steps[2:], 2):
-            left, right = (side[0] if isinstance(side, tuple) else found[side] for side in sides)
-            found[number] = operation(left, right)
+        found = np.empty((len(self._depths), len(starts)), int)
+        for key, number in self._known.items():
+            if len(key) == 1:
+                found[number] = {"start": starts, "stop": stops}.get(key[0], key[0])
+        for operation, numbers, left, right in self._steps:
+            found[numbers] = operation(found[left], found[right])
         return found
 
 
