@@ -17,6 +17,9 @@ AHEAD = 16  # single gradients that are worked out together: after one comes the
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
+CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to"
+
+
 class Decision(NamedTuple):
     """Gradients to sum.
 
@@ -59,10 +62,9 @@ class Decided:
         self._known: dict[Decision, int] = {}
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
-        nothing, self.last_s = np.zeros((1, self._ranks)), np.zeros(1)
-        self.ends_s = self.in_free_s = self.last_reach_s = nothing
-        self.waits_s = self.waits_from_s = self.waits_to_s = nothing
-        self.idle_s = -self._never_idle(1)
+        never_s = -self._never_idle(1)
+        self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
+        self._show()
 
     def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
         """The rows of decisions, which are worked out if they have not been."""
@@ -89,14 +91,27 @@ class Decided:
             some = decisions[start : start + together]
             sums = Waits(len(some), self._ranks)
             ports, idle_s = self._play(some, sums.add)
-            self.idle_s = np.concatenate([self.idle_s, idle_s], axis=2)
-            for one in some:
-                self._known[one] = len(self._decisions)
-                self._decisions.append(one)
-            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s
-            names = "ends_s", "in_free_s", "last_reach_s", "waits_s", "waits_from_s", "waits_to_s"
-            for name, rows in zip(names, (*clocks, sums.waits_s, sums.from_s, sums.to_s), strict=True):
-                setattr(self, name, np.concatenate([getattr(self, name), rows]))
+            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, sums.waits_s, sums.from_s, sums.to_s
+            self._keep(some, np.concatenate([np.array(clocks), *idle_s]).swapaxes(0, 1))
+        self._show()
+
+    def _keep(self, decisions: list[Decision], rows: np.ndarray) -> None:
+        """More rows of the table, of which there is room for twice as many whenever it is full."""
+        first, after = len(self._decisions), len(self._decisions) + len(decisions)
+        if after > len(self._table):
+            room = np.empty((max(after, 2 * len(self._table)) - len(self._table), *self._table.shape[1:]))
+            self._table = np.concatenate([self._table, room])
+        self._table[first:after] = rows
+        self._known.update(zip(decisions, range(first, after), strict=True))
+        self._decisions += decisions
+
+    def _show(self) -> None:
+        """Name the columns of the table."""
+        self.ends_s, self.in_free_s, self.last_reach_s, self.waits_s, self.waits_from_s, self.waits_to_s = (
+            self._table[:, clock] for clock in range(len(CLOCKS))
+        )
+        idle_s = self._table[:, len(CLOCKS) :]
+        self.idle_s = idle_s.reshape(len(idle_s), 2, -1, self._ranks).transpose(1, 2, 0, 3)
         self.last_s = self.ends_s.max(axis=1)
 
     def _never_idle(self, decisions: int) -> np.ndarray:
