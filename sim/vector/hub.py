@@ -21,6 +21,7 @@ class Hub:
         """
         others = self.world.workers if self is self.world.master else self.world.master
         named = [peers] if isinstance(peers, int) else list(peers)
+        does = does and not self.world.scenario.protocol.has_servers
         if not does or not named or named != list(others.ranks):
             said = "gather(me)" if verb == "gather" else f"me.{verb}"
             raise self.world.refuse(f"{said} of {named} is not between the master and all workers")

@@ -12,6 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from sim.errors import WrongSetting
 from sim.protocols.base import VERBS
+from sim.verbs.book import Book
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text looks at me.now_s, which each rank has its own of"
@@ -41,11 +42,20 @@ class Together:
         self.allreduce, self.allgather = group.allreduce, group.allgather
         self.beside, self.compute_by_layer = group.beside, group.compute_by_layer
         self.reduce_in_cycles = group.reduce_in_cycles
+        self.fetch, self.pull, self.push, self.take_first = group.fetch, group.pull, group.push, group.take_first
+        self.hear, self.let_go, self.hand_in, self.collect = group.hear, group.let_go, group.hand_in, group.collect
+        if not self.servers:
+            self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
 
     @property
     def now_s(self) -> Each:
         """The clocks of the group's ranks."""
         return Each(self._group.now_s, self._group.world.refuse)
+
+    @property
+    def book(self) -> Book:
+        """What a worker remembers of servers: whether training is over."""
+        return Book(over=self._group.over)
 
     @property
     def rank(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from functools import cache
+from dataclasses import fields
 from itertools import takewhile
 
 import numpy as np
@@ -17,7 +17,7 @@ from sim import verbs
 from sim.errors import RunFailed, WrongSetting
 from sim.outcome import Outcome
 from sim.protocols import name_of
-from sim.protocols.base import names_in
+from sim.protocols.base import Protocol
 from sim.protocols.texts import role_of, text_of
 from sim.randomness import Stream
 from sim.scenario import Scenario
@@ -25,6 +25,7 @@ from sim.time_budget import Patience
 from sim.vector.hub import Hub
 from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
+from sim.vector.served import Barrier
 from sim.vector.together import Refused, Together
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S
@@ -46,6 +47,15 @@ DOES = frozenset(
         "beside",
         "compute_by_layer",
         "reduce_in_cycles",
+        "fetch",
+        "pull",
+        "push",
+        "training",
+        "collect",
+        "hand_in",
+        "take_first",
+        "hear",
+        "let_go",
     ]
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
@@ -54,11 +64,11 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
-    network, missing = scenario.network, sorted(verbs_of(type(scenario.protocol)) - DOES, key=PRIMITIVES.__contains__)
+    network, missing = scenario.network, sorted(verbs_of(scenario.protocol) - DOES, key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
-        f"{scenario.protocol.name} has servers": scenario.protocol.has_servers and scenario.served,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
+        or scenario.sends_rows
         or (scenario.served and scenario.summed),
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
         "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
@@ -72,10 +82,9 @@ def refusal(scenario: Scenario) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-@cache
-def verbs_of(protocol: type) -> frozenset[str]:
-    """The primitives and verbs that its texts use."""
-    return names_in(protocol) & frozenset((*PRIMITIVES, *verbs.__all__))
+def verbs_of(protocol: Protocol) -> frozenset[str]:
+    """The primitives and verbs that its texts use; a setting is none, whatever its name."""
+    return protocol.names & frozenset((*PRIMITIVES, *verbs.__all__)) - {setting.name for setting in fields(protocol)}
 
 
 def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
@@ -166,12 +175,13 @@ class VectorWorld:
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 
-class Group(Hub, Lockstep, Overlap):
+class Group(Hub, Lockstep, Overlap, Barrier):
     """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self.step, self.done, self.ran_out = 0, 0, 0
+        self._fetched = self.over = False
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
         self.samples, self._slept = np.zeros(shape, int), np.zeros(shape, bool)
@@ -220,15 +230,31 @@ class Group(Hub, Lockstep, Overlap):
         """The gradient of the whole minibatch."""
         if part is not None:
             raise self.world.refuse("the text computes a gradient in parts")
-        batch, costs = self.world.scenario.batch, self.world.scenario.costs
+        batch = self.world.scenario.batch
         self.at_hand.begin_gradient()
-        self._input(batch)
-        cold_s = costs.compute.cold(self.now_s - self._warm_s)
-        self._spend(self._of_step(self._factors) * costs.compute(batch) + cold_s)
-        self._warm_s = self.now_s
-        self._spend(costs.pack(self.world.scenario.packed_bytes))
+        if not self._fetched:
+            self._input(batch)
+        self._fetched = False
         self.samples = np.full(self.now_s.shape, batch)
+        if self.pulled:
+            self.compute_later()
+        else:
+            self.now_s = self.computed_s(self.now_s)
+            self.end_computing()
         yield from self._did()
+
+    def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
+        """When gradients that are begun then are there, shape (replications, ranks)."""
+        costs = self.world.scenario.costs
+        cold_s = costs.compute.cold(begun_s - self._warm_s)
+        self._computed_s = (
+            begun_s + (self._of_step(self._factors) * costs.compute(self.world.scenario.batch) + cold_s) / self.speeds
+        )
+        return self._computed_s + costs.pack(self.world.scenario.packed_bytes) / self.speeds
+
+    def end_computing(self) -> None:
+        """Ranks are warm from where they had computed last."""
+        self._warm_s = self._computed_s
 
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
@@ -269,8 +295,10 @@ class Group(Hub, Lockstep, Overlap):
             raise self.world.refuse("the text updates some variables alone")
         if self.world.scenario.served and self is self.world.workers:
             raise self.world.refuse("the text has workers update")
+        if self.world.scenario.protocol.counts_updates:
+            self.step = len(self.world.updates)
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
-        size_bytes = sum(self.world.scenario.updated_bytes(self.ranks[0]))
+        size_bytes = np.array([sum(self.world.scenario.updated_bytes(rank)) for rank in self.ranks])
         update = self.world.scenario.costs.update
         cold_s = update.cold(self.now_s - self._warm_s)
         self._spend(self._of_step(self._update_factors) * update(size_bytes) + cold_s)

@@ -22,7 +22,7 @@ from sim.verbs import gather
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
-VECTOR = [n for n, p in protocols.PROTOCOLS.items() if vector.world.verbs_of(p) <= vector.world.DOES]
+VECTOR = [n for n, p in protocols.PROTOCOLS.items() if vector.world.verbs_of(p()) <= vector.world.DOES]
 
 
 def seconds(most):
