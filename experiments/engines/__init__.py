@@ -43,6 +43,7 @@ ENGINES = {
 # Other jobs, of our engines alone: their title, entry, workers and steps.
 FURTHER = {
     "horovod": ("Horovod, ResNet-50, event world", "protocols:horovod", 64, 1),
+    "horovod-vector": ("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 20),
     "ring": ("ring allreduce, event world", "protocols:ring", 64, 5),
     "ring-vector": ("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
     "ps-async": ("ps-async, event world", "protocols:ps_async", 1_000, 3),

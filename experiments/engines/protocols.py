@@ -13,6 +13,11 @@ def horovod(job: Job) -> list[float]:
     return _simulated(job, "horovod", ["algorithm=ring"], "resnet50", "event")
 
 
+def horovod_vector(job: Job) -> list[float]:
+    """The same in the vector world, with Open MPI's algorithms."""
+    return _simulated(job, "horovod", [], "resnet50", "vector")
+
+
 def ring(job: Job) -> list[float]:
     """Seconds of each step of a ring allreduce in the event world."""
     return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", "event")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from sim import collectives
 from sim.collectives.base import Exchange
+from sim.collectives.bounds import Bound, Bounds
 
 NONE = -1
 
@@ -39,7 +42,7 @@ class Schedule(NamedTuple):
 
     Args:
         levels: in an order in which every message is posted before it is taken.
-        size_bytes: of each message, shape (messages,).
+        size_bytes: of each message, shape (messages,); or (calls, messages), of several calls alike.
         order: the messages that each rank takes, in the order in which it does, shape (ranks, most); NONE where a rank takes fewer.
         ahead: ranks that go on before a message has left, and wait for it at the end of the call.
     """
@@ -105,7 +108,42 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
         order[rank, : len(numbers)] = numbers
     ahead = [rank for rank, own in enumerate(lists) if any(exchange.ahead for exchange in own)]
     levels = [_level(*drafts[number]) for number in sorted(drafts)]
-    return Schedule(levels, np.array(size_bytes, float), order, np.array(ahead, int))
+    return Schedule(levels, np.array(size_bytes, None if _symbolic(size_bytes) else float), order, np.array(ahead, int))
+
+
+def _symbolic(size_bytes: list) -> bool:
+    """Whether sizes follow from those of a whole that is not known yet."""
+    return any(isinstance(size, Bound) for size in size_bytes)
+
+
+class Template(NamedTuple):
+    """The calls of an algorithm whose exchanges are the same whatever the size of the vector.
+
+    Args:
+        plan: whose messages have no sizes.
+        bounds: what sizes follow from.
+        numbers: of the bound that is each message's size, shape (messages,).
+    """
+
+    plan: Schedule
+    bounds: Bounds
+    numbers: np.ndarray
+
+    def sized(self, starts: np.ndarray, stops: np.ndarray) -> Schedule:
+        """Several calls alike, on vectors with these bounds."""
+        return self.plan._replace(size_bytes=self.bounds.values(starts, stops)[self.numbers].T.astype(float))
+
+
+@lru_cache(maxsize=8)
+def template(algorithm: str, hosts: tuple[int, ...]) -> Template | None:
+    """Of an algorithm by its name (not auto); None where the number of exchanges depends on the size."""
+    bounds = Bounds()
+    try:
+        plan = schedule(collectives.allreduce(algorithm, rank, hosts, bounds.whole) for rank in range(len(hosts)))
+    except TypeError:  # it counts chunks
+        return None
+    numbers = np.array([size.number for size in plan.size_bytes], int)
+    return Template(plan._replace(size_bytes=np.empty(0)), bounds, numbers)
 
 
 def _level(senders, posted, leaving, taking) -> Level:

@@ -135,12 +135,12 @@ class Rank:
         """Asleep until the first cycle that finds a gradient ready everywhere; the empty ones before it are taken to cost nothing."""
         begin_s, asleep_s = max(self.clock_s, self.cycle_from_s + cycle_s), self.clock_s
         readiness, count = self.world.readiness, self.book.reduced
-        if readiness.everywhere_s(count) is None:
-            readiness.when_known(count, self.thread.go)
+        if readiness.is_to_come(count, self.env.now):
+            readiness.wait(count, self.rank, self.thread.go)
             yield
         ready_s = max(self.clock_s, readiness.everywhere_s(count))
         if ready_s > begin_s:
-            begin_s += math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s else ready_s - begin_s
+            begin_s = begin_s + math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s else ready_s
         yield from self.mechanics.rest_until(max(ready_s, begin_s))
         self.cycle_from_s = self.clock_s
         if self.timeline:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
 
 
 class Readiness:
-    """When the count-th gradient since the start was ready at the last rank; who waits to know.
+    """When the count-th gradient since the start was ready at the last rank; who waits for that.
 
     Args:
         at: at(seconds, call) calls at a simulated time.
@@ -16,7 +18,7 @@ class Readiness:
         self._ranks, self._at = ranks, at
         self._announced: list[int] = []  # how many ranks have had the count-th
         self._last_s: list[float] = []
-        self._waiting: dict[int, list[Callable[[], object]]] = {}
+        self._waiting: dict[int, list[tuple[int, Callable[[], object]]]] = {}
 
     def announce(self, count: int, at_s: float) -> None:
         """One rank's count-th gradient, from 0, is ready then."""
@@ -26,14 +28,22 @@ class Readiness:
         self._announced[count] += 1
         self._last_s[count] = max(self._last_s[count], at_s)
         if self._announced[count] == self._ranks:
-            for call in self._waiting.pop(count, ()):
-                self._at(self._last_s[count], call)
+            self._at(self._last_s[count], partial(self._go_on, count))
 
     def everywhere_s(self, count: int) -> float | None:
         """When all ranks have the count-th; None if that is not known yet."""
         known = count < len(self._announced) and self._announced[count] == self._ranks
         return self._last_s[count] if known else None
 
-    def when_known(self, count: int, call: Callable[[], object]) -> None:
-        """Call when all have it."""
-        self._waiting.setdefault(count, []).append(call)
+    def is_to_come(self, count: int, now_s: float) -> bool:
+        """Whether not all have it now."""
+        last_s = self.everywhere_s(count)
+        return last_s is None or last_s > now_s
+
+    def wait(self, count: int, rank: int, call: Callable[[], object]) -> None:
+        """Call when all have it, which is to come; who waits for the same goes on in the order of ranks."""
+        self._waiting.setdefault(count, []).append((rank, call))
+
+    def _go_on(self, count: int) -> None:
+        for _, call in sorted(self._waiting.pop(count, ()), key=itemgetter(0)):
+            call()

@@ -58,6 +58,11 @@ class Protocol:
 
     # What its texts do
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Primitives, messages, verbs and whatever else its texts name, with these settings."""
+        return names_in(type(self))
+
     def uses(self, name: str) -> bool:
         """Whether a text of this protocol names a primitive, a message or a verb."""
         return name in names_in(type(self))

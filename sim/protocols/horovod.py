@@ -8,7 +8,7 @@ from sim import collectives
 from sim.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.ranges import MOST_BYTES, check_integer, check_seconds
-from sim.verbs import compute_by_layer, negotiate, reduce_fused
+from sim.verbs import compute_by_layer, reduce_in_cycles
 
 ORDERS = ("parameters", "uniform", "end")
 
@@ -52,17 +52,9 @@ class Horovod(Protocol):
             raise WrongSetting("--set order", self.order, ", ".join(ORDERS))
 
     def worker(self, me):
+        background = self.algorithm, self.fusion_bytes, self.cycle_s, self.by_name
         for _ in me.steps():
             yield from me.sleep()
-            yield from me.beside(compute_by_layer(me, self.order), self.reduce(me))
+            yield from me.beside(compute_by_layer(me, self.order), reduce_in_cycles(me, *background))
             yield from me.update()
             yield from me.evaluate()
-
-    def reduce(self, me):
-        """The background thread, for one step."""
-        left = len(me.scenario.summed)
-        while left:
-            yield from me.cycle(self.cycle_s)
-            ready = yield from negotiate(me, self.by_name)
-            yield from reduce_fused(me, self.algorithm, ready, self.fusion_bytes)
-            left -= len(ready)

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from sim.errors import WrongSetting
-from sim.protocols.base import Protocol
+from sim.protocols.base import Protocol, names_in
 from sim.verbs import hear, let_go, pull, push, take, take_first, tell, training
 
 
@@ -28,6 +28,10 @@ class SynchronousServers(Protocol):
 
     name = "ps-sync"
 
+    @property
+    def names(self):
+        return names_in(type(self), "worker", "wait_for_first") if self.barrier else super().names
+
     def worker(self, me):
         while training(me):
             yield from me.sleep()
@@ -37,10 +41,10 @@ class SynchronousServers(Protocol):
             yield from push(me, me.servers, version=None if self.barrier else me.book.token)
 
     def server(self, me):
-        if me.rank != me.servers[0] and not self.apart(len(me.workers)):
-            yield from self.accumulate(me)
-        else:
+        if self.apart(len(me.workers)) or me.rank == me.servers[0]:
             yield from (self.wait_for_first if self.barrier else self.hand_out_tokens)(me)
+        else:
+            yield from self.accumulate(me)
 
     def apart(self, workers: int) -> bool:
         """Whether servers need not agree who goes on: an update takes a gradient from everybody, so nobody is late."""

@@ -24,6 +24,7 @@ class Hub:
         others = self.world.workers if self is self.world.master else self.world.master
         named = [peers] if isinstance(peers, int) else peers
         alike = named == others.ranks or list(named) == list(others.ranks)  # of ranges that is seen at once
+        does = does and not self.world.scenario.protocol.has_servers
         if not does or not others.ranks or not alike:
             said = "gather(me)" if verb == "gather" else f"me.{verb}"
             raise self.world.refuse(f"{said} of {list(named)} is not between the master and all workers")

@@ -35,11 +35,18 @@ class Together:
     def __init__(self, group):
         world = group.world
         self._group, self.scenario, self.master = group, world.scenario, 0
+        self.book = group.book  # of a worker, of which it holds whether training is over
         self.servers, self.workers = world.master.ranks, world.workers.ranks
         self.steps, self.sleep, self.compute = group.steps, group.sleep, group.compute
         self.gather, self.update, self.evaluate = group.gather, group.update, group.evaluate
         self.send, self.receive, self.take_up = group.send, group.receive, group.take_up
         self.allreduce, self.allgather = group.allreduce, group.allgather
+        self.beside, self.compute_by_layer = group.beside, group.compute_by_layer
+        self.reduce_in_cycles = group.reduce_in_cycles
+        self.fetch, self.pull, self.push, self.take_first = group.fetch, group.pull, group.push, group.take_first
+        self.hear, self.let_go, self.hand_in, self.collect = group.hear, group.let_go, group.hand_in, group.collect
+        if not self.servers:
+            self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
 
     @property
     def now_s(self) -> Any:

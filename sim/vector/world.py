@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from functools import cache, cached_property
+from dataclasses import fields
+from functools import cached_property
 
 import numpy as np
 
@@ -18,17 +19,19 @@ from sim.errors import RunFailed, WrongSetting
 from sim.laws import Law
 from sim.outcome import Outcome
 from sim.protocols import name_of
-from sim.protocols.base import names_in
+from sim.protocols.base import Protocol
 from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
 from sim.time_budget import Patience
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
+from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
+from sim.vector.served import Barrier
 from sim.vector.together import Refused, Together
 from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
-from sim.verbs.book import CLOCK_S
+from sim.verbs.book import CLOCK_S, Book
 from sim.verbs.me import PRIMITIVES
 
 DOES = frozenset(
@@ -44,6 +47,18 @@ DOES = frozenset(
         "gather",
         "allreduce",
         "allgather",
+        "beside",
+        "compute_by_layer",
+        "reduce_in_cycles",
+        "fetch",
+        "pull",
+        "push",
+        "training",
+        "collect",
+        "hand_in",
+        "take_first",
+        "hear",
+        "let_go",
     ]
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
@@ -53,13 +68,15 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
-    network, missing = scenario.network, sorted(verbs_of(type(scenario.protocol)) - DOES, key=PRIMITIVES.__contains__)
+    network, missing = scenario.network, sorted(verbs_of(scenario.protocol) - DOES, key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
-        f"{scenario.protocol.name} has servers": scenario.protocol.has_servers and scenario.served,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
+        or scenario.sends_rows
         or (scenario.served and scenario.summed),
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
+        "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
+        and not scenario.cores_suffice,
         "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.look_s,
         "its ports pass one message after another, each as it comes, whatever a port has sent before": network.fair
         or network.sustained_bytes_per_s
@@ -69,10 +86,9 @@ def refusal(scenario: Scenario) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-@cache
-def verbs_of(protocol: type) -> frozenset[str]:
-    """The primitives and verbs that its texts use."""
-    return names_in(protocol) & frozenset((*PRIMITIVES, *verbs.__all__))
+def verbs_of(protocol: Protocol) -> frozenset[str]:
+    """The primitives and verbs that its texts use; a setting is none, whatever its name."""
+    return protocol.names & frozenset((*PRIMITIVES, *verbs.__all__)) - {setting.name for setting in fields(protocol)}
 
 
 def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
@@ -172,13 +188,14 @@ class VectorWorld:
         return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
 
 
-class Group(Hub, Lockstep):
+class Group(Hub, Lockstep, Overlap, Barrier):
     """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self._speed = None if (speeds == 1).all() else speeds  # None spares a division
         self.step, self.done, self.ran_out = 0, 0, 0
+        self._fetched, self.book = False, Book()
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
         self._no_samples, self._whole_batch = (
@@ -255,13 +272,31 @@ class Group(Hub, Lockstep):
         """The gradient of the whole minibatch."""
         if part is not None:
             raise self.world.refuse("the text computes a gradient in parts")
-        batch, costs = self.world.scenario.batch, self.world.scenario.costs
+        batch = self.world.scenario.batch
         self.at_hand.begin_gradient()
-        self._input(batch)
-        self._spend(self._of_step(self._factors) * costs.compute(batch) + self._cold_s(costs.compute))
-        self._packed()
+        if not self._fetched:
+            self._input(batch)
+        self._fetched = False
         self.samples = self._whole_batch
+        if self.pulled:
+            self.compute_later()
+        else:
+            self.now_s = self.computed_s(self.now_s)
+            self.end_computing()
         yield from self._did()
+
+    def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
+        """When gradients that are begun then are there and packed, shape (replications, ranks)."""
+        costs = self.world.scenario.costs
+        core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
+        if costs.compute.cold_s:
+            core_s = core_s + costs.compute.cold(begun_s - self._warm_s)
+        self._computed_s = begun_s + self._seconds(core_s + costs.pack(self.world.scenario.packed_bytes))
+        return self._computed_s
+
+    def end_computing(self) -> None:
+        """Ranks are warm from where they had computed and packed last."""
+        self._warm_s = self._computed_s
 
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
@@ -314,6 +349,8 @@ class Group(Hub, Lockstep):
             raise self.world.refuse("the text updates some variables alone")
         if self.world.scenario.served and self is self.world.workers:
             raise self.world.refuse("the text has workers update")
+        if self.world.scenario.protocol.counts_updates:
+            self.step = len(self.world.updates)
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
         update = self.world.scenario.costs.update
         self._spend(self._of_step(self._update_factors) * update(self._updated_bytes) + self._cold_s(update))
@@ -326,8 +363,10 @@ class Group(Hub, Lockstep):
             yield
 
     @cached_property
-    def _updated_bytes(self) -> int:
-        return sum(self.world.scenario.updated_bytes(self.ranks[0]))
+    def _updated_bytes(self) -> np.ndarray:
+        """Of each rank's update, shape (ranks,); of workers, whose updates are alike, shape (1,)."""
+        several = self.ranks if self is self.world.master else self.ranks[:1]
+        return np.array([sum(self.world.scenario.updated_bytes(rank)) for rank in several])
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
@@ -337,7 +376,9 @@ class Group(Hub, Lockstep):
 
     def idle_s(self, warmup: int) -> np.ndarray:
         """Seconds waited from the end of so many steps to the end of the last, shape (replications, ranks)."""
-        return self._waits.idle_s(warmup, self.world.end_s(warmup), self.world.end_s(len(self.world.updates)))
+        until_s = self.world.end_s(len(self.world.updates))
+        idle_s = self._waits.idle_s(warmup, self.world.end_s(warmup), until_s)
+        return idle_s + self._late.idle_s(warmup, self.world.end_s(warmup), until_s)
 
     def _fold(self) -> None:
         """Count waits that have settled: a ring has many."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.verbs.asynchronous import compute_renewing, newest
 from sim.verbs.collectives import allgather, allreduce, barrier, reduce
-from sim.verbs.fusion import compute_by_layer, negotiate, reduce_fused
+from sim.verbs.fusion import compute_by_layer, negotiate, reduce_fused, reduce_in_cycles
 from sim.verbs.servers import (
     answer,
     collect,
@@ -40,6 +40,7 @@ __all__ = [
     "push",
     "reduce",
     "reduce_fused",
+    "reduce_in_cycles",
     "take",
     "take_first",
     "tell",

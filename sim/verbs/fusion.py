@@ -53,6 +53,21 @@ def reduce_fused(me: Me, algorithm: str, ready: list[int], fusion_bytes: int):
             yield from me.copy(piece)
 
 
+@verb
+def reduce_in_cycles(me: Me, algorithm: str, fusion_bytes: int, cycle_s: float, by_name: bool = False):
+    """The background thread, for one step: in each cycle, sum what is ready everywhere, until all variables are summed.
+
+    Args:
+        cycle_s: from one cycle's begin to the next's, at least.
+    """
+    left = len(me.scenario.summed)
+    while left:
+        yield from me.cycle(cycle_s)
+        ready = yield from negotiate(me, by_name)
+        yield from reduce_fused(me, algorithm, ready, fusion_bytes)
+        left -= len(ready)
+
+
 def fuse(pieces: list[slice], fusion_bytes: int) -> list[list[slice]]:
     """Pieces in order, together as long as they fit in a buffer of `fusion_bytes`."""
     buffers: list[list[slice]] = []

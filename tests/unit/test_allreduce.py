@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from sim.errors import WrongSetting
 from sim.laws import FoldedMixture
 from sim.outcome import of_trace
 from sim.scenario import Scenario
+from sim.vector.exchanges import Ports, Unsettled, play
 from sim.workload import Variable, Workload
 
 ITEMS = 720_720  # can be cut in 2 to 16 equal parts
@@ -287,10 +288,13 @@ def test_messages_of_a_call_that_overtake_those_of_the_last_are_the_event_worlds
 
 def test_two_messages_at_one_instant_are_the_event_worlds():
     """Whose passes a port first decides who goes on first; ranks 1 and 2, alike, hand theirs to rank 0 at once."""
-    at_once = job("tree", 3, link=LINK.model_copy(update={"bandwidth_bytes_per_s": 1e6}))
-    exchanges = [[take(1, slice(0, 9)), take(2, slice(0, 9))], [hand(0, slice(0, 9))], [hand(0, slice(0, 9))]]
-    with mock.patch("sim.collectives.allreduce", lambda _, rank, *__: exchanges[rank]), pytest.raises(vector.Refused):
-        vector.run(at_once)
+    link = LINK.model_copy(update={"bandwidth_bytes_per_s": 1e6})
+    plan = schedule([[take(1, slice(0, 9)), take(2, slice(0, 9))], [hand(0, slice(0, 9))], [hand(0, slice(0, 9))]])
+    begun_s = np.array([[0.0, 0.0, 1e-6], [0.0, 0.0, 0.0]])
+    for row, tells in ((begun_s[:1], True), (begun_s[1:], False)):
+        ports = Ports(row, row, row, np.full((1, 3), -np.inf))
+        with nullcontext() if tells else pytest.raises(Unsettled):
+            play(plan, ports, link, np.ones((1, 3)), np.zeros(2))
 
 
 def test_a_message_that_nobody_sends_is_said():

@@ -24,7 +24,7 @@ from sim.verbs import gather
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
-VECTOR = [n for n, p in protocols.PROTOCOLS.items() if vector.world.verbs_of(p) <= vector.world.DOES]
+VECTOR = [n for n, p in protocols.PROTOCOLS.items() if vector.world.verbs_of(p()) <= vector.world.DOES]
 
 
 def seconds(most):
@@ -61,12 +61,26 @@ def links():
 
 
 @st.composite
+def cycles(draw):
+    """Settings of Horovod's text."""
+    of = {
+        "algorithm": collectives.NAMES,
+        "fusion_bytes": (0, 10**5, 2**27),
+        "cycle_s": (0, 1e-3, 2e-2),
+        "order": ("parameters", "uniform", "end"),
+        "by_name": ("false", "true"),
+    }
+    return [f"{name}={draw(st.sampled_from(values))}" for name, values in of.items()]
+
+
+@st.composite
 def scenarios(draw):
     name = draw(st.sampled_from(VECTOR))
     workers = draw(st.integers(0 if protocols.make(name).can_be_alone else 1, 6))
     speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1))
+    cores = 2 if protocols.make(name).overlaps else 1
     cluster = Cluster(
-        hosts=[Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)],
+        hosts=[Host(name=f"h{i}", speed=speed, cores=cores, slots=1) for i, speed in enumerate(speeds)],
         network=draw(links()),
         oversleep_s=draw(seconds(1e-3)),
         costs={"mlp": draw(costs())},
@@ -76,6 +90,8 @@ def scenarios(draw):
         assignments = [f"time_limit_s={draw(seconds(0.1))}", f"partitions={draw(st.integers(1, 20))}"]
     if name == "allreduce":
         assignments = [f"algorithm={draw(st.sampled_from(collectives.NAMES))}", f"fused={draw(st.booleans())}"]
+    if name == "horovod":
+        assignments = draw(cycles())
     return Scenario(
         protocols.make(name, assignments),
         MLP,
@@ -96,8 +112,8 @@ def by_vector(scenario: Scenario, *given, **named) -> Outcome:
     try:
         return vector.run(scenario, *given, **named)
     except vector.Refused:
-        assert scenario.protocol.name == "allreduce"
-        assert scenario.protocol.algorithm not in ("ring", "hierarchical")
+        assert scenario.protocol.name in ("allreduce", "horovod")
+        assert scenario.protocol.name == "horovod" or scenario.protocol.algorithm not in ("ring", "hierarchical")
         reject()
 
 

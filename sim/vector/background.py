@@ -1,0 +1,116 @@
+"""The background threads of all ranks, in every replication: cycle after cycle, each deciding what to sum next."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from sim.vector.by_name import ByName
+from sim.vector.by_tree import ByTree
+from sim.vector.decided import Decided
+from sim.vector.late_waits import Cycle, LateWaits
+from sim.vector.negotiation import Begun
+
+NEAR_S = 2e-13  # moments that differ by less may come in either order, as rounding has it
+
+
+class Background:
+    """The background threads of all ranks, in every replication.
+
+    Args:
+        group: sim.vector.world.Group, of the ranks.
+        algorithm, fusion_bytes, cycle_s, by_name: settings of the verb.
+    """
+
+    def __init__(self, group, algorithm: str, fusion_bytes: int, cycle_s: float, by_name: bool):
+        scenario, (replications, ranks) = group.world.scenario, group.now_s.shape
+        self.settings, self._group, self._cycle_s = (algorithm, fusion_bytes, cycle_s, by_name), group, cycle_s
+        speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
+        link = scenario.network
+        self._negotiation = ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
+        self.table = Decided(scenario, self._negotiation, speeds, algorithm, fusion_bytes)
+        self._overhead_s = link.overhead_s / speeds
+        self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
+        self._fresh = True  # nobody has begun a cycle
+        # The decision that each replication has behind it, and when all requests for it had come.
+        self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
+
+    def step(self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray, late: LateWaits) -> np.ndarray:
+        """All cycles of a step; when each rank's thread is at its end, shape (replications, ranks).
+
+        Args:
+            now_s: when it begins, likewise.
+            ready_s: when each gradient is ready, shape (gradients, replications, ranks).
+            computed_s: when each rank has computed.
+            late: is told of cycles after that.
+        """
+        self._negotiation.begin()
+        everywhere_s, first_s = ready_s.max(axis=2), computed_s.min(axis=1)
+        rows, count, table = np.arange(len(now_s)), np.zeros(len(now_s), int), self.table
+        ended_s = np.empty_like(now_s)
+        while rows.size:
+            begin_s = self._cycle(now_s, self._from_s[rows], everywhere_s[count, rows][:, None])
+            self._from_s[rows] = begin_s
+            last = self._agreed(begin_s, ready_s, everywhere_s, rows, count)
+            in_turn = self._in_turn(now_s, begin_s, everywhere_s[count, rows])
+            asked = self._negotiation.ask(self._begun(begin_s, ready_s, rows, in_turn))
+            kinds = self._kinds[rows]
+            numbers = np.array(table.numbers(kinds, count, last))
+            root_s = asked.root_s
+            if (root_s[:, 0] + table.last_s[numbers] > first_s[rows]).any():
+                waits = [(slice(None), now_s, begin_s), *asked.waits]
+                late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds))
+            now_s, count = root_s + table.ends_s[numbers], last
+            self._after[rows], self._after_s[rows] = numbers, root_s
+            over = count == len(ready_s)
+            if over.any():
+                ended_s[rows[over]] = now_s[over]
+                rows, count, now_s = rows[~over], count[~over], now_s[~over]
+        return ended_s
+
+    def _cycle(self, now_s: np.ndarray, from_s: np.ndarray, everywhere_s: np.ndarray) -> np.ndarray:
+        """When each rank's next cycle begins: the first that finds a gradient ready everywhere, as the event world's `cycle`."""
+        begin_s, ready_s = np.maximum(now_s, from_s + self._cycle_s), np.maximum(now_s, everywhere_s)
+        if not self._cycle_s:
+            return np.maximum(ready_s, begin_s)
+        cycles = (ready_s - begin_s) / self._cycle_s
+        whole = np.ceil(cycles)
+        odd_s = np.abs(cycles - np.rint(cycles)) * self._cycle_s
+        if ((odd_s < NEAR_S) & (cycles > -0.5) & (cycles != 0)).any():
+            raise self._group.world.refuse("a gradient becomes ready as a cycle begins")
+        return np.maximum(ready_s, begin_s + np.maximum(whole, 0) * self._cycle_s)
+
+    def _in_turn(self, now_s: np.ndarray, begin_s: np.ndarray, everywhere_s: np.ndarray) -> np.ndarray:
+        """Whether ranks begin in the order of their numbers, if at one instant: they have waited for the same and go on in that order."""
+        alike = (begin_s == everywhere_s[:, None]).all(axis=1)
+        if self._fresh:
+            self._fresh, alike = False, alike | (now_s == now_s[:, :1]).all(axis=1)
+        return alike
+
+    def _agreed(self, begin_s, ready_s, everywhere_s, rows, count) -> np.ndarray:
+        """How many gradients are ready at all ranks when each begins, shape (rows,); one more than were before, at least."""
+        last, certain_s = count + 1, everywhere_s[count, rows]
+        asks = np.flatnonzero(last < len(ready_s))
+        while asks.size:
+            number, row = last[asks], rows[asks]
+            behind_s = (ready_s[number, row] - begin_s[asks]).max(axis=1)
+            if ((np.abs(behind_s) < NEAR_S) & (everywhere_s[number, row] > certain_s[asks])).any():
+                raise self._group.world.refuse("a gradient becomes ready as a cycle begins")
+            asks = asks[behind_s <= 0]
+            last[asks] += 1
+            asks = asks[last[asks] < len(ready_s)]
+        return last
+
+    def _begun(self, begin_s: np.ndarray, ready_s: np.ndarray, rows: np.ndarray, in_turn: np.ndarray) -> Begun:
+        overhead_s = self._overhead_s if len(self._overhead_s) == 1 else self._overhead_s[self._kinds[rows]]
+        numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
+        ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
+        idle = partial(_later, table.idle_s, numbers, root_s)
+        return Begun(
+            rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
+        )
+
+
+def _later(idle_s: np.ndarray, numbers: np.ndarray, root_s: np.ndarray) -> np.ndarray:
+    return root_s + idle_s[:, :, numbers]

@@ -1,0 +1,192 @@
+"""One round of parameter servers behind a barrier, as arrays: all workers pull, compute and push, and every server adds all gradients.
+
+A server takes requests and gradients in the order in which they come, and when a gradient comes depends on when its worker's requests
+were answered. First all gradients are taken to come last; then everything is reckoned anew with when they came, until nothing changes.
+What is reckoned at a moment depends on what came before it alone, so that each time more of it is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.rows import HEADER_BYTES
+from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
+
+Wait = tuple[np.ndarray, np.ndarray]  # from, to; shape (replications, ranks, waits)
+
+
+class Clocks(NamedTuple):
+    """Of ranks and their ports, shape (replications, ranks)."""
+
+    now_s: np.ndarray
+    out_free_s: np.ndarray
+    in_free_s: np.ndarray
+
+
+class Sizes(NamedTuple):
+    """Seconds of what servers and workers send to one another and do with it, shape (servers,) or (servers, 1).
+
+    Args:
+        request_s, answer_s, gradient_s, note_s: for which a message takes a port; latency_s: on its way.
+        overhead_s: of a core of speed 1, at either end of a message.
+        take_up_s, reduce_s: of such a core, for parameters and for a gradient.
+    """
+
+    request_s: np.ndarray
+    answer_s: np.ndarray
+    gradient_s: np.ndarray
+    note_s: float
+    latency_s: float
+    overhead_s: float
+    take_up_s: np.ndarray
+    reduce_s: np.ndarray
+
+    @classmethod
+    def of(cls, scenario) -> Sizes:
+        """Of a scenario whose servers hold dense variables: a message each."""
+        link, costs = scenario.network, scenario.costs
+        loads = [scenario.loads(server)[0] for server in range(scenario.servers)]
+        request, answer, gradient = (
+            np.array([getattr(load, name) for load in loads], float)
+            for name in ("request_bytes", "answer_bytes", "gradient_bytes")
+        )
+        ports = (link.occupancy_s(size_bytes) for size_bytes in (request, answer, gradient, HEADER_BYTES))
+        return cls(*ports, link.latency_s, link.overhead_s, costs.take_up(answer), costs.reduce(gradient))
+
+
+class Served(NamedTuple):
+    """What servers have done: their clocks, when each answer reaches its worker and each gradient was added, and their waits.
+
+    Args:
+        answers_s, added_s: shape (replications, servers, workers).
+    """
+
+    clocks: Clocks
+    answers_s: np.ndarray
+    added_s: np.ndarray
+    waits: Wait
+
+
+class Pushed(NamedTuple):
+    """What workers have done: their clocks, when their gradients reach each server, (replications, servers, workers), and their waits."""
+
+    clocks: Clocks
+    gradients_s: np.ndarray
+    waits: Wait
+
+
+def settle(
+    sizes: Sizes, serving, working, requests_s: np.ndarray, compute: Callable, alike: bool
+) -> tuple[Served, Pushed]:
+    """A round up to where all servers have added all gradients.
+
+    Args:
+        serving, working: clocks and speeds of servers, and of workers once their requests are on their way.
+        requests_s: when these reach servers, shape (replications, servers, workers).
+        compute: from when workers have all parameters to when they have their gradients, shape (replications, workers).
+        alike: what comes at one instant comes in the order of workers.
+
+    Raises:
+        Unsettled: two messages come at one instant.
+    """
+    gradients_s = np.full(requests_s.shape, np.inf)
+    for _ in range(MOST_ROUNDS):
+        served = serve(sizes, *serving, requests_s, gradients_s)
+        pushed = push(sizes, *working, served.answers_s, compute)
+        settled = (
+            np.array_equal(pushed.gradients_s, gradients_s)
+            or np.abs(pushed.gradients_s - gradients_s).max() <= SETTLED_S
+        )
+        if settled:
+            _check_apart(requests_s, pushed.gradients_s, alike)
+            return served, pushed
+        gradients_s = pushed.gradients_s
+    raise Unsettled
+
+
+def serve(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, requests_s: np.ndarray, gradients_s: np.ndarray) -> Served:
+    """Servers take what comes in order: they answer a request at once, and add a gradient."""
+    workers, overhead_s = requests_s.shape[2], sizes.overhead_s / speeds
+    come_s = np.concatenate([requests_s, gradients_s], axis=2)
+    turn = np.argsort(come_s, axis=2, kind="stable")
+    asks = turn < workers
+    port_s = np.where(asks, sizes.request_s[:, None], sizes.gradient_s[:, None])
+    core_s = np.where(asks, 2 * overhead_s[:, :, None], (overhead_s + sizes.reduce_s / speeds)[:, :, None])
+    pass_s = queue(np.take_along_axis(come_s, turn, 2), clocks.in_free_s, port_s)
+    done_s = queue(pass_s + port_s, clocks.now_s, core_s) + core_s
+    waits = np.concatenate([clocks.now_s[:, :, None], done_s[:, :, :-1]], axis=2), pass_s
+    in_turn_s = np.empty_like(done_s)
+    np.put_along_axis(in_turn_s, turn, done_s, 2)
+    leave_s, out_free_s = send(in_turn_s[:, :, :workers], clocks.out_free_s, sizes.answer_s)
+    after = Clocks(done_s[:, :, -1], out_free_s, pass_s[:, :, -1] + port_s[:, :, -1])
+    return Served(after, leave_s + sizes.latency_s, in_turn_s[:, :, workers:], waits)
+
+
+def push(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, answers_s: np.ndarray, compute: Callable) -> Pushed:
+    """Workers take up parameters as they come, compute, and send each server its gradient."""
+    servers = answers_s.shape[1]
+    core_s = np.multiply.outer(1 / speeds, sizes.overhead_s + sizes.take_up_s)
+    now_s, in_free_s, waits = receive(answers_s, clocks, sizes.answer_s, core_s)
+    posted_s = compute(now_s)[:, :, None] + sizes.overhead_s / speeds[:, :, None] * np.arange(1, servers + 1)
+    begin_s = queue(posted_s, clocks.out_free_s, np.broadcast_to(sizes.gradient_s, posted_s.shape))
+    left_s = begin_s[:, :, -1] + sizes.gradient_s[-1]
+    after = Clocks(np.maximum(posted_s[:, :, -1], left_s), left_s, in_free_s)
+    return Pushed(after, (begin_s + sizes.latency_s).swapaxes(1, 2), waits)
+
+
+def receive(reach_s: np.ndarray, clocks: Clocks, port_s, core_s: np.ndarray) -> tuple[np.ndarray, np.ndarray, Wait]:
+    """Each worker takes a message from each server, in order of arrival: its clock, when its port is free, and its waits.
+
+    Args:
+        reach_s: when they reach its port, shape (replications, servers, workers).
+        port_s: for which they take it, shape (servers,) or a number.
+        core_s: for which they take its core, shape (replications, workers, servers).
+
+    Raises:
+        Unsettled: two come at one instant.
+    """
+    reach_s = reach_s.swapaxes(1, 2)
+    turn = np.argsort(reach_s, axis=2, kind="stable")
+    come_s, core_s = np.take_along_axis(reach_s, turn, 2), np.take_along_axis(core_s, turn, 2)
+    with np.errstate(invalid="ignore"):  # between two that never come
+        if (np.diff(come_s, axis=2) <= SETTLED_S).any():
+            raise Unsettled
+    port_s = np.broadcast_to(port_s, reach_s.shape[2:])[turn]
+    pass_s = queue(come_s, clocks.in_free_s, port_s)
+    done_s = queue(pass_s + port_s, clocks.now_s, core_s) + core_s
+    waits = np.concatenate([clocks.now_s[:, :, None], done_s[:, :, :-1]], axis=2), pass_s
+    return done_s[:, :, -1], pass_s[:, :, -1] + port_s[:, :, -1], waits
+
+
+def let_go(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, added_s: np.ndarray) -> tuple[Clocks, np.ndarray]:
+    """Servers send each worker a note, in the order in which they added gradients: their clocks, and when notes reach workers."""
+    place = np.argsort(np.argsort(added_s, axis=2), axis=2) + 1
+    posted_s = clocks.now_s[:, :, None] + sizes.overhead_s / speeds[:, :, None] * place
+    leave_s, out_free_s = send(posted_s, clocks.out_free_s, np.full(added_s.shape[1], sizes.note_s))
+    return clocks._replace(now_s=posted_s.max(axis=2), out_free_s=out_free_s), leave_s + sizes.latency_s
+
+
+def send(posted_s: np.ndarray, free_s: np.ndarray, port_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """When messages of one size begin to leave servers, and when the ports are free after them."""
+    turn = np.argsort(posted_s, axis=2)
+    service_s = np.broadcast_to(port_s[:, None], posted_s.shape)
+    begin_s = queue(np.take_along_axis(posted_s, turn, 2), free_s, service_s)
+    leave_s = np.empty_like(begin_s)
+    np.put_along_axis(leave_s, turn, begin_s, 2)
+    return leave_s, begin_s[:, :, -1] + port_s
+
+
+def queue(come_s: np.ndarray, free_s: np.ndarray, service_s: np.ndarray) -> np.ndarray:
+    """When a queue begins to serve those that come in order, shape (replications, queues, in order); free_s is when it is free first."""
+    before_s = np.cumsum(service_s, axis=2) - service_s
+    return np.maximum.accumulate(np.maximum(come_s, free_s[:, :, None]) - before_s, axis=2) + before_s
+
+
+def _check_apart(requests_s: np.ndarray, gradients_s: np.ndarray, alike: bool) -> None:
+    come_s = np.sort(np.concatenate([requests_s, gradients_s], axis=2), axis=2)
+    apart_s = np.diff(come_s, axis=2)
+    if ((apart_s <= SETTLED_S) & ~(alike & (apart_s == 0))).any():
+        raise Unsettled

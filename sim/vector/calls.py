@@ -1,0 +1,136 @@
+"""One collective call of all ranks, on vectors of several sizes at once: each replication has a size of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import cache, lru_cache
+
+import numpy as np
+
+from sim import collectives
+from sim.collectives.base import cut
+from sim.collectives.schedule import Schedule, schedule, template
+from sim.vector.exchanges import Ports, Unsettled, play
+from sim.workload import ITEM_BYTES
+
+KNOWN = 16  # messages of a ring before which it is known that a port was idle
+MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
+Waited = Callable[[np.ndarray, np.ndarray, np.ndarray | slice], object]
+ALL = slice(None)
+
+
+class TooMany(Exception):
+    """A call has too many messages to lay them out."""
+
+
+class Calls:
+    """Of the workers of one scenario.
+
+    Args:
+        hosts: of the workers, all different.
+    """
+
+    def __init__(self, scenario, hosts: list[int]):
+        self._hosts, self._link, self._reduce = tuple(hosts), scenario.network, scenario.costs.reduce
+        self._laid_out = lru_cache(64)(self._lay_out)
+
+    def named(self, algorithm: str, piece: slice) -> str:
+        """The algorithm that sums a piece."""
+        return collectives.named(algorithm, self._hosts, piece)
+
+    def play(
+        self, algorithm: str, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool
+    ) -> tuple[Ports, np.ndarray]:
+        """The clocks after a call, and when ports were idle before the last messages reached them, shape (2, times, replications, ranks).
+
+        Args:
+            algorithm: as named.
+            pieces: that are summed, in each replication.
+            speeds: of each rank's core, shape (replications, ranks).
+            waited: is told of each wait: from, to, and which ranks.
+            after_ring: the call before was a ring's too, of whose messages none can come late.
+
+        Raises:
+            Unsettled: which message passes a port first cannot be told.
+            TooMany: there are too many messages.
+        """
+        if algorithm == "ring":
+            return self._ring(pieces, ports, speeds, waited, after_ring)
+        plan = self._plan(algorithm, pieces)
+        played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
+        for ranks, from_s, to_s in played.waits:
+            waited(from_s, to_s, ranks)
+        return played.ports, played.idle_s
+
+    def _ring(self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool):
+        """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`."""
+        now_s, out_free_s, in_free_s, last_s = ports
+        link, ranks, overhead_s = self._link, len(self._hosts), self._link.overhead_s / speeds
+        port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
+        reach_s, idle_s = None, deque(maxlen=KNOWN)
+        for sent, taken, adds in _ring_rounds(ranks):
+            now_s = now_s + overhead_s
+            begin_s = np.maximum(now_s, out_free_s)
+            out_free_s = begin_s + port_s[:, sent : sent + ranks]
+            reach_s, first = begin_s[:, _left(ranks)] + link.latency_s, reach_s is None
+            if first and not after_ring and (reach_s <= last_s).any():
+                raise Unsettled
+            idle_s.append((in_free_s, reach_s))
+            pass_s = np.maximum(reach_s, in_free_s)
+            in_free_s = pass_s + port_s[:, taken : taken + ranks]
+            waited(now_s, pass_s, ALL)
+            now_s = np.maximum(np.maximum(now_s, in_free_s) + overhead_s, out_free_s)
+            if adds:
+                now_s = now_s + add_s[:, taken : taken + ranks] / speeds
+        last_s = last_s if reach_s is None else np.maximum(last_s, reach_s)
+        return Ports(now_s, out_free_s, in_free_s, last_s), np.array(idle_s).reshape(-1, 2, *now_s.shape).swapaxes(0, 1)
+
+    @lru_cache(64)  # noqa: B019 there is one for each world
+    def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
+        """For which each piece takes a port, and a core of speed 1 to be added, twice round; one row if all vectors are alike."""
+        wholes = pieces if len(set(pieces)) > 1 else pieces[:1]
+        cuts = [
+            [ITEM_BYTES * (part.stop - part.start) for part in cut(slice(*whole), len(self._hosts))] for whole in wholes
+        ]
+        size_bytes = np.tile(np.array(cuts, float), 2)
+        return self._link.occupancy_s(size_bytes), self._reduce.base_s + self._reduce.slope_s * size_bytes
+
+    def _plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
+        self._check(algorithm, pieces[0])
+        alike = template(algorithm, self._hosts)
+        if alike is not None:
+            return alike.sized(*(np.array([getattr(piece, end) for piece in pieces]) for end in ("start", "stop")))
+        if len({(piece.start, piece.stop) for piece in pieces}) > 1:
+            raise ValueError(f"{algorithm} of vectors of several sizes")
+        return self._laid_out(algorithm, pieces[0].start, pieces[0].stop)
+
+    def may_be_ring(self, algorithm: str) -> bool:
+        """Whether some piece may be summed by a ring."""
+        return self.named(algorithm, slice(0, 1)) == "ring" or algorithm == "auto"
+
+    def alike(self, algorithm: str) -> bool:
+        """Whether calls on vectors of different sizes can be played together."""
+        return algorithm == "ring" or template(algorithm, self._hosts) is not None
+
+    def _check(self, algorithm: str, whole: slice) -> None:
+        most = sum(1 for _ in collectives.allreduce(algorithm, 0, self._hosts, whole))
+        if most * len(self._hosts) > MOST_EXCHANGES:
+            raise TooMany(f"{algorithm} of {len(self._hosts)} ranks has too many messages to lay out")
+
+    def _lay_out(self, algorithm: str, start: int, stop: int) -> Schedule:
+        whole = slice(start, stop)
+        return schedule(collectives.allreduce(algorithm, rank, self._hosts, whole) for rank in range(len(self._hosts)))
+
+
+@cache
+def _ring_rounds(ranks: int) -> list[tuple[int, int, bool]]:
+    """The numbers of the pieces that rank 0 hands over and takes in each round, and whether it adds; rank r has those r further on."""
+    exchanges = collectives.allreduce("ring", 0, range(ranks), slice(0, ranks))
+    return [(exchange.sent.start, exchange.taken.start, exchange.adds) for exchange in exchanges]
+
+
+@cache
+def _left(ranks: int) -> np.ndarray:
+    """The left neighbour of each rank."""
+    return np.arange(ranks) - 1

@@ -1,0 +1,200 @@
+"""What follows when all ranks know which gradients to sum: the same each time that they are these, counted from when rank 0 knew it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from sim import collectives
+from sim.vector.calls import KNOWN, Calls
+from sim.vector.exchanges import Ports
+from sim.verbs.fusion import fuse
+from sim.workload import ITEM_BYTES
+
+AHEAD = 16  # single gradients that are worked out together: after one comes the next
+MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
+
+
+CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to"
+
+
+class Decision(NamedTuple):
+    """Gradients to sum.
+
+    Args:
+        kind: of replication, by the speeds of its ranks.
+        first, last: from and to which gradient, counted as they become ready.
+    """
+
+    kind: int
+    first: int
+    last: int
+
+
+class Decided:
+    """Tables of what decisions come to, a row each, in seconds after rank 0 has all requests.
+
+    Args:
+        scenario: of the job.
+        negotiation: sim.vector.by_tree.ByTree or by_name.ByName.
+        speeds: of each rank's core, shape (kinds, ranks).
+        algorithm, fusion_bytes: as the protocol's.
+
+    Attributes:
+        ends_s, in_free_s, last_reach_s: clocks of ranks and ports after it, shape (decisions, ranks).
+        idle_s: from when until when each port was idle before the last messages reached it, shape (2, times, decisions, ranks).
+        waits_s: that each rank waits, once it has been told.
+        waits_from_s, waits_to_s: the first begins and the last ends.
+        last_s: when all ranks and ports are done with it, shape (decisions,).
+        told_s: when the answer begins to pass each rank's port, shape (kinds, ranks).
+    """
+
+    def __init__(self, scenario, negotiation, speeds: np.ndarray, algorithm: str, fusion_bytes: int):
+        self._costs, self._speeds, self._algorithm, self._fusion_bytes = scenario.costs, speeds, algorithm, fusion_bytes
+        pieces = collectives.pieces(scenario.summed, fused=False)
+        self._pieces, self._ranks = pieces[::-1], speeds.shape[1]
+        self._calls = Calls(scenario, scenario.hosts)
+        told = negotiation.tell(scenario.network.overhead_s / speeds, speeds)
+        agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
+        self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
+        self._known: dict[Decision, int] = {}
+        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
+        never_s = -self._never_idle(1)
+        self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
+        self._show()
+
+    def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
+        """The rows of decisions, which are worked out if they have not been."""
+        known = self._known
+        wanted = list(zip(kinds.tolist(), firsts.tolist(), lasts.tolist(), strict=True))
+        try:
+            return [known[one] for one in wanted]
+        except KeyError:
+            self._work_out(self._and_next({Decision(*one) for one in wanted if one not in known}))
+        return [known[one] for one in wanted]
+
+    def _and_next(self, decisions: set[Decision]) -> list[Decision]:
+        """And single gradients after single ones."""
+        found = set(decisions)
+        for kind, first, last in decisions:
+            if last == first + 1:
+                ahead = range(last, min(first + AHEAD, len(self._pieces)))
+                found |= {Decision(kind, one, one + 1) for one in ahead} - self._known.keys()
+        return sorted(found)
+
+    def _work_out(self, decisions: list[Decision]) -> None:
+        together = max(1, MOST_NUMBERS // (self._ranks * self._most_messages()))
+        for start in range(0, len(decisions), together):
+            some = decisions[start : start + together]
+            sums = Waits(len(some), self._ranks)
+            ports, idle_s = self._play(some, sums.add)
+            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, sums.waits_s, sums.from_s, sums.to_s
+            self._keep(some, np.concatenate([np.array(clocks), *idle_s]).swapaxes(0, 1))
+        self._show()
+
+    def _keep(self, decisions: list[Decision], rows: np.ndarray) -> None:
+        """More rows of the table, of which there is room for twice as many whenever it is full."""
+        first, after = len(self._decisions), len(self._decisions) + len(decisions)
+        if after > len(self._table):
+            room = np.empty((max(after, 2 * len(self._table)) - len(self._table), *self._table.shape[1:]))
+            self._table = np.concatenate([self._table, room])
+        self._table[first:after] = rows
+        self._known.update(zip(decisions, range(first, after), strict=True))
+        self._decisions += decisions
+
+    def _show(self) -> None:
+        """Name the columns of the table."""
+        self.ends_s, self.in_free_s, self.last_reach_s, self.waits_s, self.waits_from_s, self.waits_to_s = (
+            self._table[:, clock] for clock in range(len(CLOCKS))
+        )
+        idle_s = self._table[:, len(CLOCKS) :]
+        self.idle_s = idle_s.reshape(len(idle_s), 2, -1, self._ranks).transpose(1, 2, 0, 3)
+        self.last_s = self.ends_s.max(axis=1)
+
+    def _never_idle(self, decisions: int) -> np.ndarray:
+        known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
+        return np.full((2, known, decisions, self._ranks), np.inf)
+
+    def _most_messages(self) -> int:
+        """Of a rank in a call, roughly."""
+        return 2 * self._ranks if self._algorithm == "ring" else 2 * self._ranks.bit_length()
+
+    def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray]:
+        """The calls of several decisions at once, buffer by buffer."""
+        kinds = np.array([decision.kind for decision in decisions])
+        ports, after_ring = Ports(*(clock[kinds] for clock in self._begun)), [False] * len(decisions)
+        idle_s = self._never_idle(len(decisions))
+        buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
+        for turn in range(max(map(len, buffers))):
+            groups = defaultdict(list)
+            for row, own in enumerate(buffers):
+                if turn < len(own):
+                    piece = slice(own[turn][-1].start, own[turn][0].stop)
+                    algorithm = self._calls.named(self._algorithm, piece)
+                    alike = () if self._calls.alike(algorithm) else (piece.start, piece.stop)
+                    groups[algorithm, after_ring[row], alike].append((row, piece, len(own[turn]) > 1))
+                    after_ring[row] = algorithm == "ring"
+            for (algorithm, ring, _), calls in groups.items():
+                self._call(algorithm, ring, calls, (ports, idle_s), kinds, waited)
+        return ports, idle_s
+
+    def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
+        """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
+        rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
+        speeds, costs = self._speeds[kinds[rows]], self._costs
+        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
+        copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
+        ports, idle_s = clocks
+        some = Ports(*(clock[rows] for clock in ports))
+        now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
+        waited_in = _in_rows(waited, rows)
+        after, known_s = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
+        idle_s[:, :, rows] = np.inf
+        idle_s[:, : known_s.shape[1], rows] = known_s
+        after = after._replace(now_s=after.now_s + copy_s)
+        for whole, part in zip(ports, after, strict=True):
+            whole[rows] = part
+
+    def waits_after(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """Seconds that ranks wait, once told, after a moment; one for each of `ranks`."""
+        begin_s, end_s = (times_s[ranks] for times_s in self._waits_of(number))
+        return np.maximum(end_s - np.maximum(begin_s, from_s[:, None]), 0).sum(axis=1)
+
+    def _waits_of(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """From and to, of every rank; shape (ranks, waits)."""
+        if number not in self._kept:
+            listed: list[list[np.ndarray]] = [[], []]
+
+            def keep(_, from_s, to_s, ranks):
+                for times_s, given_s in zip(listed, (from_s, to_s), strict=True):
+                    times_s.append(np.zeros(self._ranks))
+                    times_s[-1][ranks] = given_s[0]
+
+            self._play([self._decisions[number]], keep)
+            if sum(times_s[0].size for times_s in self._kept.values()) > MOST_NUMBERS:
+                self._kept.clear()
+            self._kept[number] = tuple(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed)
+        return self._kept[number]
+
+
+class Waits:
+    """Sums of waits, shape (decisions, ranks); of ranks that never wait the first is never and the last was never."""
+
+    def __init__(self, decisions: int, ranks: int):
+        shape = decisions, ranks
+        self.waits_s, self.from_s, self.to_s = np.zeros(shape), np.full(shape, np.inf), np.full(shape, -np.inf)
+
+    def add(self, rows: list[int], from_s: np.ndarray, to_s: np.ndarray, ranks) -> None:
+        """A wait of some ranks in some decisions."""
+        where = np.ix_(rows, np.arange(self.waits_s.shape[1])[ranks])
+        waits = to_s > from_s
+        self.waits_s[where] += np.where(waits, to_s - from_s, 0)
+        self.from_s[where] = np.minimum(self.from_s[where], np.where(waits, from_s, np.inf))
+        self.to_s[where] = np.maximum(self.to_s[where], np.where(waits, to_s, -np.inf))
+
+
+def _in_rows(waited, rows: list[int]):
+    return lambda from_s, to_s, ranks: waited(rows, from_s, to_s, ranks)

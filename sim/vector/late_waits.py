@@ -1,0 +1,103 @@
+"""Waits of a background thread. They are idle time only once its rank has nothing more to compute."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.vector.decided import Decided
+from sim.vector.negotiation import Wait
+
+
+class Cycle(NamedTuple):
+    """One decision, in some replications.
+
+    Args:
+        rows: which replications, shape (rows,).
+        computed_s: when each rank had computed its gradient, shape (rows, ranks).
+        waits: from and to, until rank 0 had all requests.
+        left_s: when each rank's own request had left it, shape (rows, ranks).
+        root_s: when rank 0 had all, shape (rows, 1).
+        numbers: what was decided, rows of the table, shape (rows,).
+        kinds: of replication, shape (rows,).
+    """
+
+    rows: np.ndarray
+    computed_s: np.ndarray
+    waits: list[Wait]
+    left_s: np.ndarray
+    root_s: np.ndarray
+    numbers: np.ndarray
+    kinds: np.ndarray
+
+
+def idle_s(cycle: Cycle, table: Decided, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
+    """Seconds that each rank was idle between two moments; shape (rows, ranks).
+
+    Args:
+        low_s, high_s: the moments, shape (replications,).
+    """
+    low_s = np.maximum(cycle.computed_s, low_s[cycle.rows, None])
+    high_s = np.broadcast_to(np.maximum(low_s, high_s[cycle.rows, None]), low_s.shape)
+    found_s = np.zeros_like(low_s)
+    told = cycle.left_s, cycle.root_s + table.told_s[cycle.kinds]
+    for ranks, from_s, to_s in (*cycle.waits, (slice(1, None), told[0][:, 1:], told[1][:, 1:])):
+        inside_s = np.minimum(to_s, high_s[:, ranks]) - np.maximum(from_s, low_s[:, ranks])
+        found_s[:, ranks] += np.maximum(inside_s, 0)
+    return found_s + _after(cycle, table, low_s) - _after(cycle, table, high_s)
+
+
+def _after(cycle: Cycle, table: Decided, from_s: np.ndarray) -> np.ndarray:
+    """Seconds that each rank waits after a moment, once it has been told; shape (rows, ranks)."""
+    numbers, from_s = cycle.numbers, from_s - cycle.root_s
+    found_s = np.where(from_s <= table.waits_from_s[numbers], table.waits_s[numbers], 0.0)
+    among = (from_s > table.waits_from_s[numbers]) & (from_s < table.waits_to_s[numbers])
+    rows, ranks = among.nonzero()
+    for number in np.unique(numbers[rows]):
+        own = numbers[rows] == number
+        found_s[rows[own], ranks[own]] = table.waits_after(number, from_s[rows[own], ranks[own]], ranks[own])
+    return found_s
+
+
+class LateWaits:
+    """Of all steps.
+
+    Args:
+        replications, ranks: how many.
+        warmups: numbers of steps that may turn out to be the warm-up.
+    """
+
+    def __init__(self, replications: int, ranks: int, warmups: set[int]):
+        self._settled_s = {steps: np.zeros((replications, ranks)) for steps in warmups}
+        self._table: Decided | None = None
+        self._steps: list[list[Cycle]] = []  # the last two, whose waits the end of the run may cut
+
+    def begin_step(self, table: Decided, ends_s: list[np.ndarray]) -> None:
+        """A step begins. No rank waits in a step when the next is over.
+
+        Args:
+            ends_s: of all steps so far, after a 0; shape (replications,) each.
+        """
+        self._table = table
+        while len(self._steps) > 1:
+            cycles = self._steps.pop(0)
+            for steps, sum_s in self._settled_s.items():
+                if steps < len(ends_s):
+                    self._add(sum_s, cycles, ends_s[steps], np.full(len(sum_s), np.inf))
+        self._steps.append([])
+
+    def add(self, cycle: Cycle) -> None:
+        """A cycle of the step at hand."""
+        self._steps[-1].append(cycle)
+
+    def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
+        """Of each rank after a warm-up of so many steps, which ends at `low_s`, until `high_s`; shape (replications, ranks)."""
+        found_s = self._settled_s[warmup].copy()
+        for cycles in self._steps:
+            self._add(found_s, cycles, low_s, high_s)
+        return found_s
+
+    def _add(self, sum_s: np.ndarray, cycles: list[Cycle], low_s: np.ndarray, high_s: np.ndarray) -> None:
+        for cycle in cycles:
+            sum_s[cycle.rows] += idle_s(cycle, self._table, low_s, high_s)

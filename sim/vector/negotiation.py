@@ -1,0 +1,128 @@
+"""How all ranks agree in a cycle, as arrays: requests come together at rank 0, and what follows depends on that moment alone.
+
+Each rank sits on a host of its own. All that a rank sent before has left and all that it was sent has been taken, so that only its port
+may still be at work on a message, and only where the next has come before the port is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.vector.exchanges import SETTLED_S, Ports, Unsettled
+from sim.verbs.fusion import REQUEST
+from sim.workload import ITEM_BYTES
+
+REQUEST_BYTES = ITEM_BYTES * (REQUEST.stop - REQUEST.start)
+Wait = tuple[np.ndarray | slice, np.ndarray, np.ndarray]  # ranks, from, to; shape (replications, waits)
+
+
+class Begun(NamedTuple):
+    """Ranks that begin to negotiate, in some replications.
+
+    Args:
+        rows: which replications, shape (rows,).
+        now_s: when each rank begins, shape (rows, ranks).
+        overhead_s: of a message at each rank, likewise, or one row for all.
+        in_free_s: when each rank's port has passed all messages of the calls before.
+        last_reach_s: when the last of them reached it.
+        idle: finds from when until when ports were idle before that, as far as it is known, shape (2, times, rows, ranks).
+        in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
+        ready: counts the gradients that are ready at each rank.
+    """
+
+    rows: np.ndarray
+    now_s: np.ndarray
+    overhead_s: np.ndarray
+    in_free_s: np.ndarray
+    last_reach_s: np.ndarray
+    idle: Callable[[], np.ndarray]
+    in_turn: np.ndarray
+    ready: Callable[[], np.ndarray]
+
+    def of(self, some: np.ndarray) -> Begun:
+        """In some of these replications."""
+        overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
+        ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
+        return Begun(
+            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some]
+        )
+
+
+class Asked(NamedTuple):
+    """Requests that have come together.
+
+    Args:
+        root_s: when rank 0 has taken all, shape (rows, 1).
+        left_s: when each other rank's request has left it, shape (rows, ranks); rank 0's is of no account.
+        waits: until requests came.
+    """
+
+    root_s: np.ndarray
+    left_s: np.ndarray
+    waits: list[Wait]
+
+
+class Told(NamedTuple):
+    """What follows once rank 0 has taken all requests, at time 0, as if nobody had anything else to do.
+
+    Args:
+        ports: clocks when each rank has been told; shape (rows, ranks).
+        pass_s: when its answer begins to pass each rank's port; -infinity at rank 0.
+    """
+
+    ports: Ports
+    pass_s: np.ndarray
+
+
+def passing_s(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+    """When messages begin to pass ports that serve the first to come first; shape (rows, ports, messages).
+
+    Args:
+        reach_s, occupancy_s: of messages, likewise, in the order of their senders.
+        ranks: whose ports they are, shape (ports,).
+
+    Raises:
+        Unsettled: two come at one instant, or one holds up another of an earlier call.
+    """
+    early = reach_s <= begun.last_reach_s[:, ranks, None]
+    if not early.any():
+        return _queued(reach_s, occupancy_s, begun, ranks)
+    late_s = _queued(np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s), begun, ranks)
+    return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early), late_s)
+
+
+def _between(
+    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, early: np.ndarray
+) -> np.ndarray:
+    """When messages pass that come before the last of an earlier call.
+
+    Raises:
+        Unsettled: one is not over when the next comes.
+    """
+    from_s, to_s = begun.idle()[:, :, :, ranks, None]
+    pass_s = np.maximum(reach_s, from_s)
+    came_before_s = np.concatenate([np.full_like(to_s[:1], np.inf), to_s[:-1]])
+    after_others = (reach_s > came_before_s + SETTLED_S) | (reach_s >= from_s)
+    fits = after_others & (pass_s + occupancy_s <= to_s - SETTLED_S) & (reach_s < to_s) & (from_s < np.inf)
+    if (early & ~fits.any(axis=0)).any() or (np.count_nonzero(early, axis=2) > 1).any():
+        raise Unsettled
+    return np.where(fits, pass_s, np.inf).min(axis=0)
+
+
+def _queued(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+    turn = np.argsort(reach_s, axis=-1, kind="stable")
+    come_s, service_s = np.take_along_axis(reach_s, turn, -1), np.take_along_axis(occupancy_s, turn, -1)
+    with np.errstate(invalid="ignore"):  # between two that have passed before
+        apart_s = np.diff(come_s, axis=-1)
+    tied = (apart_s <= SETTLED_S) & (service_s[..., :-1] > 0) & ~(begun.in_turn[:, None, None] & (apart_s == 0))
+    if tied.any():
+        raise Unsettled
+    before_s = np.cumsum(service_s, axis=-1) - service_s
+    ready_s = np.maximum(come_s, begun.in_free_s[:, ranks, None]) - before_s
+    begin_s = np.maximum.accumulate(ready_s, axis=-1) + before_s
+    passes_s = np.empty_like(begin_s)
+    np.put_along_axis(passes_s, turn, begin_s, -1)
+    return passes_s

@@ -1,0 +1,105 @@
+"""The verbs of the vector world by which ranks sum gradients while they compute: Horovod's background thread, in every replication."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from sim.vector.background import Background
+from sim.vector.calls import TooMany
+from sim.vector.exchanges import Unsettled
+from sim.vector.late_waits import LateWaits
+from sim.verbs.fusion import layer_shares
+
+ALONE = "the text computes by layer, or sums in cycles, and does nothing beside"
+ROUND_OFF_S = 1e-12  # of work, that the event world leaves out
+
+
+class Half:
+    """One of the two texts that go on beside each other. It is not run by itself.
+
+    Args:
+        refuse: makes the exception that is raised where a text does so.
+        settings: of the verb.
+    """
+
+    def __init__(self, refuse, *settings):
+        self._refuse, self.settings = refuse, settings
+
+    def __iter__(self):
+        raise self._refuse(ALONE)
+
+
+class ByLayer(Half):
+    """compute_by_layer(me, order)."""
+
+
+class InCycles(Half):
+    """reduce_in_cycles(me, algorithm, fusion_bytes, cycle_s, by_name)."""
+
+
+class Overlap:
+    """Verbs of a group of workers without a master; clocks have the shape (replications, ranks)."""
+
+    def compute_by_layer(self, order: str) -> ByLayer:
+        """The computing half."""
+        return ByLayer(self.world.refuse, order)
+
+    def reduce_in_cycles(self, algorithm: str, fusion_bytes: int, cycle_s: float, by_name: bool = False) -> InCycles:
+        """The background thread."""
+        return InCycles(self.world.refuse, algorithm, fusion_bytes, cycle_s, by_name)
+
+    def beside(self, computing, communicating):
+        """Compute by layer, and sum in cycles what is ready everywhere.
+
+        Raises:
+            Refused: the text does something else at once, or the order of two things cannot be told.
+        """
+        if not (isinstance(computing, ByLayer) and isinstance(communicating, InCycles)):
+            raise self.world.refuse("the text does other things at once than compute by layer and sum in cycles")
+        begun_s = self.now_s
+        ready_s = self._compute_layers(*computing.settings)
+        try:
+            ended_s = self._sum_in_cycles(begun_s, ready_s, *communicating.settings)
+        except Unsettled:
+            raise self.world.refuse("which message passes a port first cannot be told") from None
+        except TooMany as error:
+            raise self.world.refuse(str(error)) from None
+        self.now_s = np.maximum(self.now_s, ended_s)
+        self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
+        yield from self._did()
+
+    def _compute_layers(self, order: str) -> np.ndarray:
+        """When each gradient is ready, in the order in which they become so; shape (gradients, replications, ranks)."""
+        scenario, costs = self.world.scenario, self.world.scenario.costs
+        self.at_hand.begin_gradient()
+        self._input(scenario.batch)
+        cold_s = costs.compute.cold(self.now_s - self._warm_s)
+        layers_s = np.broadcast_to(
+            self._of_step(self._factors) * costs.compute(scenario.batch) + cold_s, self.now_s.shape
+        )
+        shares = layer_shares([variable.size for variable in scenario.workload.variables], order)
+        shares = np.array([1 - sum(shares), *reversed(shares)])
+        spent_s = np.multiply.outer(shares, layers_s)
+        spent_s = np.where(spent_s > ROUND_OFF_S, spent_s / self.speeds, 0.0)
+        spent_s[0] += self.now_s
+        ready_s = np.cumsum(spent_s, axis=0)[1:]
+        self.now_s = self._warm_s = ready_s[-1]
+        self.samples = self._whole_batch
+        return ready_s
+
+    def _sum_in_cycles(self, begun_s: np.ndarray, ready_s: np.ndarray, *settings) -> np.ndarray:
+        """When each rank's background thread has summed all."""
+        if self._background is None:
+            self._background = Background(self, *settings)
+        elif self._background.settings != settings:
+            raise self.world.refuse("the text sums in cycles of several kinds")
+        self._late.begin_step(self._background.table, [self.world.end_s(n) for n in range(len(self.world.updates) + 1)])
+        return self._background.step(begun_s, ready_s, self.now_s, self._late)
+
+    _background = None
+
+    @cached_property
+    def _late(self) -> LateWaits:
+        return LateWaits(*self.now_s.shape, {self.world.patience.least_warmup, self.world.scenario.warmup})

@@ -1,0 +1,155 @@
+"""Verbs of the vector world by which workers and parameter servers meet behind a barrier (sim.verbs.servers)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from sim.vector.barrier_round import Clocks, Sizes, let_go, receive, settle
+from sim.vector.exchanges import Unsettled
+from sim.verbs.at_hand import SUM
+
+NOT_ALL = (
+    "the text does not pull from all servers, compute, and push to all, whose every update is of all workers' gradients"
+)
+
+
+class Barrier:
+    """Verbs of all workers, or of all servers; clocks have the shape (replications, ranks)."""
+
+    pulled = False  # parameters have been asked for
+    _computes = False  # and a gradient is to be computed on them
+
+    def fetch(self):
+        """A minibatch, before the parameters for it."""
+        self._input(self.world.scenario.batch)
+        self._fetched = True
+        yield from self._did()
+
+    def pull(self, servers):
+        """Ask all servers for parameters. When they are answered is not known before the round is over."""
+        if self._has_none(servers):
+            return
+        self._only(self is self.world.workers and list(servers) == list(self.world.master.ranks) and not self.pulled)
+        sizes = self._sizes
+        posted_s = self.now_s[:, :, None] + sizes.overhead_s / self.speeds[:, :, None] * np.arange(1, len(servers) + 1)
+        before_s = np.cumsum(sizes.request_s) - sizes.request_s
+        free_s = np.maximum(posted_s, self._out_free_s[:, :, None]) - before_s
+        begin_s = np.maximum.accumulate(free_s, axis=2) + before_s
+        self.now_s, self._out_free_s = posted_s[:, :, -1], begin_s[:, :, -1] + sizes.request_s[-1]
+        self.requests_s, self.pulled = (begin_s + sizes.latency_s).swapaxes(1, 2), True
+        yield from self._did()
+
+    def compute_later(self) -> None:
+        """A gradient on parameters that have been asked for."""
+        self._only(not self._computes)
+        self._computes = True
+
+    def push(self, servers, version=None):
+        """Send all servers the gradient, and wait until all have let this worker go."""
+        self._only(
+            version is None and self.pulled and self._computes and list(servers) == list(self.world.master.ranks)
+        )
+        self.at_hand.handed_on()
+        self.world.master.inbox.append(self)
+        yield from self._did()
+        yield from self._until_notes()
+        sizes, reach_s = self._sizes, self.notes.pop()
+        core_s = np.broadcast_to(sizes.overhead_s / self.speeds[:, :, None], reach_s.swapaxes(1, 2).shape)
+        clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
+        self.now_s, self._in_free_s, waits = self._settled(receive, reach_s, clocks, sizes.note_s, core_s)
+        self._wait_each(waits)
+        self.pulled = self._computes = False
+        self.step += 1
+        self.book.over = len(self.world.updates) >= self.world.scenario.rounds
+        yield from self._did()
+
+    def take_first(self, workers, count: int):
+        """Add up a gradient of each worker, and answer requests meanwhile."""
+        everyone = list(self.world.workers.ranks)
+        self._only(self is self.world.master and list(workers) == everyone and count == len(everyone))
+        if len(self.world.updates) >= self.world.scenario.rounds:
+            return []
+        while not self.inbox:
+            yield
+        others, alike = self.inbox.popleft(), not self.world.updates
+        serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
+        working = Clocks(others.now_s, others._out_free_s, others._in_free_s), others.speeds
+        served, pushed = self._settled(
+            settle, self._sizes, serving, working, others.requests_s, others.computed_s, alike
+        )
+        self.now_s, self._out_free_s, self._in_free_s = served.clocks
+        others.now_s, others._out_free_s, others._in_free_s = pushed.clocks
+        others.end_computing()
+        self._wait_each(served.waits)
+        others._wait_each(pushed.waits)
+        self._added_s = served.added_s
+        self.samples = np.broadcast_to(others.samples.sum(axis=1, keepdims=True), self.now_s.shape)
+        self.at_hand.what = SUM
+        yield from self._did()
+        return everyone
+
+    def hear(self, peers):
+        """A note from each of no peers."""
+        self._only(not list(peers))
+        yield from self._did()
+
+    def hand_in(self):
+        """The gradient goes to no server."""
+        self._only(self._has_none([]))
+        self.at_hand.handed_on()
+        yield from self._did()
+
+    def collect(self, servers):
+        """An answer from each of no servers."""
+        self._only(self._has_none(servers))
+        yield from self._did()
+
+    def let_go(self, workers, version=None):
+        """Servers let all workers go, in the order in which they added their gradients."""
+        if self._has_none(workers):
+            return
+        others = self.world.workers
+        self._only(self is self.world.master and list(workers) == list(others.ranks) and version is None)
+        clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
+        (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
+        others.notes.append(reach_s)
+        if (
+            len(self.world.updates) >= self.world.scenario.rounds
+        ):  # a server that is done before the first waits until the end
+            self._wait(self.now_s, np.full_like(self.now_s, np.inf))
+        yield from self._did()
+
+    @cached_property
+    def notes(self) -> list[np.ndarray]:
+        """When notes reach this group, that it has not taken yet."""
+        return []
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return Sizes.of(self.world.scenario)
+
+    def _until_notes(self):
+        while not self.notes:
+            yield
+
+    def _settled(self, function, *given):
+        try:
+            return function(*given)
+        except Unsettled:
+            raise self.world.refuse("which message passes a port first cannot be told") from None
+
+    def _has_none(self, peers) -> bool:
+        """Whether there are no servers, and they are meant."""
+        return not self.world.scenario.served and not list(peers)
+
+    def _only(self, does: bool) -> None:
+        if not (does and self.world.scenario.protocol.has_servers):
+            raise self.world.refuse(NOT_ALL)
+
+    def _wait_each(self, waits) -> None:
+        """Waits of every rank, one after another."""
+        from_s, to_s = waits
+        for turn in range(from_s.shape[2]):
+            self._wait(from_s[:, :, turn], to_s[:, :, turn])

@@ -1,0 +1,112 @@
+"""Servers behind a barrier in the vector world: requests and gradients pass them in the order in which they come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim import event, protocols, stragglers, vector, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Costs, Line
+from sim.laws import LogNormal
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+from sim.simulation import simulate
+from sim.workload import Variable, Workload
+
+EXACT_S = 1e-9
+KINDS = ("input", "pack", "reduce", "update", "evaluate", "take_up")
+LINK = Link(latency_s=2e-4, overhead_s=3e-5, gap_s=2e-6, bandwidth_bytes_per_s=1e9)
+
+
+def job(
+    name: str = "ps-sync", *said: str, workers: int = 5, servers: int = 1, speeds=None, costs=None, **of
+) -> Scenario:
+    lines = dict.fromkeys(KINDS, Line(base_s=1e-4, slope_s=1e-10, cold_s=3e-4))
+    given_costs = Costs(compute=Line(base_s=0.01, cold_s=1e-3), resume_s=1e-3, **lines).model_copy(update=costs or {})
+    variables = [Variable(name=f"w{i}", shape=(size,)) for i, size in enumerate((3000, 70_000, 10, 200_000))]
+    model = Workload(name="layers", variables=variables, costs=given_costs)
+    hosts = [
+        Host(name=f"h{i}", slots=1, speed=1 - i / 37 if speeds is None else speeds) for i in range(workers + servers)
+    ]
+    cluster = Cluster(hosts=hosts, network=of.pop("link", LINK), oversleep_s=1e-5)
+    settings = {"steps": 5, "warmup": 1, "batch": 8} | of
+    protocol = protocols.make(name, list(said or ["barrier=true"]))
+    return Scenario(protocol, model, workers, servers=servers, cluster=cluster, **settings)
+
+
+def assert_alike(scenario: Scenario, replications: int = 2) -> None:
+    outcome = vector.run(scenario, replications)
+    for replication in range(replications):
+        simulated = of_trace(event.trace(scenario, replication))
+        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
+        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
+        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 3),
+    st.sampled_from(["none", "niagara*0.01", "cedar*0.3"]),
+    st.floats(1e6, 1e10),
+    st.floats(0, 1e-4),
+    st.sampled_from([1e-4, 1e-2]),
+    st.integers(0, 99),
+)
+def test_the_worlds_agree(workers, servers, sleeps, bandwidth, gap_s, compute_s, seed):
+    """Gradients of the first workers come before requests of the last, where these sleep or ports are slow."""
+    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth, "gap_s": gap_s})
+    costs = {"compute": Line(base_s=compute_s), "noise": LogNormal(cv=0.3), "update_noise": LogNormal(cv=0.1)}
+    evaluates = {"test_size": 50, "evaluate_every": 2} if servers == 1 else {}
+    of = {"link": link, "costs": costs, "stragglers": stragglers.read(sleeps), "seed": seed, **evaluates}
+    assert_alike(job(workers=workers, servers=servers, **of))
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_equal_workers_come_in_the_order_of_their_numbers(servers):
+    assert_alike(job(workers=7, servers=servers, speeds=1.0))
+
+
+def test_backup_workers_of_whom_there_are_none_are_synchronous_ones():
+    found = vector.run(job("ps-backup", "barrier=true", "backup=0"))
+    np.testing.assert_array_equal(found.step_s, vector.run(job()).step_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "servers"),
+    [
+        ("ps-sync", "barrier=false", 1),
+        ("ps-backup", "barrier=true", 1),
+        ("ps-backup", "barrier=true", 2),
+        ("ps-async", "", 1),
+    ],
+)
+def test_where_workers_differ_in_what_they_do_next_the_event_world_answers(name, said, servers):
+    scenario = job(name, *said.split(), servers=servers) if said else Scenario(protocols.make(name), job().workload, 3)
+    with pytest.raises(vector.Refused):
+        vector.run(scenario)
+    assert simulate(scenario, replications=1).world == "event"
+
+
+def test_hybrid_without_sparse_variables_is_an_allreduce_that_fetches_first():
+    scenario = job("hybrid", "algorithm=ring", servers=1)
+    assert vector.refusal(scenario) is None
+    assert_alike(scenario)
+    np.testing.assert_allclose(vector.run(scenario).step_s, vector.run(job("allreduce", "algorithm=ring")).step_s)
+
+
+def test_the_step_of_one_worker_is_a_request_an_answer_and_a_gradient():
+    costs = dict.fromkeys(KINDS, Line()) | {"compute": Line(base_s=0.01)}
+    link = LINK.model_copy(update={"gap_s": 0.0, "bandwidth_bytes_per_s": 1e8})
+    scenario = job(workers=1, speeds=1.0, costs=costs, link=link)
+    sizes = (32, 32 + 4 * scenario.workload.parameters)
+    message_s = [link.latency_s + size / 1e8 for size in (sizes[0], sizes[1], sizes[1], sizes[0])]
+    assert vector.run(scenario).step_s == pytest.approx(0.01 + sum(message_s) + 8 * link.overhead_s, abs=EXACT_S)
+
+
+def test_rows_of_sparse_variables_are_the_event_worlds():
+    sparse = Scenario(protocols.make("ps-sync", ["barrier=true"]), workload.read("bigram"), 3)
+    assert "which rows travel" in vector.refusal(sparse)
