@@ -51,13 +51,12 @@ def test_who_runs_it(options, runtime, library, by_servers):
     [
         ("fmb --runtime horovod", "--runtime"),
         ("fmb --runtime tensorflow", "--runtime"),
-        ("horovod --runtime mpi", "--runtime"),
         ("horovod --runtime tensorflow", "--runtime"),
         ("allreduce --runtime horovod --set algorithm=tree", "--set algorithm"),
         ("allreduce --runtime tensorflow --device gpu", "--device"),
         ("allreduce --job worker", "--job"),
         ("ps-backup --runtime tensorflow --set barrier=True", "--set barrier"),
-        ("ps-layers", "--protocol"),
+        ("ps-layers --set local_aggregation=true", "--set local_aggregation"),
         ("ps-async --servers 2 --test-size 5 --runtime mpi", "--test-size"),
         ("allreduce --horovod-timeline t.json", "--horovod-timeline"),
     ],
@@ -68,7 +67,7 @@ def test_what_a_runtime_has_not_is_refused(options, setting):
     assert refused.value.setting == setting
 
 
-@pytest.mark.parametrize("options", ["allreduce --runtime horovod", "horovod"])
+@pytest.mark.parametrize("options", ["allreduce --runtime horovod", "horovod --runtime horovod"])
 def test_without_horovod_one_line_says_how_to_get_it(monkeypatch, options):
     monkeypatch.setattr(launch, "found", lambda module: module != "horovod")
     with pytest.raises(WrongSetting, match="make horovod"):
