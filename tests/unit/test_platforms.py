@@ -134,15 +134,15 @@ def test_without_servers_there_is_nothing_to_be_unequal():
 
 
 def test_a_platform_that_is_refused_is_left_out_with_a_line(capsys, monkeypatch):
-    wrong = platforms.Platform("Nobody's", "ps-layers")
+    wrong = platforms.Platform("Nobody's", "ps-layers", settings=("local_aggregation=true",))
     monkeypatch.setattr(platforms, "PLATFORMS", (wrong, platforms.Platform("Ours", "fmb")))
     job = {"workers": 2, "workload": "mlp", "data": None, "seed": 0}
     found = platforms.available(8, **job)
     assert [platform.name for platform in found] == ["Ours"]
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("Nobody's: left out (--protocol")
+    assert line.startswith("Nobody's: left out (--set local_aggregation")
     monkeypatch.setattr(platforms, "PLATFORMS", (wrong,))
-    with pytest.raises(WrongSetting, match=r"^--protocol:"):
+    with pytest.raises(WrongSetting, match=r"^--set local_aggregation:"):
         platforms.available(8, **job)
 
 
