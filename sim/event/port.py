@@ -6,6 +6,8 @@ from __future__ import annotations
 class Port:
     """Serves one message after another, in the order in which they come."""
 
+    __slots__ = ("earned_s", "free_s")
+
     def __init__(self):
         self.free_s, self.earned_s = 0.0, 0.0
 
