@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
+
+import numpy as np
+
+from sim.verbs import fusion
 
 
 class Amounts:
@@ -17,6 +21,17 @@ class Amounts:
         self.reduce_s, self.take_up_s = Priced(costs.reduce), Priced(costs.take_up)
         self.evaluates = scenario.test_size > 0
         self._scenario = scenario
+
+    @cached_property
+    def layer_shares(self):
+        """layer_shares(order): the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
+        sizes = [variable.size for variable in self._scenario.workload.variables]
+
+        def made(order: str) -> tuple[float, np.ndarray]:
+            shares = fusion.layer_shares(sizes, order)
+            return 1 - sum(shares), np.cumsum(shares[::-1])
+
+        return cache(made)
 
     @cached_property
     def variables(self) -> range:

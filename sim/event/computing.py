@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.event.layers import Layers
+from sim.verbs import fusion
 from sim.verbs.at_hand import GRADIENT
 from sim.verbs.book import CLOCK_S
 from sim.verbs.me import Partition
@@ -149,10 +150,19 @@ class Computing:
         self.warm()
         yield from rank.works((self._amounts.pack,))
 
+    def compute_by_layer(self, order: str):
+        """As the verb."""
+        if self.rank.layerwise or not self.rank.mechanics.quick:
+            return fusion.compute_by_layer.__wrapped__(self.rank, order)
+        return self._begun_layers().compute_all(order)
+
     def _layer(self, part):
+        return self._begun_layers().compute(part)
+
+    def _begun_layers(self) -> Layers:
         if self.layers is None:
             self.layers = Layers(self.rank, self)
-        return self.layers.compute(part)
+        return self.layers
 
     # ---- how long it takes
 

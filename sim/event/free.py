@@ -6,16 +6,12 @@ import math
 
 from sim.event.arrivals import Arrivals
 from sim.event.message import Message
+from sim.event.own_core import OwnCore
+from sim.event.shortcut import ShortCutFailed
 from sim.event.slow_port import SlowPort
-from sim.traces import NOBODY
 from sim.verbs.book import CLOCK_S
 
-ROUND_OFF_S = 1e-12
 DONE = ()
-
-
-class Overtaken(Exception):
-    """A message reaches a port before one that has been handed over ahead of time."""
 
 
 class Free:
@@ -28,39 +24,20 @@ class Free:
     quick = True  # works that follow one another may be one
     own_port = True  # nobody else's messages leave by it
     __slots__ = (
-        "_ahead",
-        "_ahead_s",
-        "_byte_s",
-        "_gap_s",
-        "_inbox",
-        "_ingress",
-        "_latency_s",
-        "_missing",
-        "_overhead_s",
-        "_peers",
-        "_pending",
-        "_plain",
-        "_posted",
-        "_timed",
-        "_to",
-        "_waits",
-        "_wake",
-        "comes",
-        "env",
-        "link",
-        "local",
-        "machine",
-        "port",
-        "rank",
-        "slow",
-        "speed",
-    )
+        "_ahead", "_ahead_s", "_byte_s", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
+        "_pending", "_plain", "_posted", "_timed", "_to", "_waits", "_wake", "comes", "core", "course", "env",
+        "ingress", "link", "local", "machine", "port", "rank", "rest", "rest_until", "slow", "speed", "spend", "work",
+        "work_on", "works",
+    )  # fmt: skip
 
     def __init__(self, rank):
         world, machine, link = rank.world, rank.machine, rank.world.link
         self.rank, self.env, self.link, self.local = rank, world.env, link, world.local
         self.machine, self.speed = machine, machine.speed
-        self.port, self._ingress = machine.egress, machine.ingress
+        self.core = core = OwnCore(rank)
+        self.work, self.works, self.work_on = core.work, core.works, core.work_on
+        self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
+        self.port, self.ingress = machine.egress, machine.ingress
         self._inbox = []  # what has come: messages, and when their bytes move
         self._peers, self._wake, self._timed = (), None, False  # from whom the next is waited for, who goes on then
         self._missing = None  # from whom gradients are still waited for, to be added up
@@ -72,6 +49,7 @@ class Free:
         self._waits = rank.recorder.waits
         self._to = None  # the ranks' mechanics, once all are there
         self._pending, self._ahead_s = 0, -math.inf
+        self.course = None  # of a call of all ranks that the rank is in (sim.event.together)
         self.comes = self._comes  # comes(reach_s, message): a message is on its way to this rank
 
     def join(self, everyone: list, alone: bool) -> None:
@@ -86,55 +64,7 @@ class Free:
         elif alone and self.own_port:
             self.comes = self._comes_ahead
 
-    # ---- work
-
-    def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Some seconds of a core."""
-        rank = self.rank
-        start_s = rank.clock_s
-        if seconds > ROUND_OFF_S:
-            rank.clock_s = start_s + seconds / self.speed
-            rank.applied_s += seconds
-        if rank.rows:
-            rank.record(activity, start_s, samples, size_bytes, peer, version)
-        return DONE
-
-    def works(self, works):
-        """One after another: (activity, seconds, samples, bytes); seconds may be known only when it begins."""
-        rank = self.rank
-        for activity, seconds, samples, size_bytes in works:
-            start_s = rank.clock_s
-            takes_s = seconds() if callable(seconds) else seconds
-            if takes_s > ROUND_OFF_S:
-                rank.clock_s = start_s + takes_s / self.speed
-                rank.computed_s += takes_s
-            if activity == "compute":
-                rank.warm()
-            if rank.rows:
-                rank.record(activity, start_s, samples, size_bytes)
-        return DONE
-
-    def work_on(self, parts_s: list[float], activity: str, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Parts that would each take a core; here there is one."""
-        return self.work(activity, parts_s[0], samples, size_bytes, peer, version)
-
-    def spend(self, seconds: float, computing: bool = False):
-        """Seconds of a core, of which nothing is recorded."""
-        if seconds > ROUND_OFF_S:
-            self.rank.clock_s += seconds / self.speed
-            self.rank.computed_s += seconds
-        return DONE
-
-    def rest(self, seconds: float):
-        """Asleep."""
-        self.rank.clock_s += seconds
-        self.rank.computed_s += seconds
-        return DONE
-
-    def rest_until(self, time_s: float):
-        """Asleep until then; whoever shares the rank's clock is at rest too."""
-        self.rank.clock_s = max(self.rank.clock_s, time_s)
-        return DONE
+    # ---- time
 
     def begin_step(self, slept_s: float) -> None:
         """No other threads work beside."""
@@ -250,21 +180,22 @@ class Free:
         self.env.call(reach_s, self._reached, message)
 
     def _reached(self, message: Message) -> None:
-        self.deliver(self.env.now, message)
+        """A message reaches the port."""
+        reach_s = self.env.now
+        if self.course is None:
+            self.ingress.reached_s = reach_s
+            self.deliver(reach_s, message)
+        else:
+            self.machine.received_s += message.occupancy_s
+            self.put(message, *self.course.passing(self, reach_s, message.occupancy_s))
 
     def _comes_ahead(self, reach_s: float, message: Message) -> None:
         """The same where rank 0 alone sends to this rank, which goes on at once if it waits for the message, without an event.
 
         This is right as long as no other message reaches the port before.
         """
-        if (
-            self._wake is None
-            or self._timed
-            or self._pending
-            or reach_s < self._ahead_s
-            or message.sender
-            or 0 not in self._peers
-        ):
+        waits = self._wake is not None and not self._timed and not self._pending and message.sender in self._peers
+        if not waits or message.sender or reach_s < self._ahead_s:
             self._pending += 1
             self.env.call(reach_s, self._reached_late, message)
         else:
@@ -275,16 +206,16 @@ class Free:
         """A message reaches the port.
 
         Raises:
-            Overtaken: a later one was handed over ahead of time.
+            ShortCutFailed: a later one was handed over ahead of time.
         """
         self._pending -= 1
         if self.env.now < self._ahead_s:
-            raise Overtaken
+            raise ShortCutFailed
         self.deliver(self.env.now, message)
 
     def deliver(self, reach_s: float, message: Message) -> None:
         """A message from another host begins to pass this machine's port, after those that came before."""
-        port, occupancy_s = self._ingress, message.occupancy_s
+        port, occupancy_s = self.ingress, message.occupancy_s
         self.machine.received_s += occupancy_s
         if self._plain:
             begin_s = reach_s if reach_s > port.free_s else port.free_s
@@ -434,6 +365,7 @@ class Free:
 
     def fall_apart(self) -> None:
         """Refer to nobody any more."""
+        self.core.fall_apart()
         self.rank = self.comes = self._wake = None
         self._to.clear()
 

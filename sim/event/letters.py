@@ -21,34 +21,27 @@ class Letters:
         rank: sim.event.rank.Rank.
     """
 
-    __slots__ = ("_hand_in", "_parts", "_requests", "layers", "rank")
+    __slots__ = ("_parts", "_post", "_requests", "layers", "rank")
 
     def __init__(self, rank):
         self.rank = rank
-        self._hand_in = None  # posts one gradient, where that needs nobody else
+        self._post = None  # posts one message, where that needs nobody else
         self._parts: dict[int | tuple[int, int], tuple[tuple[int, ...], int]] = {}
         self._requests: dict[int, tuple[int, ...]] = {}
         self.layers = Layerwise(rank) if rank.layerwise else None
 
     def begin(self, mechanics) -> None:
         """The rank's mechanics are known."""
-        quick = self.rank.quick and mechanics.own_port and not self.rank.serves
-        self._hand_in = mechanics.post if quick else None
+        self._post = mechanics.post if self.rank.quick and mechanics.own_port else None
 
     def send(self, what, to, wait: bool = True):
         """A message to each of `to`."""
-        rank = self.rank
-        if what is GRADIENT and wait and self._hand_in is not None and type(to) is int:
-            rank.at_hand.what = ""
-            minibatches = rank.minibatches
-            sizes = self._parts.get(to) if minibatches <= 1 else None
-            if sizes is None:
-                message = self.message(rank.version, to)
-            else:
-                message = Message(rank.rank, rank.version, rank.samples, sizes[0], sizes[1], minibatches)
-            rank.clock_s = self._hand_in(to, message)
-            return DONE
-        peers = (to,) if isinstance(to, int) else to
+        if self._post is not None:
+            if type(to) is range and len(to) == 1:
+                to = to[0]
+            if type(to) is int and self._posted(what, to, wait):
+                return DONE
+        rank, peers = self.rank, (to,) if isinstance(to, int) else to
         if what is PARAMETERS or what is GRADIENT:
             version = rank.version if rank.serves or wait else rank.oldest
             if not rank.serves:
@@ -60,6 +53,20 @@ class Letters:
             return rank.mechanics.post_all(peers, partial(self._note, what))
         self.layers.send(what.number, peers)
         return DONE
+
+    def _posted(self, what, peer: int, wait: bool) -> bool:
+        """Whether one message was posted at once: that is so where nobody else needs the port, and nothing is waited for but it."""
+        rank = self.rank
+        if type(what) is Note:
+            self._post(peer, self._note(what, peer))
+        elif rank.serves and not wait:
+            self._post(peer, self.message(rank.version, peer))
+        elif what is GRADIENT and wait and not rank.serves:
+            rank.at_hand.what = ""
+            rank.clock_s = self._post(peer, self.message(rank.version, peer))
+        else:
+            return False
+        return True
 
     def _note(self, note: Note, peer: int) -> Message:
         rank = self.rank
@@ -75,11 +82,11 @@ class Letters:
         """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
         rank = self.rank
         minibatches = rank.minibatches
-        key = peer if minibatches <= 1 or rank.serves else (peer, minibatches)
-        sizes = self._parts.get(key)
+        alike = minibatches <= 1 or rank.serves
+        sizes = self._parts.get(peer if alike else (peer, minibatches))
         if sizes is None:
             sized = self._sized(peer, 1 if rank.serves else minibatches)
-            sizes = self._parts[key] = sized, sum(sized)
+            sizes = self._parts[peer if alike else (peer, minibatches)] = sized, sum(sized)
         return Message(rank.rank, version, rank.samples, sizes[0], sizes[1], minibatches)
 
     def _sized(self, peer: int, minibatches: int) -> tuple[int, ...]:

@@ -31,7 +31,6 @@ class Rank:
         mechanics: how its work, its messages and its waits take time (sim.event.free, sim.event.contended).
     """
 
-    watch_verb = refuse_verb = None  # see sim.verbs.verb
     __slots__ = (
         "_calls", "_waits", "add", "aggregators", "amounts", "applied_s", "at_hand", "book", "clock_s", "compute",
         "compute_until", "computed_s", "computing", "costs", "counts_updates", "delays", "env", "evaluate", "fetch",
@@ -148,9 +147,17 @@ class Rank:
         """One call of an allreduce."""
         return self.calls.reduce(algorithm, piece)
 
+    def reduce_fused(self, algorithm: str, ready: list[int], fusion_bytes: int):
+        """Sum the gradients of `ready` variables, buffer by buffer."""
+        return self.calls.reduce_fused(algorithm, ready, fusion_bytes)
+
     def negotiate(self, by_name: bool = False):
         """As the verb, and what it costs."""
         return self.calls.negotiate(by_name)
+
+    def compute_by_layer(self, order: str):
+        """The gradient of the minibatch; those of the variables are ready one by one."""
+        return self.computing.compute_by_layer(order)
 
     # ---- two texts
 

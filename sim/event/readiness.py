@@ -29,6 +29,20 @@ class Readiness:
             for call in self._waiting.pop(count, ()):
                 self._at(self._last_s[count], call)
 
+    def announce_all(self, count: int, at_s: list[float]) -> None:
+        """One rank's gradients from the count-th are ready then, one after another."""
+        missing = count + len(at_s) - len(self._announced)
+        if missing > 0:
+            self._announced += [0] * missing
+            self._last_s += [0.0] * missing
+        announced, last_s, ranks = self._announced, self._last_s, self._ranks
+        for number, ready_s in enumerate(at_s, count):
+            announced[number] += 1
+            last_s[number] = max(last_s[number], ready_s)
+            if announced[number] == ranks:
+                for call in self._waiting.pop(number, ()):
+                    self._at(last_s[number], call)
+
     def everywhere_s(self, count: int) -> float | None:
         """When all ranks have the count-th; None if that is not known yet."""
         known = count < len(self._announced) and self._announced[count] == self._ranks

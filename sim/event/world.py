@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from sim import collectives
 from sim.collectives import Exchange
@@ -17,14 +17,16 @@ from sim.event.clock import Clock
 from sim.event.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.event.crowded import Crowded
 from sim.event.flows import Flows
-from sim.event.free import Free, Overtaken
+from sim.event.free import Free
 from sim.event.luck import Luck
 from sim.event.machine import Machine
 from sim.event.meter import Meter
 from sim.event.rank import Rank
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
+from sim.event.shortcut import ShortCutFailed
 from sim.event.thread import Thread
+from sim.event.together import Together
 from sim.horovod_timeline import Timeline
 from sim.outcome import Outcome
 from sim.protocols import name_of
@@ -32,8 +34,10 @@ from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
 from sim.time_budget import Patience
 from sim.traces import Trace
+from sim.verbs import fusion
 
 MOST_KEPT = 400_000  # exchanges of collective calls
+MOST_BUFFERS = 1000
 
 
 def run(
@@ -56,8 +60,8 @@ def run(
     with garbage_left_lying():
         try:
             return _run(EventWorld(scenario, replication, timeline, within_s, want_trace))
-        except Overtaken:
-            return _run(EventWorld(scenario, replication, timeline, within_s, want_trace, ahead=False))
+        except ShortCutFailed:
+            return _run(EventWorld(scenario, replication, timeline, within_s, want_trace, short_cuts=False))
 
 
 def _run(world: EventWorld) -> tuple[Outcome, Trace | None]:
@@ -88,7 +92,8 @@ class EventWorld:
     """The ranks of one scenario on their machines.
 
     Args:
-        ahead: messages of rank 0 may be handed over before they reach a rank that waits for them (sim.event.free).
+        short_cuts: messages may be handed over before they reach a rank that waits for them (sim.event.free), and calls of all ranks
+            played at once (sim.event.together), where nothing is known to speak against it.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class EventWorld:
         timeline: Timeline | None = None,
         within_s: float = math.inf,
         want_trace: bool = True,
-        ahead: bool = True,
+        short_cuts: bool = True,
     ):
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
@@ -110,7 +115,8 @@ class EventWorld:
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
         self.machines = self._machines()
-        self.ranks = self._ranks(ahead and not want_trace)
+        self.ranks = self._ranks(short_cuts and not want_trace)
+        self.together = self._together() if short_cuts and not want_trace else None
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
 
@@ -131,7 +137,7 @@ class EventWorld:
             machines[machine].ranks += 1
         return machines
 
-    def _ranks(self, ahead: bool) -> list[Rank]:
+    def _ranks(self, short_cuts: bool) -> list[Rank]:
         scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
         self.senders = groups.senders
         ranks = [
@@ -139,11 +145,18 @@ class EventWorld:
             for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
         ]
         everyone = [rank.mechanics for rank in ranks]
-        among = scenario.summed or scenario.gathered_variables or scenario.protocol.local_aggregation
-        self._alone = ahead and scenario.servers == 1 and not among and isinstance(everyone[0], Free)
+        among = bool(scenario.summed or scenario.gathered_variables or scenario.protocol.local_aggregation)
+        simple = short_cuts and isinstance(everyone[0], Free)
+        self._alone = simple and scenario.servers == 1 and not among
         for one in everyone:
             one.join(everyone, self._alone)
         return ranks
+
+    def _together(self) -> Together | None:
+        """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
+        everyone = [rank.mechanics for rank in self.ranks]
+        suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
+        return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
 
     def _mechanics(self, machine: Machine):
         """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
@@ -174,6 +187,8 @@ class EventWorld:
         for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self._alone else begin:
             self.env.call(0.0, threads[number].go)
         if not self.env.run_until(self._over):
+            if self.together is not None:
+                raise ShortCutFailed  # some may have been waited for that would not have been
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
             raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
         if not self.patience.over:
@@ -206,6 +221,7 @@ class EventWorld:
         for rank in self.ranks:
             rank.fall_apart()
         self.ranks.clear()
+        self.machines.clear()
 
     # ---- what it came to
 
@@ -234,7 +250,33 @@ class EventWorld:
 
     @cached_property
     def _pieces(self) -> Callable[[bool], list[slice]]:
-        return lru_cache(lambda fused: collectives.pieces(self.scenario.summed, fused))
+        return cache(lambda fused: collectives.pieces(self.scenario.summed, fused))
+
+    def buffers(self, ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
+        """What `ready` variables are summed in, one call each: items, and whether they are copied together before."""
+        return self._buffers(ready, fusion_bytes)
+
+    @cached_property
+    def _buffers(self):
+        def made(ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
+            pieces = self.pieces(fused=False)
+            buffers = fusion.fuse([pieces[variable] for variable in ready], fusion_bytes)
+            return [(slice(buffer[-1].start, buffer[0].stop), len(buffer) > 1) for buffer in buffers]
+
+        return lru_cache(MOST_BUFFERS)(made)
+
+    def agreed(self, before: int, reduced: int) -> list[int]:
+        """The variables whose gradients are the `before`-th to the last of those that all ranks have, `reduced` since the start."""
+        variables = len(self.scenario.workload.variables)
+        return [variables - 1 - number % variables for number in range(before, reduced)]
+
+    def named(self, algorithm: str, piece: slice) -> str:
+        """The algorithm that is run."""
+        return self._named(algorithm, piece.stop - piece.start)
+
+    @cached_property
+    def _named(self) -> Callable[[str, int], str]:
+        return cache(lambda algorithm, items: collectives.named(algorithm, self.scenario.hosts, slice(0, items)))
 
     def exchanges(self, algorithm: str, worker: int, piece: slice) -> list[Exchange]:
         """Those of one worker, counted from 0, in one collective call."""
