@@ -223,12 +223,7 @@ class Free:
         else:
             begin_s, end_s = port.take(reach_s, occupancy_s, message.credit_s)
             end_s += message.held_s
-        wake = self._wake
-        if wake is None or self._missing is not None or message.sender not in self._peers:
-            self.put(message, begin_s, end_s)
-        else:
-            self._wake = None
-            wake((message, begin_s, end_s))
+        self.put(message, begin_s, end_s)
 
     def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
         """A message is here: it is for who waits for it, or lies here.
@@ -236,19 +231,14 @@ class Free:
         Args:
             begin_s, end_s: when its bytes move; no end within a host, where the receiver copies.
         """
-        wake, missing = self._wake, self._missing
+        wake = self._wake
         if wake is None or message.sender not in self._peers:
             self._inbox.append((message, begin_s, end_s))
-        elif missing is None:
+        elif self._missing is None:
             self._wake = None
             wake((message, begin_s, end_s))
         else:
-            self._took(message, begin_s, end_s)
-            missing.remove(message.sender)
-            self.rank.add(message)
-            if not missing:
-                self._missing = self._wake = None
-                wake()
+            self._gathered(message, begin_s, end_s)
 
     def take(self, peers):
         """The first message from one of `peers` that lies here, and when its bytes move."""
@@ -329,6 +319,20 @@ class Free:
         seconds = len(message.sizes_bytes) * local.overhead_s + local.occupancy_s(message.size_bytes)
         self.rank.clock_s = moving_s + seconds / self.speed
         message.departure.fire(self.rank.clock_s)
+
+    def _gathered(self, message: Message, begin_s: float, end_s: float | None) -> None:
+        """A gradient that was waited for has come; after the last the text goes on."""
+        missing, rank = self._missing, self.rank
+        start_s = rank.clock_s
+        if rank.rows or end_s is None or begin_s > start_s:
+            self._took(message, begin_s, end_s)
+        else:
+            rank.clock_s = (end_s if end_s > start_s else start_s) + len(message.sizes_bytes) * self._overhead_s
+        missing.remove(message.sender)
+        rank.add(message)
+        if not missing:
+            wake, self._missing, self._wake = self._wake, None, None
+            wake()
 
     def gather(self, missing: set[int]):
         """A gradient from each of `missing`, added up in order of arrival, as they come; the text goes on after the last."""

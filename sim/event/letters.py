@@ -41,7 +41,8 @@ class Letters:
                 to = to[0]
             if type(to) is int and self._posted(what, to, wait):
                 return DONE
-        rank, peers = self.rank, (to,) if isinstance(to, int) else to
+        rank = self.rank
+        peers = (to,) if isinstance(to, int) else to
         if what is PARAMETERS or what is GRADIENT:
             version = rank.version if rank.serves or wait else rank.oldest
             if not rank.serves:
@@ -57,13 +58,18 @@ class Letters:
     def _posted(self, what, peer: int, wait: bool) -> bool:
         """Whether one message was posted at once: that is so where nobody else needs the port, and nothing is waited for but it."""
         rank = self.rank
-        if type(what) is Note:
+        if what is GRADIENT and wait and not rank.serves:
+            rank.at_hand.what = ""
+            sizes = self._parts.get(peer) if rank.minibatches <= 1 else None
+            if sizes is None:
+                message = self.message(rank.version, peer)
+            else:
+                message = Message(rank.rank, rank.version, rank.samples, sizes[0], sizes[1], rank.minibatches)
+            rank.clock_s = self._post(peer, message)
+        elif type(what) is Note:
             self._post(peer, self._note(what, peer))
         elif rank.serves and not wait:
             self._post(peer, self.message(rank.version, peer))
-        elif what is GRADIENT and wait and not rank.serves:
-            rank.at_hand.what = ""
-            rank.clock_s = self._post(peer, self.message(rank.version, peer))
         else:
             return False
         return True
