@@ -2,7 +2,7 @@
 
 A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its
 own, which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
-scenarios, streams of random numbers, actors, platforms. The event world records a trace besides, as always.
+scenarios, streams of random numbers, actors, platforms. The event world records no trace.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
 second, but at least two. Their mean steps must agree, or else they do not simulate the same job (experiments/engines/same_job.py).
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import speed_report
+from experiments import speed_profile, speed_report
 from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
@@ -33,7 +33,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     """Measure everything, print the tables, write out/speed.csv and out/speed.png.
 
     Args:
-        demo: two sizes, fewer rounds, and no other jobs.
+        demo: two sizes, fewer rounds, no other jobs and no profile.
 
     Raises:
         RunFailed: an engine simulates another job, or fails.
@@ -47,6 +47,8 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     speed_report.write_csv(found, out / "speed.csv")
     speed_report.figure(found, out / "speed.png")
     speed_report.show(found, f"{rounds} rounds; files: {out}")
+    if not demo:
+        speed_profile.show(seed)
 
 
 def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:

@@ -32,7 +32,7 @@ FLOOR = (
 )
 ENGINES = {
     REFERENCE: Engine("SimPy, as documented", "plain_simpy:run", 50_000),
-    "event": Engine("event world", "ours:event", 20_000),
+    "event": Engine("event world", "ours:event", 100_000),
     "vector": Engine("vector world", "ours:vector", 500_000),
     "vector-20": Engine("vector world, 20 runs", "ours:vector_runs", 1_000_000, runs=20),
     "simgrid": Engine("SimGrid, C++", "", 100_000),
@@ -42,11 +42,11 @@ ENGINES = {
 }
 # Other jobs, of our engines alone: their title, entry, workers and steps.
 FURTHER = {
-    "horovod": ("Horovod, ResNet-50, event world", "protocols:horovod", 64, 1),
+    "horovod": ("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
     "horovod-vector": ("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 20),
-    "ring": ("ring allreduce, event world", "protocols:ring", 64, 5),
+    "ring": ("ring allreduce, event world", "protocols:ring", 64, 100),
     "ring-vector": ("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
-    "ps-async": ("ps-async, event world", "protocols:ps_async", 1_000, 3),
+    "ps-async": ("ps-async, event world", "protocols:ps_async", 1_000, 20),
 }
 
 

@@ -39,6 +39,15 @@ class Contended:
         self._posted = None
         self._to = None  # the ranks' mechanics, once all are there
 
+    def join(self, everyone: list, alone: bool) -> None:
+        """The mechanics of all ranks are there."""
+        self._to = everyone
+
+    def fall_apart(self) -> None:
+        """Refer to nobody any more."""
+        self.rank = None
+        self._to.clear()
+
     # ---- work
 
     def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
@@ -253,7 +262,7 @@ class Contended:
 
     def ship(self, peer: int, version: int, number: int, samples: int = 0) -> None:
         """Let one variable's parameters or gradient leave, by other threads, and go on."""
-        rank, size_bytes = self.rank, self.rank.world.variable_bytes[number]
+        rank, size_bytes = self.rank, self.rank.amounts.variable_bytes[number]
         message = Message(rank.rank, version, samples, (size_bytes,), size_bytes)
         message.variable = number
         departure, start_s = self.depart(self._to[peer], message), self.env.now
@@ -264,6 +273,6 @@ class Contended:
     def through_memory(self, number: int, call) -> None:
         """A copy of a variable within the host, one after another."""
         _, end_s = self.machine.memory.take(
-            self.env.now, self.local.occupancy_s(self.rank.world.variable_bytes[number])
+            self.env.now, self.local.occupancy_s(self.rank.amounts.variable_bytes[number])
         )
         self.after(end_s - self.env.now + self.local.latency_s, call)

@@ -15,19 +15,18 @@ class Drawn:
         factor: on each of them.
     """
 
-    __slots__ = ("_factor", "_known", "_stream", "sole")
+    __slots__ = ("_factor", "_stream", "known", "sole")
 
     def __init__(self, stream: Stream, factor: float = 1.0):
-        self._stream, self._factor, self._known = stream, factor, []
+        self._stream, self._factor = stream, factor
+        self.known: list[float] = []  # the first draws, as far as they were asked for; none if they are all alike
         sole = stream.sole
         self.sole = None if sole is None else sole * factor  # the value of every draw, if they are all alike
 
     def __getitem__(self, index: int) -> float:
         if self.sole is not None:
             return self.sole
-        try:
-            return self._known[index]
-        except IndexError:
+        if index >= len(self.known):
             known = self._stream.first(max(FIRST, 2 * index))
-            self._known = (self._factor * known).tolist() if self._factor != 1.0 else known.tolist()
-            return self._known[index]
+            self.known = (self._factor * known).tolist() if self._factor != 1.0 else known.tolist()
+        return self.known[index]

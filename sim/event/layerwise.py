@@ -35,7 +35,7 @@ class Layerwise:
         if rank.aggregators is rank.servers:
             self.add_here(gradient)
         else:
-            rank.mechanics.through_memory(number, lambda: rank.world.ranks[leader].layers.add_here(gradient))
+            rank.mechanics.through_memory(number, lambda: rank.world.ranks[leader].letters.layers.add_here(gradient))
 
     def add_here(self, gradient: tuple[int, int]) -> None:
         """One more gradient of (step, variable) of this host; all of them leave together."""
@@ -44,4 +44,4 @@ class Layerwise:
         self._added[gradient] = self._added.get(gradient, 0) + 1
         if self._added[gradient] == together:
             del self._added[gradient]
-            rank.mechanics.ship(rank.world.server_of[number], step, number, rank.scenario.batch * together)
+            rank.mechanics.ship(rank.amounts.server_of[number], step, number, rank.scenario.batch * together)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import simpy
 
 from sim.cluster import Host, Link
@@ -11,16 +13,34 @@ from sim.event.port import Port
 
 
 class Machine:
-    """Its cores, the two directions of its port, and the memory through which GPUs' gradients are added."""
+    """Its cores, the two directions of its port, and the memory through which GPUs' gradients are added.
+
+    Args:
+        speed, contention: of this run, see sim.cluster.Host.
+        shared: the cores of all hosts, if these are one machine.
+    """
 
     def __init__(
-        self, env: simpy.Environment, index: int, host: Host, link: Link, turn_s: float, shared: Cores | None = None
-    ):
+        self, env: simpy.Environment, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
+        shared: Cores | None = None,
+    ):  # fmt: skip
         self.sent_s = self.received_s = 0.0  # for which messages took the two directions of its port
-        self.index, self.gpus, self.speed, self.ranks = index, host.gpus, host.speed, 0
-        self.cores = shared or Cores(env, host.cores, host.speed, host.contention, turn_s)
-        self.egress, self.ingress, self.memory = Port(), Port(), Port()
+        self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
+        self._own = env, host.cores, speed, contention, turn_s
+        self._shared = shared
         if link.fair:
             self.egress, self.ingress = (
                 Bucket(link.bandwidth_bytes_per_s, link.burst_bytes, link.queue_bytes) for _ in range(2)
             )
+        else:
+            self.egress, self.ingress = Port(), Port()
+
+    @cached_property
+    def cores(self) -> Cores:
+        """They are made when somebody needs to share them."""
+        return self._shared or Cores(*self._own)
+
+    @cached_property
+    def memory(self) -> Port:
+        """Through which copies within the host pass one after another."""
+        return Port()

@@ -10,7 +10,7 @@ from sim.errors import WrongSetting
 from sim.outcome import Outcome
 from sim.traces import NOBODY, Activity
 
-MOST_WAITS = 200_000  # before they are summed up
+MOST_NUMBERS = 600_000  # of waits, three each, before they are summed up
 
 
 class Recorder:
@@ -27,16 +27,22 @@ class Recorder:
         self.ends_s: list[float] = []  # of the updates of rank 0
         self.samples: list[int] = []
         self.ran_out = 0
-        self.waits: list[tuple[int, float, float]] = []  # rank, from, to; ranks append to it
+        self.waits: list[float] = []  # rank, from, to, rank, from, to, ...; ranks add to it
         self._idle_s = {steps: np.zeros(scenario.ranks) for steps in warmups}
-        self.room = MOST_WAITS
+        self._more_waits: list[np.ndarray] = []  # the same, of many ranks at once, shape (waits, 3)
+        self._held, self.room = 0, MOST_NUMBERS
 
     def updated(self, end_s: float, samples: int) -> None:
         """Rank 0 has made an update."""
         self.ends_s.append(end_s)
         self.samples.append(samples)
-        if len(self.waits) > self.room:
+        if len(self.waits) + self._held > self.room:
             self._fold()
+
+    def waited(self, waits: np.ndarray) -> None:
+        """Waits of many ranks: rank, from and to, shape (waits, 3)."""
+        self._more_waits.append(waits)
+        self._held += waits.size
 
     def row(self, start_s, end_s, rank, step, activity, samples=0, size_bytes=0, peer=NOBODY, version=0) -> None:
         """An activity; called where rows are kept."""
@@ -54,24 +60,31 @@ class Recorder:
         start_s, end_s = ends_s[warmup - 1] if warmup else 0.0, ends_s[-1]
         if not end_s > start_s:
             raise WrongSetting("trace", f"steps from {start_s:g} s to {end_s:g} s", "measured steps that take time")
-        idle_s = self._idle_s[warmup] + self._between(self.waits, start_s, end_s)
+        idle_s = self._idle_s[warmup] + self._between(self._taken(), start_s, end_s)
         return Outcome(step_s[None], samples[warmup:][None], idle_s[None] / (end_s - start_s), self.ran_out, warmup)
 
     def _fold(self) -> None:
         """Sum up the waits that ended before the last update: no end of the run will cut them."""
         until_s = self.ends_s[-1] if self.ends_s else 0.0
-        settled = [wait for wait in self.waits if wait[2] <= until_s]
-        rest = [wait for wait in self.waits if wait[2] > until_s]
+        waits = self._taken()
+        ended = waits[:, 2] <= until_s
+        settled, rest = waits[ended], waits[~ended].ravel().tolist()
         for steps, idle_s in self._idle_s.items():
             done = steps * self.each
             if len(self.ends_s) >= done:
                 self._idle_s[steps] = idle_s + self._between(settled, self.ends_s[done - 1] if done else 0.0, math.inf)
-        self.waits[:], self.room = rest, len(rest) + MOST_WAITS
+        self.waits[:], self.room = rest, len(rest) + MOST_NUMBERS
 
-    def _between(self, waits, start_s: float, end_s: float) -> np.ndarray:
+    def _taken(self) -> np.ndarray:
+        """All waits, shape (waits, 3), which are then kept no more."""
+        found = np.concatenate([np.array(self.waits).reshape(-1, 3), *self._more_waits])
+        self.waits.clear()
+        self._more_waits.clear()
+        self._held = 0
+        return found
+
+    def _between(self, waits: np.ndarray, start_s: float, end_s: float) -> np.ndarray:
         """Seconds of the waits from start_s to end_s, by rank; shape (ranks,)."""
-        if not waits:
-            return np.zeros(self.scenario.ranks)
-        rank, from_s, to_s = np.array(waits).T
+        rank, from_s, to_s = waits.T
         inside_s = np.clip(np.minimum(to_s, end_s) - np.maximum(from_s, start_s), 0, None)
         return np.bincount(rank.astype(int), inside_s, self.scenario.ranks)

@@ -52,10 +52,10 @@ class Shelf:
         """Wait until the parameters of a variable are at hand for this step."""
         rank, key = self._rank, (self._rank.step, number)
         if key not in self._here:
-            rank.pause_layers()
+            rank.computing.layers.pause()
             start_s = rank.clock_s
             self._awaited[key] = missing = self._mechanics.env.event()
             yield missing
-            rank.waited(start_s, rank.clock_s, rank.world.server_of[number])
-            rank.resume_layers()
+            rank.waited(start_s, rank.clock_s, rank.amounts.server_of[number])
+            rank.computing.layers.resume()
         self._here.remove(key)

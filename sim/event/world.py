@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import gc
 import math
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, lru_cache
-
-import simpy
+from functools import cache, cached_property, lru_cache
 
 from sim import collectives
 from sim.collectives import Exchange
 from sim.errors import RunFailed
+from sim.event.amounts import Amounts
+from sim.event.clock import Clock
 from sim.event.cores import THREADS_TURN_S, TICK_S, Cores
+from sim.event.crowded import Crowded
 from sim.event.flows import Flows
-from sim.event.free import Crowded, Free
+from sim.event.free import Free
+from sim.event.luck import Luck
 from sim.event.machine import Machine
 from sim.event.meter import Meter
 from sim.event.rank import Rank
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
+from sim.event.shortcut import ShortCutFailed
 from sim.event.thread import Thread
+from sim.event.together import Together
 from sim.horovod_timeline import Timeline
 from sim.outcome import Outcome
 from sim.protocols import name_of
@@ -29,9 +34,10 @@ from sim.protocols.texts import role_of, text_of
 from sim.scenario import Scenario
 from sim.time_budget import Patience
 from sim.traces import Trace
-from sim.verbs.me import Place
+from sim.verbs import fusion
 
 MOST_KEPT = 400_000  # exchanges of collective calls
+MOST_BUFFERS = 1000
 
 
 def run(
@@ -52,9 +58,18 @@ def run(
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
     with garbage_left_lying():
-        world = EventWorld(scenario, replication, timeline, within_s, want_trace)
+        try:
+            return _run(EventWorld(scenario, replication, timeline, within_s, want_trace))
+        except ShortCutFailed:
+            return _run(EventWorld(scenario, replication, timeline, within_s, want_trace, short_cuts=False))
+
+
+def _run(world: EventWorld) -> tuple[Outcome, Trace | None]:
+    try:
         world.run()
-        return world.outcome, world.trace if want_trace else None
+        return world.outcome, None if world.recorder.rows is None else world.trace
+    finally:
+        world.fall_apart()
 
 
 def trace(scenario: Scenario, replication: int = 0, **given) -> Trace:
@@ -74,7 +89,12 @@ def garbage_left_lying():
 
 
 class EventWorld:
-    """The ranks of one scenario on their machines."""
+    """The ranks of one scenario on their machines.
+
+    Args:
+        short_cuts: messages may be handed over before they reach a rank that waits for them (sim.event.free), and calls of all ranks
+            played at once (sim.event.together), where nothing is known to speak against it.
+    """
 
     def __init__(
         self,
@@ -83,56 +103,60 @@ class EventWorld:
         timeline: Timeline | None = None,
         within_s: float = math.inf,
         want_trace: bool = True,
+        short_cuts: bool = True,
     ):
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
-        self.env = simpy.Environment()
+        self.env, self.luck, self.amounts = Clock(), Luck(scenario, replication), Amounts(scenario)
         self.patience, self._over, self._at_work = Patience(scenario, within_s), self.env.event(), 0
+        self.counts_updates, self.layerwise = scenario.protocol.counts_updates, scenario.protocol.layerwise
+        self.servers, self.workers = range(scenario.servers), range(scenario.servers, scenario.ranks)
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
         self.machines = self._machines()
-        self.ranks = self._ranks()
+        self.ranks = self._ranks(short_cuts and not want_trace)
+        self.together = self._together() if short_cuts and not want_trace else None
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
 
     def _machines(self) -> list[Machine]:
         scenario, replication = self.scenario, self.replication
         error = scenario.error_factor(replication)
-        hosts = [
-            host.model_copy(update={"speed": host.speed / error, "contention": scenario.contention(replication, host)})
-            for host in scenario.machines
+        hosts = scenario.machines
+        contention = [
+            scenario.contention(replication, host) if host.contention_error else host.contention for host in hosts
         ]
-        turn_s = THREADS_TURN_S if scenario.threaded else TICK_S
-        cores = scenario.cluster.shared_cores
-        shared = Cores(self.env, cores, hosts[0].speed, hosts[0].contention, turn_s) if cores else None
-        machines = [Machine(self.env, index, host, self.link, turn_s, shared) for index, host in enumerate(hosts)]
+        turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
+        shared = Cores(self.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
+        machines = [
+            Machine(self.env, index, host, host.speed / error, contention[index], self.link, turn_s, shared)
+            for index, host in enumerate(hosts)
+        ]
         for machine in scenario.hosts:
             machines[machine].ranks += 1
         return machines
 
-    def _ranks(self) -> list[Rank]:
-        scenario = self.scenario
-        groups, hosts = scenario.groups(scenario.hosts), scenario.hosts
-        servers, workers = range(scenario.servers), range(scenario.servers, scenario.ranks)
-        ranks = []
-        for number, host in enumerate(hosts):
-            mine = groups.of.get(number, [number])
-            leads = number == mine[0]
-            place = Place(
-                number,
-                servers,
-                workers,
-                groups.senders,
-                mine[1:] if leads else [],
-                servers if leads else [mine[0]],
-                hosts,
-            )
-            ranks.append(Rank(self, place, self.machines[host], self._mechanics(self.machines[host])))
+    def _ranks(self, short_cuts: bool) -> list[Rank]:
+        scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
+        self.senders = groups.senders
+        ranks = [
+            Rank(self, number, groups.of.get(number) or [number], machine, self._mechanics(machine))
+            for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
+        ]
         everyone = [rank.mechanics for rank in ranks]
+        among = bool(scenario.summed or scenario.gathered_variables or scenario.protocol.local_aggregation)
+        simple = short_cuts and isinstance(everyone[0], Free)
+        self._alone = simple and scenario.servers == 1 and not among
         for one in everyone:
-            one._to = everyone
+            one.join(everyone, self._alone)
         return ranks
+
+    def _together(self) -> Together | None:
+        """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
+        everyone = [rank.mechanics for rank in self.ranks]
+        suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
+        return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
 
     def _mechanics(self, machine: Machine):
         """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
@@ -159,17 +183,14 @@ class EventWorld:
         self._at_work = len(threads)
         for rank, thread in zip(self.ranks, threads, strict=True):
             rank.thread = thread
-        for thread in threads:
-            self.at(0.0, thread.go)
-        try:
-            self.env.run(self._over)
-        except RunFailed:
-            raise
-        except RuntimeError as error:
-            if "until" not in str(error):
-                raise
+        begin = range(len(threads))
+        for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self._alone else begin:
+            self.env.call(0.0, threads[number].go)
+        if not self.env.run_until(self._over):
+            if self.together is not None:
+                raise ShortCutFailed  # some may have been waited for that would not have been
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
-            raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever") from error
+            raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
         if not self.patience.over:
             self.patience.check_complete()
 
@@ -193,7 +214,14 @@ class EventWorld:
 
     def at(self, time_s: float, call) -> None:
         """Call at a simulated time."""
-        self.env.timeout(max(0.0, time_s - self.env.now)).callbacks.append(lambda _: call())
+        self.env.call(max(time_s, self.env.now), _called, call)
+
+    def fall_apart(self) -> None:
+        """Cut what refers to one another in a circle, so that memory is free at once and the collector has nothing to find."""
+        for rank in self.ranks:
+            rank.fall_apart()
+        self.ranks.clear()
+        self.machines.clear()
 
     # ---- what it came to
 
@@ -216,24 +244,39 @@ class EventWorld:
 
     # ---- what is worked out once for all ranks
 
-    @cached_property
-    def variables(self) -> range:
-        """Numbers of the variables that travel one by one."""
-        return range(len(self.scenario.placed)) if self.scenario.protocol.layerwise else range(0)
+    def pieces(self, fused: bool) -> list[slice]:
+        """What calls sum."""
+        return self._pieces(fused)
 
     @cached_property
-    def server_of(self) -> list[int]:
-        """The server of each of them."""
-        return [server for _, server in self.scenario.placed]
+    def _pieces(self) -> Callable[[bool], list[slice]]:
+        return cache(lambda fused: collectives.pieces(self.scenario.summed, fused))
+
+    def buffers(self, ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
+        """What `ready` variables are summed in, one call each: items, and whether they are copied together before."""
+        return self._buffers(ready, fusion_bytes)
 
     @cached_property
-    def variable_bytes(self) -> list[int]:
-        """Bytes of a message with each of them."""
-        return [variable.load(self.scenario.batch).gradient_bytes for variable, _ in self.scenario.placed]
+    def _buffers(self):
+        def made(ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
+            pieces = self.pieces(fused=False)
+            buffers = fusion.fuse([pieces[variable] for variable in ready], fusion_bytes)
+            return [(slice(buffer[-1].start, buffer[0].stop), len(buffer) > 1) for buffer in buffers]
 
-    def held_by(self, rank: int) -> list[int]:
-        """Those that a server holds."""
-        return [number for number in self.variables if self.server_of[number] == rank]
+        return lru_cache(MOST_BUFFERS)(made)
+
+    def agreed(self, before: int, reduced: int) -> list[int]:
+        """The variables whose gradients are the `before`-th to the last of those that all ranks have, `reduced` since the start."""
+        variables = len(self.scenario.workload.variables)
+        return [variables - 1 - number % variables for number in range(before, reduced)]
+
+    def named(self, algorithm: str, piece: slice) -> str:
+        """The algorithm that is run."""
+        return self._named(algorithm, piece.stop - piece.start)
+
+    @cached_property
+    def _named(self) -> Callable[[str, int], str]:
+        return cache(lambda algorithm, items: collectives.named(algorithm, self.scenario.hosts, slice(0, items)))
 
     def exchanges(self, algorithm: str, worker: int, piece: slice) -> list[Exchange]:
         """Those of one worker, counted from 0, in one collective call."""
@@ -248,3 +291,7 @@ class EventWorld:
             return [exchange.among(first) for exchange in found] if first else list(found)
 
         return lru_cache(max(1, MOST_KEPT // (2 * len(hosts))))(made)
+
+
+def _called(call) -> None:
+    call()

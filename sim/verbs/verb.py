@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 
 
@@ -12,18 +13,23 @@ def verb(function):
     other way has `refuse_verb`. A text of a user's own has its `me` watched: calling a verb and never running it is a mistake.
     """
     name = function.__name__
+    ways: dict[type, Callable] = {}  # what is done, by the type of `me`
 
     @wraps(function)
     def called(me, *given, **named):
-        watched = getattr(me, "watch_verb", None)
-        if watched is not None:
-            return watched(called, name, given, named)
-        whole = getattr(me, name, None)
-        if whole is not None:
-            return whole(*given, **named)
-        refuse = getattr(me, "refuse_verb", None)
-        if refuse is not None:
-            raise refuse(name)
-        return function(me, *given, **named)
+        way = ways.get(type(me))
+        if way is None:
+            way = ways[type(me)] = chosen(me)
+        return way(me, *given, **named)
+
+    def chosen(me):
+        if getattr(me, "watch_verb", None) is not None:
+            return lambda me, *given, **named: me.watch_verb(called, name, given, named)
+        if getattr(me, name, None) is not None:
+            return lambda me, *given, **named: getattr(me, name)(*given, **named)
+        return refused if getattr(me, "refuse_verb", None) is not None else function
+
+    def refused(me, *given, **named):
+        raise me.refuse_verb(name)
 
     return called

@@ -17,7 +17,7 @@ from old_streams import BLOCK, OldStream
 from scenarios import CLUSTERS, scenarios
 
 from sim import event, randomness
-from sim.event import contended, free
+from sim.event import contended, own_core
 
 EXACT_S = 1e-9
 RECORDED = pd.read_csv(Path(__file__).with_name("recorded.csv"), sep=";", index_col="scenario")
@@ -34,8 +34,8 @@ def old_streams(monkeypatch):
                 monkeypatch.setattr(module, name, old)
 
 
-def outcome(scenario) -> dict[str, float]:
-    of, _ = event.run(scenario, 0)
+def outcome(scenario, want_trace: bool) -> dict[str, float]:
+    of, _ = event.run(scenario, 0, want_trace=want_trace)
     step_s = of.step_s[0]
     return {"mean_step_s": step_s.mean(), "longest_step_s": step_s.max(), "idle_fraction": of.idle_fraction.mean()}
 
@@ -44,11 +44,13 @@ def test_every_scenario_was_recorded():
     assert set(SCENARIOS) == set(RECORDED.index)
 
 
+@pytest.mark.parametrize("want_trace", [True, False])
 @pytest.mark.parametrize("cluster", CLUSTERS)
-def test_the_event_world_says_what_was_recorded(cluster, monkeypatch):
-    for mechanics in (contended, free):
+def test_the_event_world_says_what_was_recorded(cluster, want_trace, monkeypatch):
+    """Without a trace it takes short cuts."""
+    for mechanics in (contended, own_core):
         monkeypatch.setattr(mechanics, "WARMING", ("compute",))
     names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")]
-    said = pd.DataFrame({name: outcome(SCENARIOS[name]) for name in names}).T
+    said = pd.DataFrame({name: outcome(SCENARIOS[name], want_trace) for name in names}).T
     apart = (said - RECORDED.loc[names]).abs().max(axis=1)
     assert apart[apart > EXACT_S].to_dict() == {}

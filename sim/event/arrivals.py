@@ -1,0 +1,88 @@
+"""Messages on their way to one port."""
+
+from __future__ import annotations
+
+from bisect import insort
+from heapq import heappop, heappush
+
+from simpy.events import NORMAL
+
+from sim.event.clock import Clock
+
+FEW = 8  # messages that are put among the others one by one; more are sorted
+
+
+class Arrivals:
+    """Messages on their way to one port, in the order in which they reach it. The clock has an entry for the first of them alone.
+
+    Many messages are sorted at once, and handed over one after another as long as nothing else happens before. A message of each
+    of 10,000 workers would else make the clock's heap that long.
+
+    Args:
+        deliver: deliver(reach_s, message) hands one over to the port.
+    """
+
+    __slots__ = ("_clock", "_deliver", "_entries", "_fresh", "_next", "_sorted")
+
+    def __init__(self, clock: Clock, deliver):
+        self._clock, self._deliver = clock, deliver
+        self._sorted, self._next = (
+            [],
+            0,
+        )  # (reach_s, number, message) in order, and the first that has not been handed over
+        self._fresh = []  # those that are not among them yet
+        self._entries = []  # numbers and times of the clock's entries, the soonest last
+
+    def add(self, reach_s: float, message) -> None:
+        """A message will reach the port."""
+        clock, entries = self._clock, self._entries
+        coming = (reach_s, next(clock._eid), message)
+        self._fresh.append(coming)
+        if not entries or reach_s < entries[-1][0]:
+            self._enter(coming)
+
+    def _enter(self, coming) -> None:
+        self._entries.append(coming)
+        heappush(self._clock._queue, (coming[0], NORMAL, coming[1], self._arrive, None))
+
+    def _arrive(self, _) -> None:
+        """Hand over all that reach the port before anything else happens."""
+        clock, queue, deliver, entries = self._clock, self._clock._queue, self._deliver, self._entries
+        entries.pop()
+        while True:
+            if self._fresh:
+                self._sort()
+            if self._next == len(self._sorted):
+                self._sorted.clear()
+                self._next = 0
+                return
+            coming = self._sorted[self._next]
+            reach_s = coming[0]
+            if queue and queue[0][0] <= reach_s:
+                first = queue[0]
+                if first[2] == coming[1]:  # its own entry
+                    heappop(queue)
+                    entries.pop()
+                elif first[:3] < (reach_s, NORMAL, coming[1]):
+                    if not entries or entries[-1][:2] > coming[:2]:
+                        self._enter(coming)
+                    return
+            self._next += 1
+            clock._now = reach_s
+            deliver(reach_s, coming[2])
+
+    def _sort(self) -> None:
+        """Put the fresh ones among the others."""
+        waiting, fresh = self._sorted, self._fresh
+        if len(fresh) > FEW:
+            waiting[: self._next] = []
+            self._next = 0
+            waiting += fresh
+            waiting.sort()
+        else:
+            for coming in fresh:
+                insort(waiting, coming, self._next)
+            if self._next > len(waiting) // 2:
+                waiting[: self._next] = []
+                self._next = 0
+        fresh.clear()

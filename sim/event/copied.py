@@ -1,0 +1,18 @@
+"""How messages leave within a host."""
+
+from __future__ import annotations
+
+
+class Copied:
+    """The departure of a message within a host: when its receiver has copied it."""
+
+    __slots__ = ("calls", "time_s")
+
+    def __init__(self):
+        self.time_s, self.calls = None, []
+
+    def fire(self, time_s: float) -> None:
+        """It has been copied."""
+        self.time_s = time_s
+        for call in self.calls:
+            call(time_s)

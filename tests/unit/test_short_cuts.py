@@ -1,0 +1,199 @@
+"""Short cuts of the event world say what events one by one say: with a trace it takes none, without one it does."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from sim import event, protocols, workload
+from sim.cluster import Cluster, Host, Link
+from sim.costs import Line
+from sim.event import world
+from sim.event.arrivals import Arrivals
+from sim.event.clock import Clock
+from sim.event.ring import Call, Ring
+from sim.event.shortcut import ShortCutFailed
+from sim.event.together import Course
+from sim.laws import Constant, LogNormal
+from sim.protocols.base import Protocol
+from sim.scenario import Scenario
+from sim.verbs import gather
+from sim.verbs.me import GRADIENT, PARAMETERS, Note
+
+EXACT_S = 1e-9
+NOISY = {"noise": LogNormal(cv=0.3), "update_noise": LogNormal(cv=0.1)}
+LINKS = {
+    "fast": Link(),
+    "slow": Link(latency_s=1e-3, overhead_s=1e-4, gap_s=1e-4, bandwidth_bytes_per_s=1e7),
+    "no overhead": Link(latency_s=1e-6, overhead_s=0.0, bandwidth_bytes_per_s=1e9),
+}
+JOBS = {
+    "fmb": ("fmb", []),
+    "amb": ("amb", ["time_limit_s=0.3"]),
+    "ps-async": ("ps-async", []),
+    "ps-ssp": ("ps-ssp", []),
+    "kbatch-async": ("kbatch-async", []),
+    "ring": ("allreduce", ["algorithm=ring"]),
+    "a ring for each variable": ("allreduce", ["algorithm=ring", "fused=false"]),
+    "horovod": ("horovod", ["algorithm=ring"]),
+    "horovod, small buffers": ("horovod", ["algorithm=ring", "fusion_bytes=20000", "cycle_s=0.0001"]),
+    "horovod, by name": ("horovod", ["algorithm=ring", "by_name=true"]),
+    "horovod, at the end": ("horovod", ["algorithm=ring", "order=end"]),
+}
+
+
+def scenario(protocol, link: Link = LINKS["fast"], workers: int = 5, **about) -> Scenario:
+    hosts = [Host(count=workers, cores=2, slots=1), Host(name="slow", cores=2, slots=1, speed=0.7)]
+    found = workload.read("mnist")
+    costs = found.costs.model_copy(update=NOISY | {"call": Line(base_s=1e-5), "negotiate_s": 1e-5})
+    about = {"workers": workers, "steps": 6, "warmup": 1, "seed": 3} | about
+    cluster = Cluster(name="two kinds", hosts=hosts, network=link)
+    return Scenario(protocol, found.model_copy(update={"costs": costs}), cluster=cluster, **about)
+
+
+def same(job: Scenario) -> None:
+    short, _ = event.run(job, 0, want_trace=False)
+    long, _ = event.run(job, 0)
+    assert np.abs(short.step_s - long.step_s).max() < EXACT_S
+    assert np.abs(short.idle_fraction - long.idle_fraction).max() < EXACT_S
+    assert (short.samples == long.samples).all()
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("job", JOBS)
+def test_short_cuts_change_nothing(job, link):
+    name, settings = JOBS[job]
+    same(scenario(protocols.make(name, settings), LINKS[link]))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 13])
+def test_rings_of_any_size(workers):
+    same(scenario(protocols.make("horovod", ["algorithm=ring", "fusion_bytes=100000"]), workers=workers))
+
+
+def test_sleepers_too():
+    same(scenario(protocols.make("fmb"), stragglers=LogNormal(location=0.1, cv=1.0)))
+    same(scenario(protocols.make("ps-async"), stragglers=Constant(value=0.1)))
+
+
+@dataclass(frozen=True)
+class Overtaking(Protocol):
+    """The last worker waits for a time, and its note then overtakes parameters that left before, at the port of the one before it."""
+
+    name = "overtaking"
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers[:-1])
+            yield from gather(me, me.workers[:-1])
+            yield from me.update()
+
+    def worker(self, me):
+        for _ in me.steps():
+            if me.rank == me.workers[-1]:
+                yield from me.receive(me.master, until_s=0.1)
+                yield from me.send(Note(), me.rank - 1, wait=False)
+                return
+            if me.rank == me.workers[-2] and me.step == 0:
+                yield from me.receive({me.master, me.rank + 1})
+                yield from me.receive({me.master, me.rank + 1})
+            else:
+                yield from me.receive(me.master)
+            yield from me.compute()
+            yield from me.send(GRADIENT, me.master)
+
+
+def test_a_message_that_overtakes_is_seen_and_the_run_made_again():
+    link = Link(latency_s=0.0, gap_s=1.0)
+    job = scenario(Overtaking(), link, workers=3, warmup=0)
+    with pytest.raises(ShortCutFailed):
+        world.EventWorld(job, 0, want_trace=False).run()
+    same(job)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_messages_reach_a_port_in_order(seed):
+    """Some are posted while others are handed over, and calls of the clock come between."""
+    rng, clock, told = random.Random(seed), Clock(), []
+    left = [rng.choice([30, 300])]
+
+    def deliver(reach_s, message):
+        assert clock.now == reach_s
+        told.append((reach_s, message))
+        post(rng.choice([0, 0, 1, 2, 12]))
+
+    def post(count):
+        for _ in range(min(count, left[0])):
+            left[0] -= 1
+            posted.append((clock.now + rng.choice([0.0, 0.5, rng.random()]), len(posted)))
+            arrivals.add(*posted[-1])
+
+    posted, arrivals = [], Arrivals(clock, deliver)
+    over = clock.event()
+    for moment in range(400):
+        clock.call(moment / 4, lambda _: post(2))
+    clock.call(1000.0, lambda _: over.succeed())
+    assert clock.run_until(over)
+    assert told == sorted(posted)
+    assert len(told) > 20
+
+
+def test_a_clock_holds_events_and_calls_in_one_order():
+    clock, told = Clock(), []
+    for number, time_s in enumerate([2.0, 1.0, 2.0, 1.0]):
+        if number % 2:
+            clock.call(time_s, told.append, number)
+        else:
+            clock.timeout(time_s).callbacks.append(lambda _, number=number: told.append(number))
+    assert not clock.run_until(clock.event())
+    assert told == [1, 3, 0, 2]
+
+
+def ring_call(ranks: int = 3) -> Call:
+    link = Link(latency_s=0.0, overhead_s=0.0, gap_s=1.0, bandwidth_bytes_per_s=float("inf"))
+    return Call(Ring(slice(0, 300), link, Line(), [1.0] * ranks), *(np.zeros(ranks) for _ in range(3)))
+
+
+def test_a_ring_is_its_closed_form():
+    """2 (n - 1) turns of one port time each."""
+    assert ring_call().ended_s.tolist() == [4.0] * 3
+
+
+def test_a_message_of_another_call_passes_between_those_of_a_ring():
+    class At:
+        rank = type("Rank", (), {"rank": 1})
+        ingress = type("Port", (), {"free_s": 4.0, "reached_s": 3.0})
+
+    def course() -> Course:
+        return Course(ring_call(), [None] * 3, 0, [0.0] * 3, [])
+
+    late = course()
+    assert late.passing(At, 3.5, 0.1) == (4.0, 4.1)
+    assert late.ended_s == [4.0] * 3
+    held = course()
+    assert held.passing(At, 2.5, 0.25) == (3.0, 3.25)
+    assert held.ended_s == [4.0, 4.25, 4.0]
+    assert held.passing(At, 2.75, 0.25) == (3.25, 3.5)
+    assert held.ended_s == [4.0, 4.5, 4.0]
+    with pytest.raises(ShortCutFailed):
+        course().passing(At, 1.5, 0.25)
+
+
+def test_memory_is_free_at_once():
+    """A world's ranks refer to one another no more, so that the collector has nothing to find."""
+    import gc
+    import weakref
+
+    whole = world.EventWorld(replace(scenario(protocols.make("fmb")), steps=2), 0, want_trace=False)
+    machine = weakref.ref(whole.machines[1])
+    gc.disable()
+    try:
+        whole.run()
+        whole.fall_apart()
+        del whole
+        assert machine() is None
+    finally:
+        gc.enable()
