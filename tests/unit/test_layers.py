@@ -203,8 +203,8 @@ def test_wrong_settings_are_named():
 
 
 def test_a_real_run_refuses_what_is_only_simulated():
-    from real import run as real_run
-    from real.options import scenario
+    from real.foreign.runtimes import runtime_of
+    from real.run import parse
 
     with pytest.raises(WrongSetting, match="simulated only"):
-        scenario(real_run.parse(["--protocol", "ps-layers"]))
+        runtime_of(parse(["--protocol", "ps-layers"]))
