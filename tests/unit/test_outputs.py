@@ -124,6 +124,11 @@ def limited(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def limit(most: int) -> None:
+    """In a process that is about to begin: no file of its grows larger."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
 def child(*words, stdout=subprocess.PIPE, **settings) -> subprocess.CompletedProcess:
     """A process whose stdout is buffered, as users' are."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
