@@ -25,9 +25,10 @@ SCENARIOS = dict(scenarios())
 @pytest.fixture(autouse=True)
 def old_streams(monkeypatch):
     """Whatever module of the simulator draws, it draws as it did."""
+    now = {"Stream": randomness.Stream, "BLOCK": randomness.BLOCK}
     for module in [module for name, module in sys.modules.items() if name.startswith("sim.")]:
         for name, old in (("Stream", OldStream), ("BLOCK", BLOCK)):
-            if getattr(module, name, None) is getattr(randomness, name):
+            if getattr(module, name, None) is now[name]:
                 monkeypatch.setattr(module, name, old)
 
 
