@@ -115,6 +115,7 @@ def test_worlds_agree(scenario, replication, many):
 def test_memory_does_not_grow_with_the_steps(protocol, workers, monkeypatch):
     """But for when each ended and its samples, in ten runs: some hundred bytes."""
     monkeypatch.setattr(randomness, "MOST_KEPT", 0)
+    randomness._kept.clear()
     costs, peaks, settings = quiet_costs(noise=LogNormal(cv=0.5)), {}, ["algorithm=ring"] * (protocol == "allreduce")
     for steps in (BLOCK, 4 * BLOCK):
         tracemalloc.start()
