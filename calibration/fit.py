@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
+from calibration.importers.about import About, link
 from sim import command
 from sim.errors import WrongSetting
 from sim.files import check_outputs
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.cluster import Cluster
 
-TIMELINE = "horovod-timeline"
+TIMELINE, STEPS = "horovod-timeline", "steps"
+OF_SOURCES = {"ranks": (TIMELINE,), "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
+NOTHING = About()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,12 +42,23 @@ def main(argv: list[str] | None = None) -> int:
 def _of_traces(given: Namespace) -> Cluster:
     from calibration import probes, profiles
 
-    for name in ("ranks", "batch"):
-        if (value := getattr(given, name)) is not None:
-            raise WrongSetting(f"--{name}", value, f"nothing without --from {TIMELINE}")
+    for name, needs in OF_SOURCES.items():
+        if (value := getattr(given, name)) and given.source not in needs:
+            raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
+    about = About(
+        given.workload,
+        given.stragglers,
+        given.protocol,
+        tuple(given.set),
+        given.batch,
+        link(given.link) if given.link else None,
+    )
     probe = probes.read(given.probe) if given.probe else None
-    sources = [s for path in given.traces for s in read(path, given.source, given.workload, given.stragglers)]
-    return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores)
+    if about.link and probe and probe.network:
+        raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
+    sources = [s for path in given.traces for s in read(path, given.source, about)]
+    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
+    return made if given.hosts is None else profiles.on_hosts(made, given.hosts)
 
 
 def _of_timeline(given: Namespace) -> Cluster:
@@ -57,8 +71,11 @@ def _of_timeline(given: Namespace) -> Cluster:
     return timelines.profile(given.traces[0], name, given.workload, given.ranks, given.batch)
 
 
-def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers: str = "none") -> list[Source]:
+def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
     """The runs in a file or a folder, by the format `source`.
+
+    Args:
+        about: what a log does not say of itself.
 
     Raises:
         WrongSetting: what the reader of that format says.
@@ -69,8 +86,8 @@ def read(path: str, source: str = "trace", workload: str = "cifar10", stragglers
 
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]
-    laws.read(stragglers)  # a wrong name is said before anything is read
-    runs = IMPORTERS[source](path, workload, stragglers)
+    laws.read(about.stragglers)  # a wrong name is said before anything is read
+    runs = IMPORTERS[source](path, about)
     return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
 
 
@@ -84,6 +101,8 @@ def parser() -> command.Parser:
         "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
     )
     parser.add_argument("--name", help="of the cluster (default: the output's without its ending)")
+    parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="between the hosts, where nothing measured it")
+    parser.add_argument("--hosts", type=int, metavar="N", help="put so many hosts like these into the profile")
     parser.add_argument(
         "--shared-cores",
         type=int,
@@ -94,7 +113,13 @@ def parser() -> command.Parser:
     imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")
     imported.add_argument("--ranks", type=int, metavar="N", help="of a timeline's run (default: those that marked it)")
-    imported.add_argument("--batch", type=int, metavar="N", help="of a timeline's ranks (default: the workload's)")
+    imported.add_argument(
+        "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
+    )
+    imported.add_argument(
+        "--protocol", metavar="NAME", help="of a table of steps: allreduce (the default), fmb, horovod, ..."
+    )
+    imported.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of that protocol")
     return parser
 
 

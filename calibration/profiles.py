@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from calibration import checks, collectives, contentions, looks, messages, residuals, servers
 from calibration.contentions import Contention
 from calibration.costs import Learned, learn
+from calibration.importers import about
 from calibration.placement import Placement, hosts_of, of_traces
 from calibration.probes import Probe
 from calibration.rows import measured
@@ -19,6 +20,7 @@ from sim import replay
 from sim.cluster import Cluster, Host, Link, Model, Provenance
 from sim.errors import RunFailed, WrongSetting, from_validation
 from sim.files import write_whole
+from sim.ranges import MOST_RANKS, check_integer
 from sim.traces import Trace
 
 SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
@@ -34,7 +36,13 @@ class Source:
     trace: Trace
 
 
-def make(sources: list[Source], name: str, probe: Probe | None = None, shared_cores: int | None = None) -> Cluster:
+def make(
+    sources: list[Source],
+    name: str,
+    probe: Probe | None = None,
+    shared_cores: int | None = None,
+    network: Link | None = None,
+) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
     Ranks sat where real runs say that they did; of other traces, on the one machine that was probed, or without a probe
@@ -43,6 +51,7 @@ def make(sources: list[Source], name: str, probe: Probe | None = None, shared_co
     Args:
         shared_cores: of the one machine that all hosts are on, if they are namespaces or containers; runs on the machine itself
             then tell how busy cores slow each other, and nothing else.
+        network: the link between hosts, where nobody probed it.
 
     Raises:
         WrongSetting: no traces, or one that is no whole run of a job that can be, or has no computation after its warm-up;
@@ -54,10 +63,12 @@ def make(sources: list[Source], name: str, probe: Probe | None = None, shared_co
     for source in sources:
         checks.check(source.trace, source.name)
     with checks.fitting(", ".join(source.name for source in sources)):
-        return _made(sources, name, probe, shared_cores)
+        return _made(sources, name, probe, shared_cores, network)
 
 
-def _made(sources: list[Source], name: str, probe: Probe | None, shared_cores: int | None) -> Cluster:
+def _made(
+    sources: list[Source], name: str, probe: Probe | None, shared_cores: int | None, network: Link | None
+) -> Cluster:
     """The profile of sound runs, by what they are of."""
     if shared_cores is not None:
         return _of_one_machine(sources, name, probe, shared_cores)
@@ -69,7 +80,7 @@ def _made(sources: list[Source], name: str, probe: Probe | None, shared_cores: i
     if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
         theirs = [trace for trace in traces if collectives.is_of_a_library(trace)]
         return residuals.known(_of_a_library(sources, name, place, probe), theirs)
-    return residuals.known(_of_protocols(sources, name, place, probe), traces)
+    return residuals.known(_of_protocols(sources, name, place, probe, network=network), traces)
 
 
 def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, shared_cores: int) -> Cluster:
@@ -96,7 +107,12 @@ def _sat_on(host: Host, traces: list[Trace]) -> int | None:
 
 
 def _of_protocols(
-    sources: list[Source], name: str, place: Placement, probe: Probe | None, beside: Sequence[Trace] = ()
+    sources: list[Source],
+    name: str,
+    place: Placement,
+    probe: Probe | None,
+    beside: Sequence[Trace] = (),
+    network: Link | None = None,
 ) -> Cluster:
     """The profile for protocols' own texts; runs `beside`, on one machine, tell how much busy cores slow each other."""
     traces = [s.trace for s in sources]
@@ -114,8 +130,8 @@ def _of_protocols(
         oversleep_s=probe.oversleep_s if probe else 0.0,
         look_s=place.look_s,
         costs={w: x.costs for w, x in learned.items()},
-        provenance=_provenance(sources, said, probe),
-        **_links(sources, probe, naps=place.look_s > 0),
+        provenance=_provenance(sources, said, probe, network),
+        **_links(sources, probe, place.look_s > 0, network),
     )
     return messages.known(made, traces) if probe and probe.network else made
 
@@ -198,22 +214,23 @@ def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -
     )
 
 
-def _links(sources: list[Source], probe: Probe | None, naps: bool) -> dict[str, Link]:
+def _links(sources: list[Source], probe: Probe | None, naps: bool, network: Link | None) -> dict[str, Link]:
     if _communication_in_update(sources):
         return {"network": FREE}
-    return probe.links(naps) if probe else {}
+    found = probe.links(naps) if probe else {}
+    return found | {"network": network} if network else found
 
 
 def _communication_in_update(sources: list[Source]) -> bool:
     return any(s.trace.header.communication_in_update for s in sources)
 
 
-def _provenance(sources: list[Source], said: list[str], probe: Probe | None) -> Provenance:
+def _provenance(sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None) -> Provenance:
     notes = list(said)
     if _communication_in_update(sources):
-        notes.append(
-            "links are free: imported logs do not tell communication from the master's update, which holds both"
-        )
+        notes.append("links are free: imported logs do not tell communication from work")
+    elif network:
+        notes.append(f"the link was given, not measured: {about.told(network)}")
     elif not probe:
         notes.append("links, cores and oversleep assumed, for there was no probe: one rank a host, 10 Gbit/s")
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -236,6 +253,20 @@ def _models(sources: list[Source]) -> dict[str, Model]:
             given = f"two models called {name}, of {found[name].parameters:,} and {model.parameters:,} parameters"
             raise WrongSetting(source.name, given, "one model of a name: costs are kept by it")
     return found
+
+
+def on_hosts(profile: Cluster, count: int) -> Cluster:
+    """The profile with so many hosts, like those that were fitted; each takes a rank for each of its cores.
+
+    Raises:
+        WrongSetting: no number of hosts, or hosts that share one machine's cores.
+    """
+    check_integer("--hosts", count, 1, MOST_RANKS)
+    if profile.shared_cores:
+        raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
+    speed = float(np.exp(np.mean([np.log(host.speed) for host in profile.hosts])))
+    like = profile.hosts[0].model_copy(update={"name": "host", "count": count, "slots": None, "speed": speed})
+    return profile.model_copy(update={"hosts": (like,)})
 
 
 def write(profile: Cluster, path: str) -> None:

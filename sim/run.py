@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import threading
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sim import command, options, simulated_options, summary
+from sim import command, options, questions, simulated_options, summary
 from sim.errors import WrongSetting
 from sim.progress import Progress, advance
 from sim.simulated_options import WITHIN_S
 from sim.simulation import simulate
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
 
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
@@ -22,6 +27,7 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 def parser() -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
+    parents.append(questions.question_options())
     return command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
 
 
@@ -30,33 +36,57 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     began_s = time.monotonic()
     options.check_files(given)
-    scenario, search = simulated_options.scenario(given), None
+    read = options.Readers(remember=True)
+    scenario, search = simulated_options.scenario(given, read), None
+    asked = questions.Questions(given, read)
     if given.variable_partitions == options.SEARCH:
         from sim.partitions import searched
 
         search = searched(scenario)
         scenario = replace(scenario, variable_partitions=search.best)
-    found, free = simulated(given, scenario, began_s)
-    report(given, replace(found, search=search), free)
+    found, free, answers = simulated(given, scenario, asked, began_s)
+    report(given, replace(found, search=search), free, answers)
     return 0
 
 
-def simulated(given: argparse.Namespace, scenario, began_s: float):
-    """The result; and what a page compares it with, by what is said of that, as far as there is time for it."""
+def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
+    """The result; what a page compares it with, by what is said of that, as far as there is time; and the answers to the questions."""
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
     others = {} if given.json else compared(scenario)
-    times = 1 + len(others)
-    each, free = {"within_s": within_s / times, "done": advance}, {}
-    with waiting(within_s, runs and runs * times):
-        found = simulate(scenario, given.world, runs, want_trace=wants_trace(given), timeline=timeline, **each)
+    further = len(others) + asked.simulations(scenario)
+    shares, free = Shares(within_s, further), {}
+    with waiting(within_s, runs and runs * (1 + further)):
+        here = {"want_trace": wants_trace(given), "timeline": timeline, "within_s": within_s / (2 if further else 1)}
+        found = simulate(scenario, given.world, runs, done=advance, **here)
         if timeline:
             timeline.write(given.horovod_timeline)
         for said, other in others.items():
             if time.monotonic() - began_s < within_s:
                 world = "event" if found.world == "event" else "auto"
-                free[said] = simulate(other, world, found.done.runs, **each)
-    return found, free
+                free[said] = simulate(other, world, found.done.runs, within_s=shares.next_s(), done=advance)
+        answers = asked.answers(
+            found, lambda job: simulate(job, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
+        )
+    return found, free, answers
+
+
+class Shares:
+    """Shares out what is left of some seconds among simulations that follow one another.
+
+    Args:
+        within_s: all of them, from now on.
+        count: of simulations that are to come; there may be fewer.
+    """
+
+    def __init__(self, within_s: float, count: int):
+        self._until_s, self._left = time.monotonic() + within_s, count
+
+    def next_s(self) -> float:
+        """Seconds for the next one."""
+        seconds = max(0.0, self._until_s - time.monotonic()) / max(1, self._left)
+        self._left -= 1
+        return seconds
 
 
 def compared(scenario) -> dict:
@@ -110,14 +140,16 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def report(given: argparse.Namespace, found, free) -> None:
+def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
     """Write the files asked for, and answer on stdout; `free` are the results that it is compared with."""
     if found.trace is not None:
         options.write_outputs(given, found.trace)
+    answer = found.answer()
     if given.json:
-        print(found.to_json())
+        print(json.dumps(answer | answers.as_json()))
         return
-    summary.show(found.answer(), found.scenario, {said: other.answer() for said, other in free.items()})
+    summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()})
+    answers.show(answer)
 
 
 if __name__ == "__main__":

@@ -152,19 +152,19 @@ def _surroundings(summary: dict, scenario: Scenario) -> str:
 def _lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
     samples = summary["samples_per_step"]
     yield "throughput", _throughput(summary)
-    yield "step time", ", ".join(f"{name} {_seconds(value)}" for name, value in summary["step_s"].items())
-    yield "samples a step", f"{_number(samples['mean'])}, sd {_number(samples['sd'])}"
+    yield "step time", ", ".join(f"{name} {seconds(value)}" for name, value in summary["step_s"].items())
+    yield "samples a step", f"{number(samples['mean'])}, sd {number(samples['sd'])}"
     yield "idle", _idle(summary["idle_fraction"], servers)
     for label, other in compared.items():
         yield label, COSTS[label](summary["samples_per_s"], other["samples_per_s"])
-    yield "wall time", _seconds(summary["wall_s"])
+    yield "wall time", seconds(summary["wall_s"])
 
 
 def _throughput(summary: dict) -> str:
     pair, said = summary["interval"]["samples_per_s"], f"no interval: {summary['interval']['why_none']}"
     if pair:
-        said = f"{summary['interval']['level']:.0%} of runs {_number(pair[0])} to {_number(pair[1])}"
-    return f"{_number(summary['samples_per_s'])} samples/s ({said})"
+        said = f"{summary['interval']['level']:.0%} of runs {number(pair[0])} to {number(pair[1])}"
+    return f"{number(summary['samples_per_s'])} samples/s ({said})"
 
 
 def _idle(shares: list[float | None], servers: int) -> str:
@@ -184,24 +184,24 @@ def _cost(with_stragglers: float | None, without: float | None) -> str:
     if not with_stragglers or not without:
         return "unknown"
     lost, times = 1 - with_stragglers / without, without / with_stragglers
-    return f"{lost:.1%} of throughput, {times:.2f} times slower than {_number(without)} samples/s"
+    return f"{lost:.1%} of throughput, {times:.2f} times slower than {number(without)} samples/s"
 
 
 def _cost_of_slow_ranks(now: float | None, median: float | None) -> str:
     if not now or not median:
         return "unknown"
-    return f"{1 - now / median:.1%}: {_number(median)} samples/s if every rank were as the median"
+    return f"{1 - now / median:.1%}: {number(median)} samples/s if every rank were as the median"
 
 
 COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks}
 
 
-def _seconds(value_s: float) -> str:
+def seconds(value_s: float) -> str:
     unit, factor = next(((u, f) for u, f in (("s", 1), ("ms", 1e3)) if value_s * f >= 1), ("us", 1e6))
-    return f"{_number(value_s * factor)} {unit}"
+    return f"{number(value_s * factor)} {unit}"
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     """Four digits, or all those before the point."""
     if value is None:
         return "unknown"

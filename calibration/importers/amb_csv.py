@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from calibration.importers import rounds
+from calibration.importers.about import About
 from sim.errors import WrongSetting
 from sim.files import reading
 from sim.traces import Trace
@@ -20,7 +21,7 @@ MOST = 1e9  # of seconds, samples, ranks and steps
 WORKER, MASTER = "_worker_stats.csv", "_master_stats.csv"
 
 
-def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
+def read(path: str | Path, about: About) -> list[Trace]:
     """The runs in a folder, or the one run that a file of a pair belongs to.
 
     Raises:
@@ -30,10 +31,10 @@ def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
     workers = sorted(path.glob(f"*{WORKER}")) if path.is_dir() else [path.with_name(path.name.replace(MASTER, WORKER))]
     if not workers or not workers[0].name.endswith(WORKER):
         raise WrongSetting("--from amb-csv", str(path), f"a folder of *{WORKER} and *{MASTER}, or one of these files")
-    return [_run(file, workload, stragglers) for file in workers]
+    return [_run(file, about) for file in workers]
 
 
-def _run(path: Path, workload: str, stragglers: str) -> Trace:
+def _run(path: Path, about: About) -> Trace:
     worker = _table(path, ("step", "rank", "num_samples", "compute_time"))
     master_path = path.with_name(path.name.replace(WORKER, MASTER))
     times_s = _table(master_path, ("step", "time")).set_index("step")["time"]
@@ -45,7 +46,7 @@ def _run(path: Path, workload: str, stragglers: str) -> Trace:
     ]
     first_s = max((w.busy_s for w in work if w.step == 0), default=0.0)  # when the session began to train is not logged
     ends_s = (times_s - times_s.iloc[0] + first_s).tolist() if len(times_s) else []
-    return rounds.trace(work, ends_s, workload, stragglers, path.name.removesuffix(WORKER))
+    return rounds.trace(work, ends_s, about.workload, about.stragglers, path.name.removesuffix(WORKER))
 
 
 def _table(path: Path, columns: tuple[str, ...]):

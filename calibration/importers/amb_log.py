@@ -19,6 +19,7 @@ from statistics import median
 from typing import NamedTuple
 
 from calibration.importers import rounds
+from calibration.importers.about import About
 from sim.errors import WrongSetting
 from sim.files import reading
 from sim.traces import Trace
@@ -44,7 +45,7 @@ class Sent(NamedTuple):
     last_send_s: float
 
 
-def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
+def read(path: str | Path, about: About) -> list[Trace]:
     """The one run in a log file, or in a folder of log files.
 
     Raises:
@@ -58,7 +59,7 @@ def read(path: str | Path, workload: str, stragglers: str) -> list[Trace]:
         _check_alike(lines, str(file))
         for rank, line in lines:
             sent[number if rank is None else rank].append(line)
-    return [_run(sent, workload, stragglers, path.name)]
+    return [_run(sent, about, path.name)]
 
 
 def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
@@ -97,7 +98,7 @@ def _line(line: str, where: str) -> tuple[int | None, Sent]:
     return rank, sent
 
 
-def _run(sent: dict[int, list[Sent]], workload: str, stragglers: str, source: str) -> Trace:
+def _run(sent: dict[int, list[Sent]], about: About, source: str) -> Trace:
     complete = min((len(lines) for lines in sent.values()), default=0) - 1
     if complete < 1:
         raise WrongSetting(source, f"{sum(map(len, sent.values()))} lines {MARK}...]", "at least two of each worker")
@@ -113,7 +114,7 @@ def _run(sent: dict[int, list[Sent]], workload: str, stragglers: str, source: st
                 f"{source}: worker {rank}", "last_idle [-1] after the first round", "seconds of the round before"
             )
     lengths_s = [_length_s([lines[step : step + 2] for lines in sent.values()]) for step in range(complete)]
-    return rounds.trace(work, list(accumulate(lengths_s)), workload, stragglers, source)
+    return rounds.trace(work, list(accumulate(lengths_s)), about.workload, about.stragglers, source)
 
 
 def _length_s(pairs: list[list[Sent]]) -> float:

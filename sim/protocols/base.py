@@ -72,6 +72,10 @@ class Protocol:
         """Whether the order in which gradients arrive decides what becomes of them."""
         return self.counts_updates or self.uses("take")
 
+    def waits_for_all(self, workers: int) -> bool:
+        """Whether training stands still while any one worker is missing."""
+        return not self.by_arrival
+
     @property
     def overlaps(self) -> bool:
         """Whether messages travel while a rank computes."""

@@ -46,6 +46,9 @@ class SynchronousServers(Protocol):
         """Whether servers need not agree who goes on: an update takes a gradient from everybody, so nobody is late."""
         return self.barrier and self.gradients_per_update(workers) == workers
 
+    def waits_for_all(self, workers: int) -> bool:
+        return self.apart(workers)
+
     def wait_for_first(self, me):
         """The barrier. The first gradients on the newest parameters make the update; a late one is dropped."""
         needed = self.gradients_per_update(len(me.workers))

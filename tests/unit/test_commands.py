@@ -18,7 +18,7 @@ from sim.run import LATE, waiting
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check"),
-    *("calibration.fit", "experiments.run"),
+    *("calibration.fit", "calibration.check", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
 KEYS = {
@@ -211,6 +211,7 @@ REFUSED = {
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
+    "calibration.check": ["nowhere.toml", "nowhere.parquet"],
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plots": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from calibration.importers import amb_csv, amb_log
+from calibration.importers.about import About
 from sim.errors import WrongSetting
 from sim.outcome import of_trace
 
@@ -23,11 +24,11 @@ FMB = [(1, 1, 8, 1.0), (1, 2, 8, 1.5), (2, 1, 8, 2.0), (2, 2, 8, 1.0), (3, 1, 8,
 
 
 def csv(path):
-    return amb_csv.read(path, "cifar10", "niagara")
+    return amb_csv.read(path, About("cifar10", "niagara"))
 
 
 def log(path):
-    return amb_log.read(path, "cifar10", "niagara")
+    return amb_log.read(path, About("cifar10", "niagara"))
 
 
 def test_csv_keeps_rounds_and_samples(tmp_path):

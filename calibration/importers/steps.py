@@ -1,0 +1,264 @@
+"""Step times that anybody can log: a table (CSV or parquet) with the columns step, rank and seconds.
+
+Further columns, if they are there: compute_s (seconds of the step in which the rank computed), samples (of the rank). A row says how long
+one step took at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and no
+less than the slowest one computes.
+
+Messages are part of a step's seconds. Where the link between the hosts is known, the simulator says how long they take on it, and
+the rest of the step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
+it predicts no other number of workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from calibration.importers.about import LINK, About, told
+from calibration.importers.rounds import shortened
+from sim import header as heads
+from sim import records
+from sim.cluster import one_rank_a_host
+from sim.costs import Costs, Line
+from sim.errors import WrongSetting
+from sim.files import reading
+from sim.traces import Activity, Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sim.cluster import Link
+    from sim.scenario import Scenario
+
+IMPORTED = "imported"  # the world of a trace
+LEAST = 0.01  # of a step that is computing, in steps that were shorter than messages usually take
+NEEDED, FURTHER = ("step", "rank", "seconds"), ("compute_s", "samples")
+WHOLE = ("step", "rank", "samples")
+MOST = 1e9  # of steps, ranks, seconds and samples
+MOST_ROWS = 10**7
+PLAYED_STEPS, CLOSE = 3, 1e-4  # steps that are simulated, and how close to the measured mean they must come
+SOURCE = "--from steps"
+
+
+class Steps(NamedTuple):
+    """What was logged.
+
+    Args:
+        length_s: of each step, shape (steps,).
+        compute_s: seconds that each rank computed, shape (steps, ranks); None if that was not logged.
+        samples: of each rank and step; None if they were not logged.
+        ranks: how many logged.
+    """
+
+    length_s: np.ndarray
+    compute_s: np.ndarray | None
+    samples: int | None
+    ranks: int
+
+
+def read(path: str | Path, about: About) -> list[Trace]:
+    """The one run in a table of steps.
+
+    Raises:
+        WrongSetting: no such table, a step or a rank that is missing, numbers that cannot be, or a link that is too slow.
+    """
+    logged = _steps(_table(Path(path)), str(path))
+    scenario = _scenario(logged, about)
+    computed_s, messages_s = _apart(logged, scenario, about)
+    return [_trace(logged, scenario, computed_s, messages_s, about, Path(path).name)]
+
+
+def _table(path: Path) -> pd.DataFrame:
+    """The columns that are used, as numbers.
+
+    Raises:
+        WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
+    """
+    import pandas as pd
+
+    needed = ", ".join(NEEDED)
+    with reading(SOURCE, path):
+        try:
+            table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, nrows=MOST_ROWS + 1)
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed}") from error
+        except (ValueError, KeyError, RecursionError, MemoryError) as error:
+            said = " ".join(str(error).split())[:100]
+            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed} ({said})") from error
+    missing = [name for name in NEEDED if name not in table.columns]
+    if missing:
+        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
+    if not 0 < len(table) <= MOST_ROWS:
+        raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
+    names = [name for name in (*NEEDED, *FURTHER) if name in table.columns]
+    if len(set(table.columns)) < len(table.columns):
+        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), "each of them once")
+    return _numbers(table[names], path)
+
+
+def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
+    whole = numbers[[name for name in numbers.columns if name in WHOLE]]
+    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
+    wrong |= numbers["seconds"] <= 0
+    if "compute_s" in numbers:
+        wrong |= numbers["compute_s"] > numbers["seconds"]
+    if wrong.any():
+        row = int(np.argmax(wrong.to_numpy()))
+        allowed = f"numbers from 0 to {MOST:g}; seconds above 0, and compute_s within them; {', '.join(whole)} whole"
+        raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
+    return numbers
+
+
+def _steps(table: pd.DataFrame, source: str) -> Steps:
+    """The steps of all ranks, in order.
+
+    Raises:
+        WrongSetting: ranks or steps are missing or there twice, or counts of samples differ.
+    """
+    steps, ranks = (np.unique(table[name]) for name in ("step", "rank"))
+    if len(table) != len(steps) * len(ranks) or table.duplicated(["step", "rank"]).any():
+        allowed = f"{len(steps) * len(ranks)}: each of {len(ranks)} ranks once in each of {len(steps)} steps"
+        raise WrongSetting(f"{source}: rows", len(table), allowed)
+    if ranks[0] not in (0, 1) or ranks[-1] - ranks[0] != len(ranks) - 1:
+        raise WrongSetting(f"{source}: ranks", shortened(list(ranks)), "0, 1, 2, ... (or from 1 on), each of them")
+    if len(steps) < 2 or any(after - before != 1 for before, after in pairwise(steps)):
+        raise WrongSetting(f"{source}: steps", shortened(list(steps)), "at least two, one after another")
+    ordered = table.sort_values(["step", "rank"])
+    by_step = {name: ordered[name].to_numpy().reshape(len(steps), len(ranks)) for name in ordered.columns}
+    samples, compute_s = by_step.get("samples"), by_step.get("compute_s")
+    if samples is not None and (np.ptp(samples) > 0 or samples[0, 0] == 0):
+        given = shortened([f"{count:g}" for count in np.unique(samples)])
+        raise WrongSetting(f"{source}: samples", given, "one number above 0 for all: fixed minibatches")
+    length_s = np.median(by_step["seconds"], axis=1)
+    if compute_s is not None:
+        length_s = np.maximum(length_s, compute_s.max(axis=1))
+    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks))
+
+
+def _scenario(logged: Steps, about: About) -> Scenario:
+    """The job that was logged: one rank a host, on the link if it is known.
+
+    Raises:
+        WrongSetting: no such protocol, workload or law, or a job that cannot be.
+    """
+    from sim import protocols, stragglers
+    from sim import workload as workloads
+    from sim.scenario import Scenario
+
+    protocol = protocols.make(about.protocol or "allreduce", list(about.settings))
+    if not protocols.is_ours(protocol) or protocol.by_arrival or protocol.delay_std_s or "partitions" in vars(protocol):
+        raise WrongSetting(
+            "--protocol", about.protocol, "a synchronous one with fixed minibatches, as allreduce or fmb"
+        )
+    law = stragglers.read(about.stragglers)
+    if law.mean > 0:
+        raise WrongSetting("--stragglers", about.stragglers, "none: tables of steps do not tell sleeps from computing")
+    workload = workloads.read(about.workload)
+    cluster = one_rank_a_host(logged.ranks + 1, cores=2)
+    given = {
+        "steps": len(logged.length_s) - 1,
+        "warmup": 1,
+        "batch": logged.samples if about.batch is None else about.batch,
+    }
+    return Scenario(protocol, workload, logged.ranks, **given, cluster=cluster, stragglers=law)
+
+
+def _apart(logged: Steps, scenario: Scenario, about: About) -> tuple[np.ndarray, float]:
+    """Seconds that each rank computed, shape (steps, ranks), and seconds of messages in a step that computing does not hide.
+
+    Raises:
+        WrongSetting: messages alone take longer on the link than the steps that were logged.
+    """
+    if about.link is None:
+        return (slowest_of(logged.length_s, logged.ranks) if logged.compute_s is None else logged.compute_s), 0.0
+    mean_s = float(logged.length_s.mean())
+    alone_s = _played_s(scenario, 0.0, about.link)
+    computed_s = float(logged.compute_s.max(axis=1).mean()) if logged.compute_s is not None else 0.0
+    if _played_s(scenario, computed_s, about.link) > mean_s:
+        beside = f", and computing {computed_s:.4g} s" if computed_s else ""
+        allowed = (
+            f"a faster one: a step's messages take {alone_s:.4g} s on it{beside}; the steps logged take {mean_s:.4g} s"
+        )
+        raise WrongSetting(LINK, told(about.link), allowed)
+    if logged.compute_s is not None:
+        return logged.compute_s, _played_s(scenario, computed_s, about.link) - computed_s
+    messages_s = mean_s - _computed_s(scenario, mean_s, about.link)
+    return slowest_of(np.maximum(logged.length_s - messages_s, LEAST * logged.length_s), logged.ranks), messages_s
+
+
+def slowest_of(longest_s: np.ndarray, ranks: int) -> np.ndarray:
+    """Seconds of each rank, if they are independent, of one law, and these the longest of each step; shape (steps, ranks).
+
+    If G is the distribution of the longest of n, each has the distribution F with F^n = G (order statistics). The others are laid
+    evenly below the longest in F; ranks take turns to be the longest.
+
+    Args:
+        longest_s: shape (steps,).
+    """
+    steps = len(longest_s)
+    if ranks == 1:
+        return longest_s[:, None]
+    share = ((np.argsort(np.argsort(longest_s, kind="stable"), kind="stable") + 0.5) / steps) ** (1 / ranks)
+    below = share[:, None] * (np.arange(ranks - 1) + 0.5) / (ranks - 1)
+    others = np.minimum(np.quantile(longest_s, below**ranks), longest_s[:, None])
+    found = np.column_stack([others, longest_s])
+    order = (np.arange(ranks) + np.arange(steps)[:, None]) % ranks
+    return np.take_along_axis(found, order, axis=1)
+
+
+def _computed_s(scenario: Scenario, step_s: float, link: Link) -> float:
+    """Seconds that ranks compute in steps that take so long, messages included."""
+    from scipy.optimize import brentq
+
+    def beyond_s(computed_s: float) -> float:
+        return _played_s(scenario, computed_s, link) - step_s
+
+    return float(brentq(beyond_s, 0.0, step_s, xtol=CLOSE * step_s)) if beyond_s(step_s) > 0 else step_s
+
+
+def _played_s(scenario: Scenario, computed_s: float, link: Link) -> float:
+    """Seconds of a step in which all ranks compute so long and nothing else takes time but messages."""
+    from sim.simulation import simulate
+
+    costs = Costs(compute=Line(base_s=computed_s))
+    job = replace(
+        scenario,
+        workload=scenario.workload.model_copy(update={"costs": costs}),
+        cluster=scenario.cluster.model_copy(update={"network": link}),
+        steps=PLAYED_STEPS,
+    )
+    return float(simulate(job, replications=1).step_s.mean())
+
+
+def _trace(
+    logged: Steps, scenario: Scenario, computed_s: np.ndarray, messages_s: float, about: About, source: str
+) -> Trace:
+    """All ranks begin a step together; they wait for the slowest, and for messages; what is left of the step is updating."""
+    head = scenario.header(IMPORTED, communication_in_update=about.link is None)
+    ends_s = np.cumsum(logged.length_s)
+    rows = []
+    for step, end_s in enumerate(ends_s):
+        start_s, samples = float(end_s - logged.length_s[step]), scenario.workers * scenario.batch
+        ready_s = min(float(end_s), start_s + float(computed_s[step].max()) + messages_s)
+        for worker in range(scenario.workers):
+            rank, done_s = scenario.servers + worker, min(ready_s, start_s + float(computed_s[step, worker]))
+            updates = not scenario.servers
+            rows.append(Activity(start_s, done_s, rank, step, "compute", scenario.batch, version=step))
+            rows.append(Activity(done_s, ready_s if updates else float(end_s), rank, step, "wait", version=step))
+            if updates:
+                rows.append(Activity(ready_s, float(end_s), rank, step, "update", samples, version=step + 1))
+        if scenario.servers:
+            rows.append(Activity(start_s, ready_s, 0, step, "wait", version=step))
+            rows.append(Activity(ready_s, float(end_s), 0, step, "update", samples, version=step + 1))
+    found = Trace.of(heads.checked(replace(head, cluster=source).text(), source), rows)
+    records.check(found.header, found.rows, source)
+    return found

@@ -1,0 +1,96 @@
+"""`calibration.check`: a profile that predicts its cluster passes, one that was changed is rejected, and what is off is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from calibration import check, profiles
+from calibration.profiles import Source
+from sim import cluster, event, protocols, workload
+from sim.cluster import Link, one_rank_a_host
+from sim.errors import WrongSetting
+from sim.laws import LogNormal
+from sim.scenario import Scenario
+
+LINK = Link(latency_s=20e-6, bandwidth_bytes_per_s=2e8)
+
+
+def job(workers: int = 2) -> Scenario:
+    model = workload.read("mlp")
+    model = model.model_copy(update={"costs": model.costs.model_copy(update={"noise": LogNormal(cv=0.1)})})
+    place = one_rank_a_host(4).model_copy(update={"network": LINK})
+    return Scenario(protocols.make("fmb"), model, workers, 60, 5, cluster=place)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A profile that was fitted on a run, and another run, by file."""
+    folder = tmp_path_factory.mktemp("check")
+    fitted = [Source("fitted", event.trace(replace(job(), workload=workload.read("mlp")), number)) for number in (0, 1)]
+    made = profiles.make(fitted, "cluster", network=LINK)
+    profiles.write(profiles.on_hosts(made, 4), str(folder / "p.toml"))
+    event.trace(replace(job(3), workload=workload.read("mlp")), 2).write(str(folder / "run.parquet"))
+    return folder
+
+
+def changed(files, **update) -> str:
+    """The profile with something changed, in a file of its own."""
+    found = cluster.read(str(files / "p.toml")).model_copy(update=update)
+    profiles.write(found, str(files / "changed.toml"))
+    return str(files / "changed.toml")
+
+
+def run(capsys, profile: str, *words: str) -> tuple[int, dict]:
+    code = check.main([profile, *words, "--json"])
+    return code, json.loads(capsys.readouterr().out)["runs"][0]
+
+
+def test_a_profile_that_predicts_its_cluster_passes(files, capsys):
+    code, found = run(capsys, str(files / "p.toml"), str(files / "run.parquet"))
+    assert code == 0
+    assert abs(found["error"]) < 0.02
+    assert found["distance"] < 0.3
+    assert set(found["activities_s"]) >= {"compute", "send", "receive", "reduce", "update"}
+
+
+def test_half_the_bandwidth_is_rejected_and_named(files, capsys):
+    slow = changed(files, network=LINK.model_copy(update={"bandwidth_bytes_per_s": 1e8}))
+    code, found = run(capsys, slow, str(files / "run.parquet"))
+    assert code == 1
+    assert found["error"] > 0.1
+    assert next(iter(found["activities_s"])) in ("send", "receive")
+    assert found["distance"] > 0.9
+    assert run(capsys, slow, str(files / "run.parquet"), "--tolerance", "5")[0] == 0
+
+
+def test_slower_computing_is_rejected_and_named(files, capsys):
+    known = cluster.read(str(files / "p.toml"))
+    costs = known.costs["mlp"]
+    line = costs.compute.model_copy(update={"base_s": costs.compute.base_s + 0.05})
+    code, found = run(
+        capsys, changed(files, costs={"mlp": costs.model_copy(update={"compute": line})}), str(files / "run.parquet")
+    )
+    assert (code, next(iter(found["activities_s"]))) == (1, "compute")
+
+
+def test_a_page_says_what_is_off(files, capsys):
+    check.main([str(files / "p.toml"), str(files / "run.parquet")])
+    page = capsys.readouterr().out
+    assert "run.parquet" in page
+    assert "all of 1 within the tolerance of 10%" in page
+
+
+def test_what_cannot_be_checked_is_said_in_a_line(files, tmp_path):
+    with pytest.raises(WrongSetting, match="--tolerance"):
+        check.main([str(files / "p.toml"), str(files / "run.parquet"), "--tolerance", "-1"])
+    other = tmp_path / "other.parquet"
+    event.trace(Scenario(protocols.make("fmb"), workload.read("toy_fc"), 2, 5, 1)).write(str(other))
+    with pytest.raises(WrongSetting, match="a model that the profile has costs of: mlp"):
+        check.main([str(files / "p.toml"), str(other)])
+    many = tmp_path / "many.parquet"
+    event.trace(Scenario(protocols.make("fmb"), workload.read("mlp"), 9, 5, 1)).write(str(many))
+    with pytest.raises(WrongSetting, match="at most 3 workers"):
+        check.main([str(files / "p.toml"), str(many)])

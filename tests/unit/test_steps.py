@@ -1,0 +1,182 @@
+"""Tables of step times (calibration.fit --from steps): what was planted in them is predicted, at their size and at others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibration import fit, profiles
+from calibration.importers import about, steps
+from calibration.importers.about import About
+from sim import cluster, protocols, simulate, workload
+from sim.cluster import Link, one_rank_a_host
+from sim.errors import WrongSetting
+from sim.laws import LogNormal
+from sim.outcome import of_trace
+from sim.scenario import Scenario
+
+LINK = Link(latency_s=50e-6, bandwidth_bytes_per_s=1e8)
+
+
+def job(name: str = "allreduce", workers: int = 4, cv: float = 0.2, **further) -> Scenario:
+    """One whose computing varies, whose messages take about as long, and whose updates take time."""
+    model = workload.read("mlp")
+    noisy = model.costs.model_copy(update={"noise": LogNormal(cv=cv)})
+    hosts = one_rank_a_host(workers + 1, cores=2).model_copy(update={"network": LINK})
+    model = model.model_copy(update={"costs": noisy})
+    return Scenario(protocols.make(name), model, workers, 200, 2, cluster=hosts, **further)
+
+
+def logged(scenario: Scenario, path, with_compute: bool = False):
+    """A table of its steps, as a user's script would log them."""
+    found = simulate(scenario, "event", 1, want_trace=True)
+    rows, warm = found.trace.rows, scenario.warmup
+    table = [(s + warm, r, length) for s, length in enumerate(found.step_s[0]) for r in range(scenario.workers)]
+    table = pd.DataFrame(table, columns=["step", "rank", "seconds"])
+    if with_compute:
+        work = rows[rows["activity"].isin(["input", "compute", "pack"]) & (rows["rank"] >= scenario.servers)]
+        spent_s = (work["end_s"] - work["start_s"]).groupby([work["step"], work["rank"] - scenario.servers]).sum()
+        table["compute_s"] = [spent_s[s, r] for s, r in zip(table["step"], table["rank"], strict=True)]
+    table.to_csv(path, index=False)
+    return found.step_s.mean()
+
+
+def predicted(path, scenario: Scenario, link: Link | None, hosts: int = 9, **said) -> float:
+    told = About("mlp", protocol=scenario.protocol.name, batch=scenario.batch, link=link, **said)
+    sources = fit.read(str(path), "steps", told)
+    profile = profiles.on_hosts(profiles.make(sources, "logged", network=link), hosts)
+    plain = replace(scenario, workload=workload.read("mlp"), cluster=profile)
+    return float(simulate(plain, replications=4).step_s.mean())
+
+
+@pytest.mark.parametrize("name", ["allreduce", "fmb"])
+@pytest.mark.parametrize("with_compute", [False, True])
+@pytest.mark.parametrize("link", [LINK, None])
+def test_steps_of_the_size_that_was_logged_are_predicted(tmp_path, name, with_compute, link):
+    scenario, path = job(name), tmp_path / "steps.csv"
+    measured_s = logged(scenario, path, with_compute)
+    assert predicted(path, scenario, link) == pytest.approx(measured_s, rel=0.03)
+
+
+@pytest.mark.parametrize("with_compute", [False, True])
+def test_on_a_known_link_other_sizes_are_predicted(tmp_path, with_compute):
+    path = tmp_path / "steps.csv"
+    logged(job(), path, with_compute)
+    twice = job(workers=8)
+    truth_s = simulate(twice, replications=4).step_s.mean()
+    assert predicted(path, twice, LINK) == pytest.approx(truth_s, rel=0.03)
+    slow = Link(latency_s=50e-6, bandwidth_bytes_per_s=1e11)  # on which messages take no time
+    assert abs(predicted(path, twice, slow) / truth_s - 1) > 0.03
+
+
+def test_ranks_whose_longest_was_logged_have_a_law_with_that_longest():
+    rng = np.random.default_rng(0)
+    longest_s = rng.lognormal(0, 0.3, (2000, 8)).max(axis=1)
+    found = steps.slowest_of(longest_s, 8)
+    assert (found.max(axis=1) == longest_s).all()
+    assert np.allclose(found.mean(axis=0), found.mean(), rtol=0.05)
+    again = rng.permuted(found, axis=0).max(axis=1)  # independent ranks
+    for share in (0.1, 0.5, 0.9):
+        assert np.quantile(again, share) == pytest.approx(np.quantile(longest_s, share), rel=0.03)
+    assert np.median(found) == pytest.approx(1.0, rel=0.05)
+
+
+def test_the_trace_keeps_the_steps_and_counts_from_either_end(tmp_path):
+    table = pd.DataFrame([(s, r, 0.1 * (s + 1)) for s in range(5, 9) for r in (2, 1)], columns=list(steps.NEEDED))
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
+        (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
+        (trace,) = steps.read(path, About("mlp"))
+        assert of_trace(trace).step_s[0] == pytest.approx([0.7, 0.8, 0.9])
+        assert (trace.header.workers, trace.header.protocol, trace.header.world) == (2, "allreduce", "imported")
+
+
+ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "columns step, rank, seconds"),
+        ("step,rank\n0,0\n", "columns"),
+        ("step,rank,seconds\n", "rows"),
+        ("step,rank,seconds\n0,0,1\n", "at least two"),
+        ("step,rank,seconds\n0,0,1\n1,0,x\n", "row 2"),
+        ("step,rank,seconds\n0,0,1\n1,0,nan\n", "row 2"),
+        ("step,rank,seconds\n0,0,1\n1,0,-1\n", "row 2"),
+        ("step,rank,seconds\n0,0,1\n1,0,0\n", "row 2"),
+        ("step,rank,seconds\n0,0,1\n1.5,0,1\n", "row 2"),
+        ("step,rank,seconds\n0,0,1\n1,0,1e300\n", "row 2"),
+        ("step,rank,seconds\n0,0,1\n0,0,1\n", "each of 1 ranks once"),
+        ("step,rank,seconds\n0,0,1\n2,0,1\n", "one after another"),
+        ("step,rank,seconds\n0,3,1\n1,3,1\n", "ranks"),
+        ("step,rank,seconds\n0,0,1\n0,1,1\n1,0,1\n", "each of 2 ranks once"),
+        ("step,rank,seconds,compute_s\n0,0,1,2\n1,0,1,1\n", "compute_s within them"),
+        ("step,rank,seconds,samples\n0,0,1,2\n1,0,1,3\n", "fixed minibatches"),
+        ("step,rank,seconds,seconds\n0,0,1,2\n1,0,1,3\n", None),
+        ("\0\0\0,\n", "step, rank, seconds"),
+    ],
+)
+def test_a_table_that_is_none_is_said_in_a_line(tmp_path, text, said):
+    path = tmp_path / "steps.csv"
+    path.write_text(text)
+    if said is None:  # pandas renames the second column, which then is none of ours
+        steps.read(path, About("mlp"))
+        return
+    with pytest.raises(WrongSetting) as caught:
+        steps.read(path, About("mlp"))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "y.csv"])
+def test_a_file_of_bytes_is_no_table(tmp_path, name):
+    (tmp_path / name).write_bytes(bytes(range(256)))
+    with pytest.raises(WrongSetting, match="--from steps"):
+        steps.read(tmp_path / name, About("mlp"))
+    with pytest.raises(WrongSetting, match="--from steps"):
+        steps.read(tmp_path / "nothing.csv", About("mlp"))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"protocol": "ps-async"}, "a synchronous one"),
+        ({"protocol": "amb"}, "a synchronous one"),
+        ({"protocol": "alreduce"}, "did you mean allreduce"),
+        ({"settings": ("algorithm=rong",)}, "algorithm"),
+        ({"stragglers": "niagara"}, "do not tell sleeps"),
+        ({"link": Link(bandwidth_bytes_per_s=1e6)}, "a faster one"),
+        ({"batch": 0}, "--batch"),
+    ],
+)
+def test_what_does_not_fit_a_table_is_said(tmp_path, said, message):
+    path = tmp_path / "steps.csv"
+    pd.DataFrame(ROWS, columns=list(steps.NEEDED)).to_csv(path, index=False)
+    with pytest.raises(WrongSetting, match=message):
+        steps.read(path, About("mlp", **said))
+
+
+def test_a_link_is_a_bandwidth_and_a_latency():
+    found = about.link("25 Gbit/s, 20 us")
+    assert (found.bandwidth_bytes_per_s, found.latency_s) == pytest.approx((3.125e9, 20e-6))
+    assert about.link("1 GB/s").bandwidth_bytes_per_s == 1e9
+    assert about.told(about.link("25 Gbit/s, 20 us")) == "25 Gbit/s, 20 us"
+    for text in ("", "fast", "1 Gbit/s,", "1 Gbit/s, 2 m", "1 s, 1 s", "0 bit/s"):
+        with pytest.raises(WrongSetting, match="--link"):
+            about.link(text)
+
+
+def test_a_profile_is_put_on_more_hosts_and_on_another_link(tmp_path, capsys):
+    path, made = tmp_path / "steps.csv", tmp_path / "p.toml"
+    logged(job(), path)
+    words = [str(path), "--from", "steps", "--workload", "mlp", "--link", "800 Mbit/s, 50 us", "-o", str(made)]
+    fit.main([*words, "--hosts", "16"])
+    assert "the link was given, not measured: 0.8 Gbit/s, 50 us" in capsys.readouterr().out
+    found = cluster.read(str(made))
+    assert (found.hosts[0].count, found.network.bandwidth_bytes_per_s) == (16, 1e8)
+    for wrong in (["--hosts", "0"], ["--link", "slow"], ["--ranks", "3"]):
+        with pytest.raises(WrongSetting, match=wrong[0]):
+            fit.main([*words, *wrong] if wrong[0] != "--link" else [*words[:5], *wrong, *words[7:]])

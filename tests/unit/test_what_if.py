@@ -1,0 +1,152 @@
+"""`sim.run --what-if`: what a change is, and the difference that it makes on the same random numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from sim import changes, cluster, options, protocols, run, simulate, stragglers, workload
+from sim.cluster import LOCAL, Cluster, Host, Link
+from sim.errors import WrongSetting
+from sim.scenario import Scenario
+from sim.what_if import compare
+
+TWO = Cluster(hosts=(Host(name="a", count=2), Host(name="b", count=3, speed=2.0)), network=Link(latency_s=1e-3))
+
+
+def applied(text: str, *words: str, protocol: str = "fmb") -> Scenario:
+    given = run.parser().parse_args(["--protocol", protocol, *words])
+    return changes.applied(changes.parse(text), given, options.Readers())
+
+
+def scenario(name: str = "fmb", **further) -> Scenario:
+    law = stragglers.read("niagara*0.02")
+    return Scenario(protocols.make(name), workload.read("toy_fc"), steps=20, stragglers=law, **further)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("workers=64", {"workers": "64"}),
+        ("protocol=allreduce, algorithm=ring", {"protocol": "allreduce", "algorithm": "ring"}),
+        ('network.bandwidth="25 Gbit/s",workers=2', {"network.bandwidth": "25 Gbit/s", "workers": "2"}),
+        ("stragglers=law(a=1, b=[2, 3]),workers=2", {"stragglers": "law(a=1, b=[2, 3])", "workers": "2"}),
+        ("stragglers='a,b.toml'", {"stragglers": "a,b.toml"}),
+    ],
+)
+def test_a_change_is_cut_at_commas_but_not_inside_quotes_and_brackets(text, values):
+    assert changes.parse(text).values == values
+
+
+@pytest.mark.parametrize("text", ["", "workers", "=3", "workers=", "workers=3,", "workers=3,workers=4"])
+def test_a_change_without_a_name_or_a_value_is_refused(text):
+    with pytest.raises(WrongSetting, match="--what-if"):
+        changes.parse(text)
+
+
+def test_options_and_settings_change_and_all_else_stays():
+    changed = applied("protocol=amb, partitions=4, workers=5", "--seed", "3", "--batch", "32")
+    assert changed.protocol == protocols.make("amb", ["partitions=4"])
+    assert (changed.workers, changed.seed, changed.batch) == (5, 3, 32)
+
+
+def test_another_protocol_keeps_the_settings_that_it_has():
+    settings = "--set", "time_limit_s=0.2", "--set", "partitions=4"
+    changed = applied("protocol=amb-dg", *settings, protocol="amb")
+    assert changed.protocol == protocols.make("amb-dg", ["time_limit_s=0.2", "partitions=4"])
+    assert applied("protocol=fmb", *settings, protocol="amb").protocol == protocols.make("fmb")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("network.bandwidth", "25 Gbit/s", {"network": {"bandwidth_bytes_per_s": 3.125e9}}),
+        ("network.latency_s", "0.5", {"network": {"latency_s": 0.5}}),
+        ("hosts.1.count", "7", {"hosts": {1: {"count": 7}}}),
+        ("local.latency", "1 ms", {"local": {"latency_s": 1e-3}}),
+    ],
+)
+def test_a_path_changes_one_thing_in_the_cluster(path, text, expected):
+    table = TWO.model_dump(mode="json")
+    for name, inside in expected.items():
+        for key, value in inside.items():
+            if isinstance(value, dict):
+                table[name][key] |= value
+            else:
+                table[name][key] = value
+    assert changes.with_values(TWO, {path: text}).model_dump(mode="json") == table
+
+
+def test_a_change_within_a_host_leaves_the_defaults_of_messages_there():
+    assert changes.with_values(TWO, {"local.latency_s": "1"}).local == LOCAL.model_copy(update={"latency_s": 1.0})
+
+
+def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text('schema = "cluster/1"\nhosts = [{ name = "node", count = 4 }]\n')
+    with pytest.raises(WrongSetting, match="at most 3 workers"):
+        applied("workers=15", "--cluster", str(path))
+    assert len(set(applied("workers=15, hosts.0.count=16", "--cluster", str(path)).hosts)) == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("worker=3", "did you mean workers"),
+        ("workers=x", "an integer"),
+        ("network.bandwith=3", "did you mean bandwidth_bytes_per_s"),
+        ("hosts.3.count=2", "of hosts: 0"),
+        ("hosts.0.count=0", "greater than or equal to 1"),
+        ("hosts.0.count.x=1", "nothing below it"),
+        ("network.bandwidth=fast", "a quantity such as"),
+        ("protocol=amb, window_s=3", "time_limit_s"),
+        ("world=event", "protocol, workers"),
+    ],
+)
+def test_what_cannot_be_changed_is_said_in_a_line(text, said):
+    with pytest.raises(WrongSetting, match=said):
+        applied(text)
+
+
+def test_without_a_change_nothing_differs():
+    one, other = (simulate(scenario(), replications=3) for _ in range(2))
+    compared = compare("nothing", one, other)
+    assert compared.ratio == 1.0
+    assert compared.interval is None
+
+
+def test_a_difference_on_the_same_random_numbers_is_known_better_than_by_itself():
+    base, changed = simulate(scenario(), replications=10), simulate(scenario("allreduce"), replications=10)
+    found = compare("protocol=allreduce", base, changed)
+    apart = np.subtract.outer(*(np.log(one.outcome.throughput()) for one in (changed, base)))
+    assert found.ratio == pytest.approx(np.exp(apart.mean()))
+    assert np.diag(apart).std() < apart.std() / 2
+    assert found.interval[0] < found.ratio < found.interval[1]
+
+
+def test_runs_that_the_changed_job_had_no_time_for_are_left_out():
+    base, changed = simulate(scenario(), replications=5), simulate(scenario("allreduce"), replications=2)
+    expected = changed.outcome.throughput() / base.outcome.throughput()[:2]
+    assert compare("", base, changed).ratio == pytest.approx(np.exp(np.log(expected).mean()))
+
+
+def test_the_answer_of_a_change_is_that_of_the_changed_job(capsys):
+    words = ["--protocol", "fmb", "--steps", "10", "--replications", "3", "--json"]
+    run.main([*words, "--what-if", "workers=6, network.bandwidth=1 Gbit/s"])
+    answer = json.loads(capsys.readouterr().out)
+    change = answer["what_if"][0]
+    slow = changes.with_values(cluster.one_rank_a_host(7), {"network.bandwidth": "1 Gbit/s"})
+    law = stragglers.read("niagara*0.01")
+    by_hand = Scenario(protocols.make("fmb"), workload.read("toy_fc"), 6, 10, cluster=slow, stragglers=law)
+    assert change["answer"]["samples_per_s"] == simulate(by_hand, replications=3).samples_per_s
+    assert change["throughput_ratio"] == pytest.approx(change["answer"]["samples_per_s"] / answer["samples_per_s"])
+
+
+def test_a_page_shows_the_job_as_it_is_and_each_change(capsys):
+    run.main(
+        ["--protocol", "fmb", "--steps", "10", "--replications", "3", "--what-if", "workers=6", "--what-if", "batch=8"]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-3:]] == ["as", "workers=6", "batch=8"]

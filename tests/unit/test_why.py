@@ -1,0 +1,103 @@
+"""`sim.run --why`: the cause that was planted is found, and what is advised helps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sim import changes, options, protocols, run, simulate
+from sim.cluster import Link, one_rank_a_host
+from sim.laws import Constant
+from sim.protocols import PROTOCOLS
+from sim.scenario import Scenario
+from sim.why import candidates, why, without_causes
+from sim.workload import Workload
+
+SLOW, FAST = Link(latency_s=0.0, bandwidth_bytes_per_s=1e5), Link(latency_s=1e-6, bandwidth_bytes_per_s=1e12)
+LITTLE = {"slope_s": 1e-6}
+SETTINGS = {"amb": ["time_limit_s=0"], "amb-dg": ["time_limit_s=0"]}
+
+
+def job(
+    name: str = "fmb", *, link: Link = FAST, sleep_s: float = 0.0, servers: int = 1, shapes=((64, 64),), **costs
+) -> Scenario:
+    variables = [{"name": f"v{index}", "shape": shape} for index, shape in enumerate(shapes)]
+    workload = Workload(name="planted", variables=variables, batch=32, costs={"compute": LITTLE} | costs)
+    ranks = 4 + servers
+    place = one_rank_a_host(ranks, cores=2).model_copy(update={"network": link})
+    protocol = protocols.make(name, SETTINGS.get(name, []))
+    law = Constant(value=sleep_s)
+    return Scenario(protocol, workload, 4, 5, 2, cluster=place, stragglers=law, servers=servers)
+
+
+def found(scenario: Scenario, changed=lambda text: None):
+    def again(other: Scenario):
+        return simulate(other, replications=1)
+
+    return why(again(scenario), again, lambda text: changed(text) or scenario)
+
+
+@pytest.mark.parametrize(
+    ("planted", "critical"),
+    [
+        ({"link": SLOW}, "without messages"),
+        ({"sleep_s": 1.0}, "without induced stragglers"),
+        ({"update": {"base_s": 1.0}}, "without sums and updates"),
+        ({"compute": {"base_s": 1.0}}, "computing twice as fast"),
+    ],
+)
+@pytest.mark.parametrize("name", ["fmb", "ps-async", "ps-sync", "allreduce"])
+def test_the_planted_cause_is_the_critical_one(name, planted, critical):
+    assert found(job(name, **planted)).critical == critical
+
+
+def test_half_the_computing_doubles_a_job_that_only_computes():
+    best = found(job(compute={"base_s": 1.0})).causes[0]
+    assert best.ratio == pytest.approx(2, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_no_cause_of_any_protocol_makes_it_faster_by_being_there(name):
+    scenario = job(name, link=SLOW, sleep_s=0.1, compute={"base_s": 0.1}, update={"base_s": 0.05})
+    base = simulate(scenario, replications=1).samples_per_s
+    for cause, without in without_causes(scenario):
+        assert simulate(without, replications=1).samples_per_s >= base * (1 - 1e-9), cause
+
+
+def test_a_job_on_too_few_cores_shares_them():
+    scenario = job("ps-async", compute={"base_s": 1.0})
+    crowded = scenario.cluster.model_copy(update={"shared_cores": 2})
+    names = [
+        name for name, _ in without_causes(Scenario(scenario.protocol, scenario.workload, 4, 5, 2, cluster=crowded))
+    ]
+    assert "without sharing cores" in names
+
+
+def test_a_better_placement_is_advised_where_one_server_holds_nearly_all(capsys, tmp_path):
+    shapes = "\n".join(f'{{ name = "v{n}", shape = [{size}] }},' for n, size in enumerate((900_000, 10, 900_000, 10)))
+    path = tmp_path / "uneven.toml"
+    path.write_text(
+        f'schema = "workload/1"\nname = "uneven"\nbatch = 8\nflops_per_sample = 1e6\nvariables = [{shapes}]\n'
+    )
+    words = ["--protocol", "ps-async", "--servers", "2", "--workers", "4", "--workload", str(path), "--steps", "10"]
+    run.main([*words, "--stragglers", "none", "--replications", "2", "--json", "--why"])
+    answer = json.loads(capsys.readouterr().out)["why"]
+    gains = {one["change"]: one["throughput_ratio"] for one in answer["advice"]}
+    assert gains["placement=greedy"] > 1.3
+    assert 0.9 < answer["twice_the_workers"]["throughput_ratio"] < 1.6
+
+
+def test_candidates_are_changes_that_a_user_can_type():
+    for name in PROTOCOLS:
+        given = run.parser().parse_args(["--protocol", name, "--servers", "2"])
+        scenario = options.scenario(given)
+        for text in candidates(scenario):
+            changes.applied(changes.parse(text), given, options.Readers())
+
+
+def test_a_page_says_why(capsys):
+    run.main(["--protocol", "fmb", "--steps", "5", "--replications", "2", "--why"])
+    lines = capsys.readouterr().out.splitlines()
+    heading = next(index for index, line in enumerate(lines) if line.startswith("why "))
+    assert any(line.startswith("twice the workers") for line in lines[heading:])
