@@ -96,7 +96,7 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
 
 def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """Each cause of a step's time that the job has, and the job without it."""
-    if scenario.stragglers.mean > 0:
+    if scenario.slowed:
         yield "without induced stragglers", scenario.without_stragglers()
     if scenario.ranks > 1:
         yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
