@@ -17,6 +17,7 @@ AHEAD = 16  # single gradients that are worked out together: after one comes the
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
+BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
 CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to"
 
 
@@ -60,6 +61,7 @@ class Decided:
         agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
         self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
         self._known: dict[Decision, int] = {}
+        self._rows: dict[tuple, int] = {}
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
         never_s = -self._never_idle(1)
@@ -86,14 +88,28 @@ class Decided:
         return sorted(found)
 
     def _work_out(self, decisions: list[Decision]) -> None:
-        together = max(1, MOST_NUMBERS // (self._ranks * self._most_messages()))
-        for start in range(0, len(decisions), together):
-            some = decisions[start : start + together]
-            sums = Waits(len(some), self._ranks)
-            ports, idle_s = self._play(some, sums.add)
-            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, sums.waits_s, sums.from_s, sums.to_s
+        alike = defaultdict(list)
+        for one in decisions:
+            alike[self._sums(one)].append(one)
+        new, together = [sums for sums in alike if sums not in self._rows], max(1, MOST_NUMBERS // self._messages())
+        for start in range(0, len(new), together):
+            some = [alike[sums][0] for sums in new[start : start + together]]
+            waits = Waits(len(some), self._ranks)
+            ports, idle_s = self._play(some, waits.add)
+            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, waits.waits_s, waits.from_s, waits.to_s
             self._keep(some, np.concatenate([np.array(clocks), *idle_s]).swapaxes(0, 1))
+        for sums, own in alike.items():
+            self._known.update(dict.fromkeys(own, self._rows[sums]))
         self._show()
+
+    def _sums(self, decision: Decision) -> tuple:
+        """What a decision comes to follows from this: its calls, and of most algorithms their sizes alone."""
+        calls = []
+        for buffer in fuse(self._pieces[decision.first : decision.last], self._fusion_bytes):
+            piece = slice(buffer[-1].start, buffer[0].stop)
+            algorithm, items = self._calls.named(self._algorithm, piece), piece.stop - piece.start
+            calls.append((algorithm, 0 if algorithm in BY_SIZE else piece.start, items, len(buffer) > 1))
+        return (decision.kind, *calls)
 
     def _keep(self, decisions: list[Decision], rows: np.ndarray) -> None:
         """More rows of the table, of which there is room for twice as many whenever it is full."""
@@ -102,7 +118,7 @@ class Decided:
             room = np.empty((max(after, 2 * len(self._table)) - len(self._table), *self._table.shape[1:]))
             self._table = np.concatenate([self._table, room])
         self._table[first:after] = rows
-        self._known.update(zip(decisions, range(first, after), strict=True))
+        self._rows.update(zip(map(self._sums, decisions), range(first, after), strict=True))
         self._decisions += decisions
 
     def _show(self) -> None:
@@ -118,9 +134,9 @@ class Decided:
         known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
         return np.full((2, known, decisions, self._ranks), np.inf)
 
-    def _most_messages(self) -> int:
-        """Of a rank in a call, roughly."""
-        return 2 * self._ranks if self._algorithm == "ring" else 2 * self._ranks.bit_length()
+    def _messages(self) -> int:
+        """Of all ranks in a call, roughly; those of a ring are not kept."""
+        return 2 * self._ranks * self._ranks.bit_length()
 
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray]:
         """The calls of several decisions at once, buffer by buffer."""
@@ -160,8 +176,22 @@ class Decided:
 
     def waits_after(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         """Seconds that ranks wait, once told, after a moment; one for each of `ranks`."""
+        if self._ranks**2 > MOST_NUMBERS:  # too many to be kept, if it is a ring
+            return self._waits_again(number, from_s, ranks)
         begin_s, end_s = (times_s[ranks] for times_s in self._waits_of(number))
         return np.maximum(end_s - np.maximum(begin_s, from_s[:, None]), 0).sum(axis=1)
+
+    def _waits_again(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        found_s = np.zeros(len(ranks))
+
+        def add(_, begin_s, end_s, who):
+            times_s = np.zeros((2, self._ranks))
+            times_s[:, who] = begin_s[0], end_s[0]
+            begin_s, end_s = times_s[:, ranks]
+            found_s[:] += np.maximum(end_s - np.maximum(begin_s, from_s), 0)
+
+        self._play([self._decisions[number]], add)
+        return found_s
 
     def _waits_of(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """From and to, of every rank; shape (ranks, waits)."""
@@ -189,7 +219,8 @@ class Waits:
 
     def add(self, rows: list[int], from_s: np.ndarray, to_s: np.ndarray, ranks) -> None:
         """A wait of some ranks in some decisions."""
-        where = np.ix_(rows, np.arange(self.waits_s.shape[1])[ranks])
+        decisions = slice(None) if len(rows) == len(self.waits_s) else rows
+        where = (decisions, ranks) if slice in (type(decisions), type(ranks)) else np.ix_(decisions, ranks)
         waits = to_s > from_s
         self.waits_s[where] += np.where(waits, to_s - from_s, 0)
         self.from_s[where] = np.minimum(self.from_s[where], np.where(waits, from_s, np.inf))
