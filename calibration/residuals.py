@@ -20,7 +20,7 @@ REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
 LEAST_LONGER = (
-    0.1  # seconds of a step for each second more after sleeps, or steps hang on something else, as a deadline
+    0.1  # seconds of a step for each second more after sleeps, or steps hang on something else
 )
 NUDGE_S = 1e-3  # by which work after a sleep is made longer to see what that makes of a run
 
@@ -114,7 +114,7 @@ def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, flo
     runs = _simulated(trace, profile, REPLICATIONS)
     logs = np.log(runs.throughput())
     work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)
-    if not _sleeps(trace):
+    if not _sleeps(trace) or _has_deadline(trace):
         return logs.mean(), logs.std(ddof=1), work, 0.0
     step_s, later_s = (of.step_s[0].mean() for of in (runs, _simulated(trace, _resuming_later(profile))))
     longer = (later_s - step_s) / NUDGE_S
@@ -130,6 +130,12 @@ def _resuming_later(profile: Cluster) -> Cluster:
 def _sleeps(trace: Trace) -> bool:
     """Whether ranks were made to sleep, and the trace tells when."""
     return bool((trace.rows["activity"] == "sleep").any())
+
+
+def _has_deadline(trace: Trace) -> bool:
+    """Whether a deadline ends what a rank computes in a step, however long it slept."""
+    protocol = replay.protocol_of(trace.header)
+    return protocol.uses("compute_until") or protocol.uses("compute_renewing")
 
 
 def _job(header: Header) -> str:

@@ -143,7 +143,7 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     """
     if not given.horovod_timeline:
         return None
-    if not scenario.protocol.uses("cycle"):
+    if not scenario.protocol.uses("reduce_in_cycles"):
         raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
     from sim.horovod_timeline import Timeline
 

@@ -199,7 +199,7 @@ def _compared(job: Scenario, real: Trace) -> str:
 def _record(job: Scenario, trace: Trace):
     """What the text fixes of a run."""
     if job.protocol.overlaps:
-        return conformance.settled(trace, job.protocol.uses("cycle"))
+        return conformance.settled(trace, job.protocol.uses("reduce_in_cycles"))
     return conformance.record(trace)
 
 
