@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from sim.errors import WrongSetting
 from sim.laws import Constant, FoldedMixture, Law, Stragglers
 
-CELLS = 1000  # of equal probability, in each of which a law is taken to be uniform
-GRID = 4000  # seconds at which a density is worked out
+CELLS = 250  # of equal probability, in each of which a law is taken to be uniform
+GRID = 1500  # seconds at which a density is worked out
 
 
 def net(busy_s: np.ndarray, sleep: Stragglers) -> tuple[float, float]:
@@ -49,7 +51,7 @@ def _of_law(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
     """Of any law, which is uniform between quantiles that are near to one another; interpolated between points of a grid."""
     from scipy.special import ndtr
 
-    edges = np.array([sleep.quantile(share) for share in np.linspace(0, 1 - 1 / (10 * CELLS), CELLS + 1)])
+    edges = _edges(sleep)
     low, high = edges[:-1], np.maximum(edges[1:], edges[:-1] + std_s / 100)
     grid = np.linspace(seconds.min(), seconds.max(), GRID)
     total = np.zeros(GRID)
@@ -58,6 +60,12 @@ def _of_law(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
         inside = ndtr((grid[:, None] - low[cells]) / std_s) - ndtr((grid[:, None] - high[cells]) / std_s)
         total += (inside / (high - low)[cells]).sum(axis=1) / CELLS
     return np.interp(seconds, grid, total)
+
+
+@cache
+def _edges(sleep: Law) -> np.ndarray:
+    """Quantiles of a law between which it is taken to be uniform, shape (CELLS + 1,)."""
+    return np.array([sleep.quantile(share) for share in np.linspace(0, 1 - 1 / (10 * CELLS), CELLS + 1)])
 
 
 def _of_mixture(seconds: np.ndarray, std_s: float, sleep: FoldedMixture) -> np.ndarray:
