@@ -22,12 +22,12 @@ $(STAMP): setup.cfg pyproject.toml
 	@echo "Installing into $(VENV) with $$($(PYTHON) --version); TensorFlow is large, this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --editable '.[real,test]'
-	@real/foreign/horovod.sh $(BIN)/python --if-kept
+	@real/libraries/horovod.sh $(BIN)/python --if-kept
 	@touch $@
 
 # The wheel is kept in pip's cache, which `make clean` leaves; a later `make setup` installs it.
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
-	@real/foreign/horovod.sh $(BIN)/python
+	@real/libraries/horovod.sh $(BIN)/python
 
 # No test asks how fast the machine is. A file goes to one process (tests/conftest.py), for its tests share runs; a cluster in
 # a box looks for what others leave, so that those tests go one by one.

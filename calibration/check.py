@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import command
-from sim.errors import WrongSetting
-from sim.ranges import check
+from sim.base.errors import WrongSetting
+from sim.base.ranges import check
 
 if TYPE_CHECKING:
-    from sim.cluster import Cluster
-    from sim.traces import Trace
+    from sim.platform.cluster import Cluster
+    from sim.recording.traces import Trace
 
 TOLERANCE = 0.1  # of the mean step
 REPLICATIONS = 6
@@ -73,8 +73,9 @@ def main(argv: list[str] | None = None) -> int:
     Raises:
         WrongSetting: a file that cannot be read, or a run that the profile's cluster cannot have.
     """
-    from sim import cluster, traces
-    from sim.progress import each
+    from sim.base.progress import each
+    from sim.platform import cluster
+    from sim.recording import traces
 
     given = parser().parse_args(argv)
     check("--tolerance", given.tolerance, 0, 10)
@@ -97,8 +98,10 @@ def checked(profile: Cluster, trace: Trace, name: str) -> Checked:
     """
     from scipy.stats import ks_2samp
 
-    from calibration import checks, residuals
-    from sim import outcome, replay
+    from calibration import checks
+    from calibration.estimators import residuals
+    from sim.answers import outcome
+    from sim.job import replay
     from sim.simulation import simulate
 
     checks.check(trace, name)
@@ -155,7 +158,7 @@ def _show(found: list[Checked], tolerance: float, wrong: int) -> None:
 
 
 def _cells(one: Checked) -> Iterator[str]:
-    from sim.summary import seconds
+    from sim.answers.summary import seconds
 
     name, difference_s = next(iter(one.activities_s.items()))
     covered = {None: "none", True: "holds it", False: "misses it"}[one.covered]

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim import outcome, replay
-from sim.errors import RunFailed, WrongSetting, from_validation
-from sim.header import RECORDED
+from sim.answers import outcome
+from sim.base.errors import RunFailed, WrongSetting, from_validation
+from sim.job import replay
+from sim.job.header import RECORDED
 from sim.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from sim.header import Header
-    from sim.traces import Trace
+    from sim.job.header import Header
+    from sim.recording.traces import Trace
 
 ONE_BY_ONE = ("input", "compute", "pack")
 CLOCKS_S = 1e-3  # by which a clock may be set back

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.lines import trimmed_mean
+from calibration.estimators.lines import trimmed_mean
 from sim import collectives
-from sim.cluster import Link
-from sim.costs import Line
-from sim.errors import WrongSetting
-from sim.replay import protocol_of, workload_of
-from sim.traces import Trace
-from sim.workload import ITEM_BYTES
+from sim.base.errors import WrongSetting
+from sim.job.replay import protocol_of, workload_of
+from sim.model.costs import Line
+from sim.model.workload import ITEM_BYTES
+from sim.platform.cluster import Link
+from sim.recording.traces import Trace
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # what a sum comes after
@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What a call costs, fields of sim.costs.Costs; the link between ranks of a host; and what was fitted, in words."""
+    """What a call costs, fields of sim.model.costs.Costs; the link between ranks of a host; and what was fitted, in words."""
 
     of_calls: dict
     local: Link
@@ -78,7 +78,7 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float) ->
 
     Args:
         cores: of the host.
-        contention: of them (sim.cluster.Host).
+        contention: of them (sim.platform.cluster.Host).
 
     Raises:
         WrongSetting: more ranks than cores, or different libraries.

@@ -1,4 +1,4 @@
-"""sim.costs.Costs of one workload from its measured rows."""
+"""sim.model.costs.Costs of one workload from its measured rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration import factors, hosts, lines
-from calibration.rows import Rows
-from sim.costs import Costs, Line
+from calibration.estimators import lines
+from calibration.evidence import factors
+from calibration.evidence import host_speeds as hosts
+from calibration.evidence.work_rows import Rows
+from sim.model.costs import Costs, Line
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from calibration.importers import IMPORTERS
 from calibration.importers.about import About, link
 from sim import command
-from sim.errors import WrongSetting
-from sim.files import check_outputs
+from sim.base.errors import WrongSetting
+from sim.base.files import check_outputs
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from calibration.profiles import Source
-    from sim.cluster import Cluster
+    from sim.platform.cluster import Cluster
 
 TIMELINE, STEPS = "horovod-timeline", "steps"
 OF_SOURCES = {"ranks": (TIMELINE,), "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
@@ -82,7 +82,7 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     """
     from calibration.profiles import Source
     from sim import stragglers as laws
-    from sim import traces
+    from sim.recording import traces
 
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]

@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from calibration.servers import FurtherServer
-from sim.cluster import Link
-from sim.errors import WrongSetting, from_validation
-from sim.files import reading
-from sim.ranges import Cores, Seconds
+from sim.base.errors import WrongSetting, from_validation
+from sim.base.files import reading
+from sim.base.ranges import Cores, Seconds
+from sim.platform.cluster import Link
 
 SCHEMA = "probe/2"  # of its file; in one before, links held naps of the probe's ranks
 LONGEST_S, MOST_MEASURED = 3600.0, 1e15

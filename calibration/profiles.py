@@ -1,4 +1,4 @@
-"""The profile: a sim.cluster.Cluster with the costs that were learned and where they come from."""
+"""The profile: a sim.platform.cluster.Cluster with the costs that were learned and where they come from."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from datetime import UTC, datetime
 import numpy as np
 from pydantic import ValidationError
 
-from calibration import checks, collectives, contentions, looks, messages, residuals, servers
-from calibration.contentions import Contention
+from calibration import checks, collectives, servers
 from calibration.costs import Learned, learn
+from calibration.estimators import contentions, residuals
+from calibration.estimators import latency as messages
+from calibration.estimators import polling as looks
+from calibration.estimators.contentions import Contention
+from calibration.evidence.seats import Placement, hosts_of, of_traces
+from calibration.evidence.work_rows import measured
 from calibration.importers import about
-from calibration.placement import Placement, hosts_of, of_traces
 from calibration.probes import Probe
-from calibration.rows import measured
-from sim import replay
-from sim.cluster import Cluster, Host, Link, Model, Provenance
-from sim.errors import RunFailed, WrongSetting, from_validation
-from sim.files import write_whole
-from sim.ranges import MOST_RANKS, check_integer
-from sim.traces import Trace
+from sim.base.errors import RunFailed, WrongSetting, from_validation
+from sim.base.files import write_whole
+from sim.base.ranges import MOST_RANKS, check_integer
+from sim.job import replay
+from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.recording.traces import Trace
 
 SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
 FREE = Link(latency_s=0, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -270,7 +273,7 @@ def on_hosts(profile: Cluster, count: int) -> Cluster:
 
 
 def write(profile: Cluster, path: str) -> None:
-    """Write the profile whole, as TOML that sim.cluster.read reads.
+    """Write the profile whole, as TOML that sim.platform.cluster.read reads.
 
     Raises:
         WrongSetting: a folder that cannot be written.

@@ -12,15 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from calibration import factors, lines
-from calibration.placement import hosts_of
-from sim.cluster import Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
+from calibration.estimators import lines
+from calibration.evidence import factors
+from calibration.evidence.seats import hosts_of
+from sim.base.errors import WrongSetting
+from sim.base.ranges import Seconds
+from sim.job.replay import protocol_of
 from sim.laws import Law
-from sim.ranges import Seconds
-from sim.replay import protocol_of
-from sim.traces import Trace
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Link
+from sim.recording.traces import Trace
 
 CHAIN = ("input", "receive", "compute", "send", "wait")  # of a worker's step; the server's work is in its waits
 MESSAGES = 4  # of a step: request, parameters, gradient, acknowledgement; two of them carry the model
@@ -63,7 +64,7 @@ class Chain(NamedTuple):
 
 
 class FurtherServer(BaseModel):
-    """What one server more costs a step: seconds that it is longer, and of cores (real.foreign.further_server)."""
+    """What one server more costs a step: seconds that it is longer, and of cores (real.servers.probe)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     serial_s: Seconds = 0.0
@@ -104,7 +105,7 @@ def fit(
     """Costs and links from runs of one worker and one server; runs with induced sleeps tell only what a sleep costs besides.
 
     Args:
-        contention: of the host's cores (sim.cluster.Host), which the chain and the work behind it had from one another.
+        contention: of the host's cores (sim.platform.cluster.Host), which the chain and the work behind it had from one another.
         further: what one server more costs a step, as probed.
         network: the link that was probed, which is needed if the two had a host each.
 

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration import checks, factors, lines
+from calibration import checks
+from calibration.estimators import lines
+from calibration.evidence import factors
 from calibration.importers.horovod_timeline import Reduction, read
 from calibration.profiles import SLOTS
-from sim import workload as workloads
-from sim.cluster import Cluster, Host, Link, Model, Provenance
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.workload import ITEM_BYTES, Workload
+from sim.base.errors import WrongSetting
+from sim.model import workload as workloads
+from sim.model.costs import Costs, Line
+from sim.model.workload import ITEM_BYTES, Workload
+from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 
 CORES = 2  # of each rank: one computes, one is left to Horovod's thread
 MOST = 10**6  # ranks, and samples of a batch

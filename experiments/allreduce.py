@@ -25,17 +25,18 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments import pages
-from sim import protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
+from experiments.kit import pages
+from sim import protocols
+from sim.answers.outcome import Outcome
+from sim.base.progress import Progress, advance
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import Outcome
-from sim.progress import Progress, advance
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import ITEM_BYTES, Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.tcp import Tcp
 from sim.simulation import simulate
-from sim.tcp import Tcp
-from sim.workload import ITEM_BYTES, Variable, Workload
 
 if TYPE_CHECKING:
     from pathlib import Path

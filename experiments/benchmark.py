@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments import benchmark_report
-from experiments.benchmark_rows import Row, Runs
-from experiments.cells import Cell, interleaved, measure, predict
-from sim import cluster as clusters
-from sim import workload as workloads
-from sim.cluster import Cluster
-from sim.errors import WrongSetting
-from sim.progress import each
-from sim.traces import Trace
+from experiments.kit.cells import Cell, interleaved, measure, predict
+from experiments.reports import benchmark_report
+from experiments.reports.benchmark_rows import Row, Runs
+from sim.base.errors import WrongSetting
+from sim.base.progress import each
+from sim.model import workload as workloads
+from sim.platform import cluster as clusters
+from sim.platform.cluster import Cluster
+from sim.recording.traces import Trace
 
 SYNTHETIC = "synthetic"
 WARMUP, STEPS, REPEATS, WORKERS = 10, 100, 5, 4

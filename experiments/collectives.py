@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments import validate_report
-from experiments.cells import Cell, fitted, measure, predict
-from experiments.comparison import Comparison
+from experiments.kit.cells import Cell, fitted, measure, predict
+from experiments.kit.comparison import Comparison
+from experiments.reports import validate_report
 from experiments.servers import pairs_in_order
 from experiments.validate import STRAGGLERS, Plan, order
-from sim.cluster import Cluster
-from sim.outcome import of_trace
-from sim.progress import each
-from sim.traces import Trace
+from sim.answers.outcome import of_trace
+from sim.base.progress import each
+from sim.platform.cluster import Cluster
+from sim.recording.traces import Trace
 
 APART = (("fused=true",), ("fused=false",))  # what is fitted of sums that come after computing
 

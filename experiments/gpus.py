@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.gpu_rates import RATES, Published
-from sim.interval import LEVEL, of_normal
-from sim.nominal import TRAINING
+from sim.answers.interval import LEVEL, of_normal
+from sim.model.nominal import TRAINING
 
 
 class Cell(NamedTuple):
@@ -57,7 +57,8 @@ def cells(rates: Sequence[Published] = RATES) -> list[Cell]:
 
 def share(rate: Published) -> float:
     """Of the peak, that a published rate is."""
-    from sim import catalogue, workload
+    from sim import catalogue
+    from sim.model import workload
 
     peak = getattr(catalogue.find("gpus", rate.gpu), rate.precision).peak
     return TRAINING * (workload.NAMED[rate.model].flops_per_sample or 0.0) * rate.samples_per_s / peak

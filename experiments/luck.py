@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import pages
-from experiments.cells import Cell, fitted, fitted_cells, measure, predict
+from experiments.kit import pages
+from experiments.kit.cells import Cell, fitted, fitted_cells, measure, predict
 from experiments.validate import STRAGGLERS
-from sim.outcome import of_trace
+from sim.answers.outcome import of_trace
 
 
 def run(out: Path, seed: int = 0) -> None:

@@ -15,14 +15,15 @@ from functools import cache
 from math import exp, log
 from typing import TYPE_CHECKING
 
-from experiments import pages
-from sim import protocols, workload
-from sim.cluster import LOCAL, Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.partitions import Search, searched
-from sim.progress import Progress, advance
-from sim.scenario import Scenario
+from experiments.kit import pages
+from sim import protocols
+from sim.base.progress import Progress, advance
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import LOCAL, Cluster, Host, Link
 from sim.simulation import simulate
+from sim.studies.partition_search import Search, searched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import platforms_report
-from experiments.agreement import Agreement, tolerance, unequal_updates
-from experiments.cells import Cell, fitted, interleaved, measure, refusal, simulated_runs
-from experiments.platforms_rows import Row, every
-from real import parameters
-from sim import workload as workloads
-from sim.cluster import Cluster
-from sim.errors import RunFailed, WrongSetting
-from sim.outcome import of_trace
-from sim.progress import each
-from sim.traces import Trace
+from experiments.kit.agreement import Agreement, tolerance, unequal_updates
+from experiments.kit.cells import Cell, fitted, interleaved, measure, refusal, simulated_runs
+from experiments.reports import platforms_report
+from experiments.reports.platforms_rows import Row, every
+from real.recording import parameters
+from sim.answers.outcome import of_trace
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.progress import each
+from sim.model import workload as workloads
+from sim.platform.cluster import Cluster
+from sim.recording.traces import Trace
 
 WARMUP, STEPS, REPEATS = 10, 200, 2
 DEMO_STEPS = 60

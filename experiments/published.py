@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments import figures, pages
+from experiments import figures
+from experiments.kit import pages
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
-    from sim.cluster import Cluster
-    from sim.scenario import Scenario
-    from sim.traces import Trace
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Cluster
+    from sim.recording.traces import Trace
 
 WORKERS, FMB_BATCH, AMB_BATCH, PARTITIONS, TIME_LIMIT_S = 10, 242, 356, 16, 6.2  # as the run's configuration has them
 REPLICATIONS = 20
@@ -49,8 +50,8 @@ class Steps:
 
 def measured(protocol: str) -> tuple[Steps, int]:
     """The run of `protocol` (fmb or amb), warm-up and stalls left out; how many stalls there were."""
-    from calibration.lines import stalled
-    from sim.outcome import of_trace
+    from calibration.estimators.lines import stalled
+    from sim.answers.outcome import of_trace
 
     trace = recorded(f"ec2_{protocol}")
     outcome, rows = of_trace(trace), trace.rows
@@ -88,7 +89,7 @@ def turn_s() -> float:
     From step = base + samples x slope + turns x this, on one machine; minibatches of 64 to 512 samples in at most 32
     partitions, which is where the runs lie.
     """
-    from calibration import lines
+    from calibration.estimators import lines
 
     table = figures.table("ec2_partitions")
     table = table[table["samples"].between(64, 512) & (table["partitions"] <= 32)]
@@ -98,10 +99,11 @@ def turn_s() -> float:
 
 def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scenario:
     """The EC2 job under `protocol`, fmb or amb."""
-    from sim import stragglers, workload
+    from sim import stragglers
+    from sim.job.scenario import Scenario
+    from sim.model import workload
     from sim.protocols.amb import AnytimeMinibatch
     from sim.protocols.fmb import FixedMinibatch
-    from sim.scenario import Scenario
 
     anytime = AnytimeMinibatch(time_limit_s=TIME_LIMIT_S, partitions=PARTITIONS)
     text, batch = {"fmb": (FixedMinibatch(), FMB_BATCH), "amb": (anytime, AMB_BATCH)}[protocol]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sim import command
-from sim.errors import WrongSetting
-from sim.files import check_folder
-from sim.ranges import JOB, check_integer
+from sim.base.errors import WrongSetting
+from sim.base.files import check_folder
+from sim.base.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):

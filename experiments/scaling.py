@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments import pages
-from experiments.scaling_model import Constants, job, throughput
-from experiments.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
-from sim.progress import Progress
+from experiments.kit import pages
+from experiments.reports.scaling_model import Constants, job, throughput
+from experiments.reports.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
+from sim.base.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def run(out: Path, seed: int = 0) -> None:
 
 
 def _answer(out: Path) -> Iterator[str | Table]:
-    from experiments import scaling_horovod
+    from experiments.reports import scaling_horovod
 
     constants = fitted()
     yield f"fitted on 2 to {FITTED_UP_TO} GPUs of all platforms: {constants}"

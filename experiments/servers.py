@@ -13,15 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import pages, validate_report
-from experiments.cells import Cell, fitted, measure, simulated_runs
-from experiments.comparison import Comparison
+from experiments.kit import pages
+from experiments.kit.cells import Cell, fitted, measure, simulated_runs
+from experiments.kit.comparison import Comparison
+from experiments.reports import validate_report
 from experiments.validate import STRAGGLERS, Plan, order
-from sim import bottleneck
-from sim.cluster import Cluster
-from sim.outcome import join, of_trace
-from sim.progress import each
-from sim.traces import Trace
+from sim.answers import bottleneck
+from sim.answers.outcome import join, of_trace
+from sim.base.progress import each
+from sim.platform.cluster import Cluster
+from sim.recording.traces import Trace
 
 WAYS = {"asynchronous": ("ps-async",), "synchronous": ("ps-sync", "ps-backup")}
 MOST_STALE = 8  # updates; staler gradients are counted with these

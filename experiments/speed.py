@@ -16,13 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import speed_profile, speed_report
+from experiments import speed_profile
 from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
 from experiments.engines.measured import Measured, Results, measure
-from sim.errors import RunFailed
-from sim.progress import each
+from experiments.reports import speed_report
+from sim.base.errors import RunFailed
+from sim.base.progress import each
 
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from experiments import pages
 from experiments.engines import ENGINES, ours
 from experiments.engines.job import Job
-from experiments.speed_report import WIDE
+from experiments.kit import pages
+from experiments.reports.speed_report import WIDE
 
 SIZES = (10, 100, 1_000, 10_000)
 PARTS = {  # the first that a file's path contains decides; what calls a built-in function has its time

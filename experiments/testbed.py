@@ -1,4 +1,4 @@
-"""Networks of a cluster in a box (real.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
+"""Networks of a cluster in a box (real.launching.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
 
 Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
 worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute (which takes longer
@@ -14,16 +14,16 @@ import os
 from pathlib import Path
 
 from calibration.profiles import write
-from experiments import testbed_report
-from experiments.cells import Cell, fitted, interleaved, measure, predict
-from experiments.comparison import Comparison
-from experiments.testbed_plan import FITS, KNOWN, MODELS, RATES, REPEATS, WARMUP, Where, places, runs
-from experiments.testbed_report import Row
-from real import testbed
-from sim.cluster import Cluster, Host, Link, read
-from sim.outcome import of_trace
-from sim.progress import each
-from sim.traces import Trace
+from experiments.kit.cells import Cell, fitted, interleaved, measure, predict
+from experiments.kit.comparison import Comparison
+from experiments.reports import testbed_report
+from experiments.reports.testbed_plan import FITS, KNOWN, MODELS, RATES, REPEATS, WARMUP, Where, places, runs
+from experiments.reports.testbed_report import Row
+from real.launching import testbed
+from sim.answers.outcome import of_trace
+from sim.base.progress import each
+from sim.platform.cluster import Cluster, Host, Link, read
+from sim.recording.traces import Trace
 
 CROWDED, REPLICATIONS = 4, 10  # runs of a kind
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e15)

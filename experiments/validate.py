@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import validate_report
-from experiments.cells import SLEEPS, Cell, fitted, fitted_cells, interleaved, measure, predict
-from experiments.comparison import Comparison
-from sim.outcome import of_trace
-from sim.progress import each
+from experiments.kit.cells import SLEEPS, Cell, fitted, fitted_cells, interleaved, measure, predict
+from experiments.kit.comparison import Comparison
+from experiments.reports import validate_report
+from sim.answers.outcome import of_trace
+from sim.base.progress import each
 
 
 @dataclass(frozen=True)

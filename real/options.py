@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from real.optimiser import LEARNING_RATES
-from sim.errors import WrongSetting
-from sim.ranges import MOST_RANKS
+from real.training.optimiser import LEARNING_RATES
+from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_RANKS
 
 if TYPE_CHECKING:
-    from real.trainee import Training
-    from sim.scenario import Scenario
+    from real.training.trainee import Training
+    from sim.job.scenario import Scenario
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
         WrongSetting: naming the option.
     """
     from sim import options as shared
-    from sim.cluster import Cluster, Host
+    from sim.platform.cluster import Cluster, Host
 
     here = Cluster(
         name="the launcher's hosts", hosts=(Host(name="localhost", slots=MOST_RANKS),)
@@ -54,7 +54,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
     if described.protocol.layerwise:
         _check_layerwise(described)
     if described.gathered_variables:
-        from real.tables import check_by_rows
+        from real.training.row_optimiser import check_by_rows
 
         check_by_rows(options.optimiser)
     if described.sends_rows:
@@ -84,7 +84,7 @@ def _check_rows(described: Scenario, optimiser: str) -> None:
     Raises:
         WrongSetting: naming it.
     """
-    from real.tables import check_by_rows
+    from real.training.row_optimiser import check_by_rows
 
     if any(not variable.rows for variable in described.served):
         allowed = f"hybrid for {described.workload.name}: servers that hold dense variables beside sparse ones are simulated only"
@@ -94,7 +94,7 @@ def _check_rows(described: Scenario, optimiser: str) -> None:
 
 def training(options: argparse.Namespace) -> Training:
     """The training that the options describe."""
-    from real.trainee import Training
+    from real.training.trainee import Training
 
     return Training(
         data=options.data,

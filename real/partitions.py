@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from real.foreign.runtime import Runner
-from real.session import Session
-from sim.errors import WrongSetting
+from real.runtime import Runner
+from real.worlds.session import Session
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.options import SEARCH
-from sim.outcome import of_trace
-from sim.partitions import Search
-from sim.partitions import searched as search
-from sim.scenario import Scenario
+from sim.studies.partition_search import Search
+from sim.studies.partition_search import searched as search
 
 STEPS, WARMUP = 50, 10  # of each number that is tried
 

@@ -10,10 +10,12 @@ import time
 
 import numpy as np
 
-from real import launch, links, ports, testbed
-from real.waiting import barrier
+from real.launching import mpirun as launch
+from real.launching import testbed
+from real.probing import links, ports
+from real.worlds.polling import barrier
 from sim import command
-from sim.files import check_output, write_whole
+from sim.base.files import check_output, write_whole
 
 SLEEPS_S = (0.002, 0.01, 0.03)
 
@@ -31,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     given = parser().parse_args(argv)
     if launch.joined():
-        from real import ranks
+        from real.launching import ranks
 
         return ranks.join("real.probe", lambda comm: work(comm, given.output))
     check_output("--output", given.output)

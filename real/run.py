@@ -8,16 +8,19 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from real import launch, parameters, parts, testbed
-from real.foreign.runtime import Runner, Runtime
-from real.foreign.runtimes import ABOUT, WORLDS, runtime_of, stands_in
-from real.optimiser import Rates
+from real.launching import mpirun as launch
+from real.launching import testbed
 from real.options import add_training_options
 from real.options import scenario as scenario_of
+from real.recording import growing_trace as parts
+from real.recording import parameters
+from real.runtime import Runner, Runtime
+from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
+from real.training.optimiser import Rates
 from sim import command, options
-from sim.errors import WrongSetting
-from sim.ranges import MOST_CORES, check_integer
-from sim.scenario import Scenario
+from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_CORES, check_integer
+from sim.job.scenario import Scenario
 from sim.simulation import try_out
 
 REPLICATIONS = 1
@@ -117,9 +120,9 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     """Write the files asked for, and answer on stdout, as sim.run does; `found` is what a search for partitions found."""
     import json
 
-    from sim import summary
-    from sim.notes import notes
-    from sim.outcome import join, of_trace
+    from sim.answers import summary
+    from sim.answers.notes import notes
+    from sim.answers.outcome import join, of_trace
 
     outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
     world = trace.header.world

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from sim import command
-from sim.files import write_whole
-from sim.workload_text import toml
+from sim.base.files import write_whole
+from sim.model.workload_text import toml
 
 FOLDER = Path(__file__).parents[1] / "sim" / "zoo"
 KERAS = {
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def of_keras(name: str):
     """One of the models that Keras has itself, without weights."""
-    from real.tensorflow_setup import tensorflow
+    from real.training.tensorflow_setup import tensorflow
 
     builder, shape, _ = KERAS[name]
     return getattr(tensorflow().keras.applications, builder)(weights=None, input_shape=shape)
@@ -62,7 +62,7 @@ def of_keras(name: str):
 
 def created(build: Callable[[], object]) -> tuple[object, list[dict]]:
     """The model that `build` makes, and what a file says of each of its variables, in the order in which TensorFlow made them."""
-    from real.tensorflow_setup import tensorflow
+    from real.training.tensorflow_setup import tensorflow
 
     made = []
     tensorflow().keras.utils.clear_session()  # names of layers are counted anew
@@ -83,7 +83,7 @@ def _told(name: str, shape, trained: bool) -> dict:
 
 
 def _alexnet():
-    from real.tensorflow_setup import tensorflow
+    from real.training.tensorflow_setup import tensorflow
 
     keras = tensorflow().keras
     layers = [keras.Input((227, 227, 3))]

@@ -24,18 +24,18 @@ __version__ = VERSION
 
 if TYPE_CHECKING:
     from sim import laws, protocols
-    from sim.cluster import Cluster, Host, Link
-    from sim.cluster import read as read_cluster
-    from sim.costs import Costs, Line
-    from sim.errors import RunFailed, WrongSetting
-    from sim.result import Result
-    from sim.scenario import Scenario
+    from sim.answers.result import Result
+    from sim.base.errors import RunFailed, WrongSetting
+    from sim.job.scenario import Scenario
+    from sim.model.costs import Costs, Line
+    from sim.model.workload import Variable, Workload
+    from sim.model.workload import read as read_workload
+    from sim.platform.cluster import Cluster, Host, Link
+    from sim.platform.cluster import read as read_cluster
+    from sim.recording.traces import Trace
+    from sim.recording.traces import read as read_trace
     from sim.simulation import simulate
     from sim.stragglers import read as read_stragglers
-    from sim.traces import Trace
-    from sim.traces import read as read_trace
-    from sim.workload import Variable, Workload
-    from sim.workload import read as read_workload
 
 __all__ = [
     "Cluster",
@@ -60,16 +60,24 @@ __all__ = [
 ]
 
 _HOMES = {  # module:name; without a name the module itself
-    **{name: f"cluster:{name}" for name in ("Cluster", "Host", "Link")},
-    **{name: f"costs:{name}" for name in ("Costs", "Line")},
-    **{name: f"errors:{name}" for name in ("RunFailed", "WrongSetting")},
-    **{name: f"workload:{name}" for name in ("Variable", "Workload")},
-    **{name: f"{name}:" for name in ("laws", "protocols")},
-    **{f"read_{name}": f"{name}:read" for name in ("cluster", "stragglers", "workload")},
-    "Result": "result:Result",
-    "Scenario": "scenario:Scenario",
-    "Trace": "traces:Trace",
-    "read_trace": "traces:read",
+    "Cluster": "platform.cluster:Cluster",
+    "Host": "platform.cluster:Host",
+    "Link": "platform.cluster:Link",
+    "Costs": "model.costs:Costs",
+    "Line": "model.costs:Line",
+    "RunFailed": "base.errors:RunFailed",
+    "WrongSetting": "base.errors:WrongSetting",
+    "Variable": "model.workload:Variable",
+    "Workload": "model.workload:Workload",
+    "laws": "laws:",
+    "protocols": "protocols:",
+    "read_cluster": "platform.cluster:read",
+    "read_stragglers": "stragglers:read",
+    "read_workload": "model.workload:read",
+    "Result": "answers.result:Result",
+    "Scenario": "job.scenario:Scenario",
+    "Trace": "recording.traces:Trace",
+    "read_trace": "recording.traces:read",
     "simulate": "simulation:simulate",
 }
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from sim.arguments import Help, Once, nearest
-from sim.errors import RunFailed, WrongSetting, of_system
+from sim.base.errors import RunFailed, WrongSetting, of_system
+from sim.base.nearest import Help, Once, nearest
 
 
 def number(kind: type, allowed: str) -> Callable[[str], int | float]:
@@ -32,7 +32,7 @@ def _text(given: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line, in the words of sim.errors.WrongSetting."""
+    """argparse whose complaint is one line, in the words of sim.base.errors.WrongSetting."""
 
     def __init__(self, **settings):
         super().__init__(allow_abbrev=False, formatter_class=Help, **settings)

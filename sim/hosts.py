@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sim import command
-from sim.arguments import nearest
-from sim.errors import WrongSetting
-from sim.workload_text import counted
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+from sim.model.workload_text import counted
 
 if TYPE_CHECKING:
     from sim.catalogue import Kind
-    from sim.cluster import Link
-    from sim.gpu import Gpu
+    from sim.platform.cluster import Link
+    from sim.platform.gpu import Gpu
 
 
 def parser() -> command.Parser:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 
 TOKEN = re.compile(r"[()\[\],=*+]|(?:[^()\[\],=*+]|(?<=[0-9][eE])\+(?=[0-9]))+")
 DEEPEST, LONGEST = 8, 100_000  # nested parentheses, characters

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sim.base.ranges import MOST_RANKS
 from sim.laws import Law
 from sim.randomness import Stream, generator
-from sim.ranges import MOST_RANKS
 
 STATES, HOSTS, PART = (
     MOST_RANKS + 1,

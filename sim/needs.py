@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim import collectives
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.randomness import BLOCK
 
 if TYPE_CHECKING:
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
 
 # Measured on a core of 2024 with the AMB repository's toy model, in jobs of 3 to 100,000 ranks (maximum resident set, wall clock).
 EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 200e-6

@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from sim.base.errors import WrongSetting
+from sim.base.files import check_outputs
+from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 from sim.command import Parser
-from sim.errors import WrongSetting
-from sim.files import check_outputs
-from sim.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 
 if TYPE_CHECKING:
-    from sim.cluster import Cluster
-    from sim.scenario import Scenario
-    from sim.workload import Workload
+    from sim.job.scenario import Scenario
+    from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster
 
 Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
@@ -26,8 +26,8 @@ OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the
 def job_options() -> Parser:
     """A parent parser: what to run."""
     from sim import protocols, stragglers
-    from sim.placement import STRATEGIES
-    from sim.workload import NAMED
+    from sim.model.variable_placement import STRATEGIES
+    from sim.model.workload import NAMED
 
     parser = Parser(add_help=False)
     job = parser.add_argument_group("the job")
@@ -129,7 +129,9 @@ class Readers:
     """
 
     def __init__(self, remember: bool = False):
-        from sim import cluster, protocols, stragglers, workload
+        from sim import protocols, stragglers
+        from sim.model import workload
+        from sim.platform import cluster
 
         kept = _once if remember else _as_it_is
         self.protocol, self.cluster = kept(protocols.find), kept(cluster.read)
@@ -150,7 +152,7 @@ def scenario(
         WrongSetting: naming the option.
     """
     from sim import protocols
-    from sim.scenario import LATER, Scenario
+    from sim.job.scenario import LATER, Scenario
 
     read = read or Readers()
     check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
@@ -211,7 +213,8 @@ def check_files(given: argparse.Namespace) -> None:
     Raises:
         WrongSetting: see `outputs`; or an ending that says no format.
     """
-    from sim import plots, traces
+    from sim import plots
+    from sim.recording import traces
 
     check_outputs(outputs(given), inputs(given))
     if given.trace:
@@ -254,6 +257,6 @@ def _parts(text: str) -> int | str:
 
 def _calibrated(placed) -> str | None:
     """The workload that a profile was calibrated for, if it is one."""
-    from sim.workload import NAMED
+    from sim.model.workload import NAMED
 
     return next((name for name in placed.costs if name in NAMED), None)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import command
-from sim.errors import WrongSetting
-from sim.files import check_outputs, write_whole
-from sim.outcome import of_trace
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.base.files import check_outputs, write_whole
 from sim.timeline import rank_name
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sim.outcome import Outcome
-    from sim.traces import Header, Trace
+    from sim.answers.outcome import Outcome
+    from sim.recording.traces import Header, Trace
 
 ENDINGS = (".png", ".pdf", ".svg")
 STEPS_SHOWN = 10
@@ -54,7 +54,7 @@ def parser() -> command.Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    from sim.traces import read
+    from sim.recording.traces import read
 
     given = parser().parse_args(argv)
     check_path(given.output, "--output")

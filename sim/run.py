@@ -12,14 +12,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import command, options, questions, simulated_options
-from sim.errors import WrongSetting
-from sim.progress import Progress, advance
+from sim import command, options, simulated_options
+from sim.base.errors import WrongSetting
+from sim.base.progress import Progress, advance
 from sim.simulated_options import WITHIN_S
 from sim.simulation import simulate
+from sim.studies import questions
 
 if TYPE_CHECKING:
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
 
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
@@ -40,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)
     if given.variable_partitions == options.SEARCH:
-        from sim.partitions import searched
+        from sim.studies.partition_search import searched
 
         search = searched(scenario)
         scenario = replace(scenario, variable_partitions=search.best)
@@ -99,7 +100,7 @@ class Shares:
 
 def compared(scenario: Scenario) -> dict[str, Scenario]:
     """The jobs whose throughput tells what stragglers cost, by what is said of them: without sleeps, and without slow ranks."""
-    from sim import summary
+    from sim.answers import summary
 
     free, median = scenario.without_stragglers(), scenario.at_the_median()
     others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
@@ -145,7 +146,7 @@ def horovod_timeline(given: argparse.Namespace, scenario):
         return None
     if not scenario.protocol.uses("reduce_in_cycles"):
         raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
-    from sim.horovod_timeline import Timeline
+    from sim.recording.horovod_timeline import Timeline
 
     return Timeline(scenario)
 
@@ -158,7 +159,7 @@ def report(given: argparse.Namespace, found, free, answers: questions.Answers) -
     if given.json:
         print(json.dumps(answer | answers.as_json()))
         return
-    from sim import summary
+    from sim.answers import summary
 
     summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()})
     answers.show(answer)

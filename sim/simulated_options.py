@@ -7,13 +7,13 @@ import math
 from typing import TYPE_CHECKING
 
 from sim import options
+from sim.base.errors import WrongSetting
+from sim.base.ranges import LONGEST_S
 from sim.command import Parser
-from sim.errors import WrongSetting
-from sim.ranges import LONGEST_S
 from sim.simulation import WORLDS
 
 if TYPE_CHECKING:
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
 
 WITHIN_S = 10.0
 

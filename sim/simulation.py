@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import needs
-from sim.errors import RunFailed, WrongSetting
-from sim.ranges import MOST_REPLICATIONS, check_integer
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.ranges import MOST_REPLICATIONS, check_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.horovod_timeline import Timeline
-    from sim.outcome import Outcome
-    from sim.result import Result
-    from sim.scenario import Scenario
-    from sim.traces import Trace
+    from sim.answers.outcome import Outcome
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
+    from sim.recording.horovod_timeline import Timeline
+    from sim.recording.traces import Trace
 
 WORLDS = ("auto", "event", "vector")
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
@@ -67,7 +67,7 @@ def simulate(
         WrongSetting: the world asked for cannot run the scenario, or the job needs too much memory or time.
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
-    from sim.result import Result
+    from sim.answers.result import Result
 
     if world not in WORLDS:
         raise WrongSetting("--world", world, ", ".join(WORLDS))
@@ -115,8 +115,8 @@ def try_out(scenario: Scenario) -> None:
         RunFailed: its texts wait for one another for ever, or do what no world can run.
     """
     from sim import event
+    from sim.job.scenario import LATER
     from sim.protocols import is_ours
-    from sim.scenario import LATER
 
     if not is_ours(scenario.protocol):
         steps, warmup = min(scenario.steps, TRY_STEPS), min(scenario.warmup, 1)
@@ -128,7 +128,7 @@ def _by_vector(
     scenario: Scenario, replications: int | None, first: int, want_trace: bool, within_s: float, done
 ) -> _Ran:
     from sim import event, vector
-    from sim.outcome import join
+    from sim.answers.outcome import join
 
     asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
     one = needs.check(scenario, "vector", within_s)
@@ -158,7 +158,7 @@ def _by_event(
     done,
 ) -> _Ran:
     from sim import event
-    from sim.outcome import join
+    from sim.answers.outcome import join
 
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from sim.arguments import nearest
-from sim.errors import WrongSetting, from_validation
-from sim.files import read_toml
+from sim.base.errors import WrongSetting, from_validation
+from sim.base.files import read_toml
+from sim.base.nearest import nearest
 from sim.inline import Inline
 from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
 

@@ -9,9 +9,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from sim import command, options
-from sim.errors import RunFailed, WrongSetting
-from sim.files import check_outputs
-from sim.progress import Progress
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.files import check_outputs
+from sim.base.progress import Progress
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
     from sim.sweeps.jobs import Job
     from sim.sweeps.pools import Pool
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.arguments import nearest
-from sim.errors import WrongSetting
-from sim.files import reading
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
     import numpy as np

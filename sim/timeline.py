@@ -12,15 +12,15 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from sim import command
-from sim.files import check_outputs, write_whole
-from sim.lanes import MAIN, lanes
+from sim.base.files import check_outputs, write_whole
+from sim.recording.lanes import MAIN, lanes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
 
-    from sim.traces import Header, Trace
+    from sim.recording.traces import Header, Trace
 
 ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # what a click on an activity shows
 ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
@@ -41,7 +41,7 @@ def parser() -> command.Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    from sim.traces import read
+    from sim.recording.traces import read
 
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], given.traces)

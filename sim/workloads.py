@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim import command, workload_text
-from sim.errors import WrongSetting
-from sim.files import MOST_BYTES, check_outputs, write_whole
+from sim import command
+from sim.base.errors import WrongSetting
+from sim.base.files import MOST_BYTES, check_outputs, write_whole
+from sim.model import workload_text
 
 NOTE = """\
 # Made of {name}. Say what computing takes: step = {{ time = "250 ms", batch = 32 }}, a step of one process that you measured, or
@@ -40,14 +41,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _list(given) -> None:
-    from sim.workload import NAMED
+    from sim.model.workload import NAMED
 
     for model in NAMED.values():
         print(workload_text.line(model).rstrip())
 
 
 def _show(given) -> None:
-    from sim.workload import read
+    from sim.model.workload import read
 
     model = read(given.name)
     print(workload_text.line(model).rstrip())
@@ -70,9 +71,9 @@ def made_of(path: str) -> str:
     Raises:
         WrongSetting: no such file, of no format that is known, or damaged; or a model that cannot be.
     """
-    from sim.files import validated
-    from sim.model_files import variables
-    from sim.workload import SCHEMA, Workload
+    from sim.base.files import validated
+    from sim.model.model_files import variables
+    from sim.model.workload import SCHEMA, Workload
 
     found = variables(path)
     table = {"schema": SCHEMA, "name": Path(path).stem}

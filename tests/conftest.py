@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sim.traces import Activity, Header, Trace
+from sim.recording.traces import Activity, Header, Trace
 
 # Examples may be slow to draw and to try: the machine may have other things to do.
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

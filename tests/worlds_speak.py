@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from real.worlds.mpi import Rank as RealRank
-    from sim.event.rank import Rank
+    from sim.event.ranks.rank import Rank
     from sim.vector.together import Together
     from sim.verbs.me import Me
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.cluster import Link
-from sim.errors import WrongSetting
-from sim.files import validated
+from sim.base.errors import WrongSetting
+from sim.base.files import validated
+from sim.platform.cluster import Link
 
 LINK = "--link"
 BYTES_OF_GBIT = 125e6

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from calibration.importers import rounds
 from calibration.importers.about import About
-from sim.errors import WrongSetting
-from sim.files import reading
-from sim.traces import Trace
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+from sim.recording.traces import Trace
 
 WHOLE = ("step", "rank", "num_samples")
 MOST = 1e9  # of seconds, samples, ranks and steps

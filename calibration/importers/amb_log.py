@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from calibration.importers import rounds
 from calibration.importers.about import About
-from sim.errors import WrongSetting
-from sim.files import reading
-from sim.traces import Trace
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+from sim.recording.traces import Trace
 
 MARK = "Sending ["
 NUMBER = r"\[(-?[\d.]+(?:e[+-]?\d+)?)\]"

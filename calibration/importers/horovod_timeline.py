@@ -4,7 +4,7 @@ A timeline is rank 0's view, in the Trace Event Format (Google, 2016), one `pid`
 NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for each (where the response cache knows the tensor, from
 when rank 0 has it, without marks); ALLREDUCE around the rest: MEMCPY_IN_FUSION_BUFFER, GLOO_ALLREDUCE (MPI_ALLREDUCE, NCCL_ALLREDUCE),
 MEMCPY_OUT_FUSION_BUFFER; the bytes are in its end. Tensors that were fused have the same spans, one beside another: a `Reduction` is all
-of them. sim.horovod_timeline writes such files of simulated runs.
+of them. sim.recording.horovod_timeline writes such files of simulated runs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from sim.errors import WrongSetting
-from sim.files import reading
-from sim.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+from sim.recording.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
 NEVER = 0

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sim import header as heads
-from sim import records
-from sim.errors import WrongSetting
-from sim.traces import Activity, Header, Trace
+from sim.base.errors import WrongSetting
+from sim.job import header as heads
+from sim.recording import records
+from sim.recording.traces import Activity, Header, Trace
 
 
 class Work(NamedTuple):
@@ -96,9 +96,9 @@ def _worker(w: Work, start_s: float, end_s: float) -> list[Activity]:
 
 
 def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, source: str) -> Header:
-    from sim import heading
     from sim import stragglers as laws
-    from sim import workload as workloads
+    from sim.job import heading
+    from sim.model import workload as workloads
 
     counts = {w.samples for w in work}
     batch, micro_batch = max(counts), math.gcd(*counts)

@@ -20,19 +20,19 @@ import numpy as np
 
 from calibration.importers.about import LINK, About, told
 from calibration.importers.rounds import shortened
-from sim import header as heads
-from sim import records
-from sim.cluster import one_rank_a_host
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.files import reading
-from sim.traces import Activity, Trace
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+from sim.job import header as heads
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import one_rank_a_host
+from sim.recording import records
+from sim.recording.traces import Activity, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sim.cluster import Link
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Link
 
 IMPORTED = "imported"  # the world of a trace
 LEAST = 0.01  # of a step that is computing, in steps that were shorter than messages usually take
@@ -151,8 +151,8 @@ def _scenario(logged: Steps, about: About) -> Scenario:
         WrongSetting: no such protocol, workload or law, or a job that cannot be.
     """
     from sim import protocols, stragglers
-    from sim import workload as workloads
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
+    from sim.model import workload as workloads
 
     protocol = protocols.make(about.protocol or "allreduce", list(about.settings))
     if not protocols.is_ours(protocol) or protocol.by_arrival or protocol.delay_std_s or "partitions" in vars(protocol):

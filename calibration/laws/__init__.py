@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         WrongSetting: a file that cannot be read, or no law that can be fitted.
     """
     from calibration.laws import report
-    from sim.files import check_outputs
+    from sim.base.files import check_outputs
 
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output), ("--plot", given.plot)], [given.file])

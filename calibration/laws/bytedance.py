@@ -17,7 +17,7 @@ import numpy as np
 
 from calibration.laws.ranks import varies
 from sim import command, stragglers, tables
-from sim.files import write_whole
+from sim.base.files import write_whole
 from sim.laws import Empirical, Independent, LogNormal, Persistent, Together
 
 COMPUTING = ("forward-compute", "backward-compute")

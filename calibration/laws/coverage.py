@@ -7,8 +7,8 @@ import numpy as np
 from calibration.laws.families import FAMILIES
 from calibration.laws.ranking import LEVEL
 from sim import command
+from sim.base.ranges import check_integer
 from sim.laws import Gamma, Law, LogNormal, Normal, Pareto, ShiftedExponential, Weibull
-from sim.ranges import check_integer
 
 PLANTED = (
     Normal(mean=0.25, std=0.05),

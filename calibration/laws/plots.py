@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.laws.ranking import Fitted
-from sim.files import write_whole
+from sim.base.files import write_whole
 from sim.plots import check_path
 
 __all__ = ["check_path", "quantiles"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from calibration.laws import best, plots, ranking, ranks, sources
 from calibration.laws.ranking import FEWEST, Fitted
-from sim.errors import WrongSetting
-from sim.files import write_whole
+from sim.base.errors import WrongSetting
+from sim.base.files import write_whole
 from sim.laws import Constant, Stragglers
 
 REJECTED = 0.05

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim import tables, traces
-from sim.arguments import nearest
-from sim.errors import WrongSetting
+from sim import tables
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+from sim.recording import traces
 
 LEAST_S = 1e-12  # a value of a law
 ALL = 0  # the rank of values of which nothing says whose they are

@@ -13,7 +13,7 @@ from pathlib import Path
 from experiments.engines import ENGINES, simgrid
 from experiments.engines.job import Job
 from experiments.engines.measured import measure
-from sim.errors import RunFailed
+from sim.base.errors import RunFailed
 
 CIMBA_PYTHON = (
     "TRAINSIM_CIMBA_PYTHON"  # the environment variable that names a Python that has Cimba, if this one does not

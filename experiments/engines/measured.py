@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim.errors import RunFailed
+from sim.base.errors import RunFailed
 
 ROOT = Path(__file__).parents[2]  # of the packages, for a Python that does not have them
 

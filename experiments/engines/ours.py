@@ -5,13 +5,13 @@ from __future__ import annotations
 from experiments.engines import ENGINES
 from experiments.engines.job import COMPUTE_S, CV, UPDATE_S, Job
 from sim import protocols
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.scenario import Scenario
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
 from sim.vector.draws import Rounds
-from sim.workload import Variable, Workload
 
 NOISE = LogNormal(cv=CV)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from experiments.engines.job import Job
-from sim import protocols, workload
-from sim.scenario import Scenario
+from sim import protocols
+from sim.job.scenario import Scenario
+from sim.model import workload
 from sim.simulation import simulate
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.engines import ENGINES, REFERENCE
-from sim.errors import RunFailed
+from sim.base.errors import RunFailed
 
 ERRORS = 5  # standard errors of the difference of two means that are allowed,
 SHARE = 1e-3  # and this share of the mean besides

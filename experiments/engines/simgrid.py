@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.engines.job import UPDATE_S, Job
 from experiments.engines.measured import last_line
-from sim.errors import RunFailed
+from sim.base.errors import RunFailed
 
 SOURCE = Path(__file__).with_name("simgrid_fmb.cpp")
 COMPILER, FLAGS = "g++", ("-std=c++17", "-O2")

@@ -10,8 +10,8 @@ import numpy as np
 from real.data import cifar, digits, idx, npz, pictures, synthetic, words
 from real.data.batches import Batches
 from real.data.pictures import Raw
-from sim.errors import WrongSetting
-from sim.workload import Workload
+from sim.base.errors import WrongSetting
+from sim.model.workload import Workload
 
 __all__ = ["FORMATS", "Batches", "Data", "data_for", "default_of", "load"]
 

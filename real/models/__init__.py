@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from real.models import bigram, convolutional, dense, recurrent
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.model.workload import Variable, Workload
 from sim.randomness import generator
-from sim.workload import Variable, Workload
 
 Forward = Callable  # (variables, x) -> logits, shapes (samples, *sample_shape) and (samples, classes)
 

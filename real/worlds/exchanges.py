@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from real.parcels import TAG
-from real.waiting import arrived, poll, receive
+from real.worlds.parcels import TAG
+from real.worlds.polling import arrived, poll, receive
 from sim.collectives import Exchange
 from sim.collectives.base import CONTROL, NOTHING
-from sim.workload import ITEM_BYTES
+from sim.model.workload import ITEM_BYTES
 
 
 class Taken(NamedTuple):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from real.parameters import Piece
-from real.parcels import TAG
-from real.slices import Slices
-from real.sparse_gradients import SparseGradient, look_up
-from real.tables import Table
-from real.trainee import Trainee
-from real.waiting import arrived, poll, receive
+from real.recording.parameters import Piece
+from real.training.row_optimiser import Table
+from real.training.row_slices import Slices
+from real.training.sparse_gradients import SparseGradient, look_up
+from real.training.trainee import Trainee
 from real.worlds.mpi import Rank
+from real.worlds.parcels import TAG
+from real.worlds.polling import arrived, poll, receive
 from real.worlds.rows import apart
 from sim.collectives import allgather
-from sim.rows import Load
-from sim.workload import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load
+from sim.model.workload import HEADER_BYTES, ITEM_BYTES
 
 
 class GatheringRank(Rank):

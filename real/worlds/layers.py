@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from real.waiting import poll
-from sim.errors import RunFailed
-from sim.traces import NOBODY
+from real.worlds.polling import poll
+from sim.base.errors import RunFailed
+from sim.recording.traces import NOBODY
 from sim.verbs.me import Layer
 
 NONE_READY = "deadlock: me.cycle waits for gradients, of which none will be ready"
@@ -26,7 +26,7 @@ class Layers:
     """The variables of one rank's gradients, by their numbers.
 
     Args:
-        me: real.worlds.mpi.Rank, whose trainee has real.layered.LayeredGradients.
+        me: real.worlds.mpi.Rank, whose trainee has real.training.layered.LayeredGradients.
         variables: in each variable of the model, the numbers that texts give to its pieces, and where these lie in it.
         into: where the gradient of each number goes, float32.
         holders: the server of each number, where gradients go to servers; without, a gradient that is ready is counted (`me.ready`), since

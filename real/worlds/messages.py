@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from real.parcels import LAST, LETTER, NOTE, TAG, Answers, Departure, Letter, Parcel, Sent, Shards
-from real.waiting import arrived, poll, receive
+from real.worlds.parcels import LAST, LETTER, NOTE, TAG, Answers, Departure, Letter, Parcel, Sent, Shards
+from real.worlds.polling import arrived, poll, receive
 from real.worlds.verbs import verb
-from sim.traces import Activity
+from sim.recording.traces import Activity
 from sim.verbs.me import GRADIENT, PARAMETERS, Note, Variable
 
 ENDLESS = math.inf

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from real.clock import Clock
-from real.layered import LayeredGradients
-from real.parameters import Piece
-from real.recorder import Recorder
-from real.trainee import Trainee
+from real.recording.parameters import Piece
+from real.recording.recorder import Recorder
+from real.training.layered import LayeredGradients
+from real.training.trainee import Trainee
+from real.worlds.clock import Clock
 from real.worlds.exchanges import Exchanges
 from real.worlds.layers import Layers
 from real.worlds.log import Log
@@ -21,8 +21,8 @@ from real.worlds.verbs import verb
 from real.worlds.work import Work
 from sim import collectives
 from sim.collectives import Exchange
-from sim.scenario import Scenario
-from sim.traces import NOBODY, Activity
+from sim.job.scenario import Scenario
+from sim.recording.traces import NOBODY, Activity
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import Book
 from sim.verbs.collectives import allreduce, reduce_by_exchanges

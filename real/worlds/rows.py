@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from real.parameters import Piece
-from real.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter, Parcel, Sent
-from real.slices import Part, Slices, parts_of
-from real.sparse_gradients import SparseGradient, look_up
-from real.tables import Table
-from real.trainee import Trainee
-from real.waiting import arrived, poll, receive
+from real.recording.parameters import Piece
+from real.training.row_optimiser import Table
+from real.training.row_slices import Part, Slices, parts_of
+from real.training.sparse_gradients import SparseGradient, look_up
+from real.training.trainee import Trainee
 from real.worlds.mpi import Rank
-from sim.rows import HEADER_BYTES, ITEM_BYTES, Load
+from real.worlds.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter, Parcel, Sent
+from real.worlds.polling import arrived, poll, receive
+from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load
 from sim.verbs.me import Note
 
 
@@ -167,7 +167,7 @@ class SparseRank(Rank):
 
 
 class Answered:
-    """Rows on their way, asked for and handed out; as real.parcels.Answers, but that no two answers are alike."""
+    """Rows on their way, asked for and handed out; as real.worlds.parcels.Answers, but that no two answers are alike."""
 
     def __init__(self, comm):
         self._comm = comm

@@ -6,12 +6,12 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from real.parcels import LETTER, TAG, Letter, Parcel, Sent
-from real.trainee import Trainee
-from real.waiting import receive
+from real.training.trainee import Trainee
 from real.worlds.layers import Layers
 from real.worlds.mpi import Rank
-from sim.workload import HEADER_BYTES, ITEM_BYTES
+from real.worlds.parcels import LETTER, TAG, Letter, Parcel, Sent
+from real.worlds.polling import receive
+from sim.model.workload import HEADER_BYTES, ITEM_BYTES
 
 
 class VariablesRank(Rank):
@@ -128,7 +128,7 @@ class VariablesRank(Rank):
 
 
 class Leaving:
-    """Variables on their way; as real.parcels.Answers, but that each message has its own buffer."""
+    """Variables on their way; as real.worlds.parcels.Answers, but that each message has its own buffer."""
 
     def __init__(self, comm):
         self._comm, self._leaving = comm, []

@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 
-from real.gradients import Gradient
-from real.parcels import Letter
+from real.training.gradients import Gradient
+from real.worlds.parcels import Letter
 from real.worlds.verbs import verb
-from sim.errors import WrongText
+from sim.base.errors import WrongText
 from sim.verbs.me import Partition
 
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"

@@ -14,12 +14,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from sim.arguments import nearest
-from sim.cluster import Cluster, Link
-from sim.errors import WrongSetting
-from sim.files import read_toml, validated
-from sim.gpu import Gpu
-from sim.ranges import Cores, Flag, Name
+from sim.base.errors import WrongSetting
+from sim.base.files import read_toml, validated
+from sim.base.nearest import nearest
+from sim.base.ranges import Cores, Flag, Name
+from sim.platform.cluster import Cluster, Link
+from sim.platform.gpu import Gpu
 
 FOLDER = Path(__file__).parent
 VARIABLE = "TRAINSIM_CATALOGUE"

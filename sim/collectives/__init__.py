@@ -16,7 +16,7 @@ from sim.collectives.reduce_broadcast import reduce_broadcast
 from sim.collectives.ring import ring
 from sim.collectives.tree import tree
 from sim.collectives.tuned import tuned
-from sim.workload import ITEM_BYTES, Variable
+from sim.model.workload import ITEM_BYTES, Variable
 
 __all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "named", "pieces"]
 

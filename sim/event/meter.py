@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sim.bottleneck import Arrivals
+from sim.answers.bottleneck import Arrivals
 
 
 class Meter:
     """Of a run.
 
     Args:
-        ranks: sim.event.rank.Rank, of all ranks.
+        ranks: sim.event.ranks.rank.Rank, of all ranks.
         machines: their hosts.
         warmups: numbers of updates after which measuring may turn out to begin.
     """

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from sim.errors import WrongSetting
-from sim.outcome import Outcome
-from sim.traces import NOBODY, Activity
+from sim.answers.outcome import Outcome
+from sim.base.errors import WrongSetting
+from sim.recording.traces import NOBODY, Activity
 
 MOST_NUMBERS = 600_000  # of waits, three each, before they are summed up
 

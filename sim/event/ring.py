@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from sim.cluster import Link
 from sim.collectives.base import cut
 from sim.collectives.ring import ring
-from sim.costs import Line
-from sim.workload import ITEM_BYTES
+from sim.model.costs import Line
+from sim.model.workload import ITEM_BYTES
+from sim.platform.cluster import Link
 
 
 class Ring:

@@ -10,31 +10,31 @@ from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 
 from sim import collectives
+from sim.answers.outcome import Outcome
+from sim.base.errors import RunFailed
 from sim.collectives import Exchange
-from sim.errors import RunFailed
-from sim.event.amounts import Amounts
 from sim.event.clock import Clock
-from sim.event.cores import THREADS_TURN_S, TICK_S, Cores
-from sim.event.crowded import Crowded
-from sim.event.flows import Flows
-from sim.event.free import Free
-from sim.event.luck import Luck
-from sim.event.machine import Machine
+from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
+from sim.event.machines.crowded import Crowded
+from sim.event.machines.flows import Flows
+from sim.event.machines.free import Free
+from sim.event.machines.machine import Machine
 from sim.event.meter import Meter
-from sim.event.rank import Rank
+from sim.event.ranks.amounts import Amounts
+from sim.event.ranks.luck import Luck
+from sim.event.ranks.rank import Rank
+from sim.event.ranks.thread import Thread
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
 from sim.event.shortcut import ShortCutFailed
-from sim.event.thread import Thread
 from sim.event.together import Together
-from sim.horovod_timeline import Timeline
-from sim.outcome import Outcome
+from sim.job.scenario import Scenario
 from sim.protocols import name_of
-from sim.protocols.texts import role_of, text_of
-from sim.scenario import Scenario
-from sim.time_budget import Patience
-from sim.traces import Trace
+from sim.recording.horovod_timeline import Timeline
+from sim.recording.traces import Trace
 from sim.verbs import fusion
+from sim.worlds.texts import role_of, text_of
+from sim.worlds.time_budget import Patience
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 MOST_BUFFERS = 1000
@@ -52,7 +52,7 @@ def run(
     Args:
         timeline: told what Horovod's would hold.
         within_s: of the wall clock; once they are over, the run ends after the step at hand, or after the least that there must be
-            (sim.time_budget).
+            (sim.worlds.time_budget).
 
     Raises:
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
@@ -92,7 +92,8 @@ class EventWorld:
     """The ranks of one scenario on their machines.
 
     Args:
-        short_cuts: messages may be handed over before they reach a rank that waits for them (sim.event.free), and calls of all ranks
+        short_cuts: messages may be handed over before they reach a rank that waits for them (sim.event.machines.free),
+        and calls of all ranks
             played at once (sim.event.together), where nothing is known to speak against it.
     """
 
@@ -164,7 +165,7 @@ class EventWorld:
         simple = self.scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
         if simple and not self.scenario.protocol.layerwise:
             return Crowded if machine.ranks > 1 else Free
-        from sim.event.contended import Contended
+        from sim.event.machines.contended import Contended
 
         return Contended
 

@@ -14,8 +14,8 @@ from sim.laws.steps import NOTHING, ONES, Steps
 if TYPE_CHECKING:
     from typing import Self
 
+    from sim.job.scenario import Scenario
     from sim.luck import Luck
-    from sim.scenario import Scenario
 
 # Ends of panels; e^-600 is a number that a double holds.
 PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 600.0)

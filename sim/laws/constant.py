@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sim.base.ranges import Draw
 from sim.laws.base import Law
-from sim.ranges import Draw
 
 
 class Constant(Law):

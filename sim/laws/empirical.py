@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from sim.base.ranges import Draw
 from sim.laws.base import Law
-from sim.ranges import Draw
 
 MOST_VALUES = 10**5
 

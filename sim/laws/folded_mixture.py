@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from sim.base.ranges import Seconds, Share
 from sim.laws.base import Law
-from sim.ranges import Seconds, Share
 
 MOST_COMPONENTS = 1000
 SPREAD_OF_LIMIT = 5  # draws are cut at max(mean + 5 std) unless another limit is given, as in the AMB repository

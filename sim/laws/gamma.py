@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from sim.base.ranges import Location, PositiveSpread
 from sim.laws.base import Continuous
-from sim.ranges import Location, PositiveSpread
 
 
 class Gamma(Continuous):

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import AliasChoices, Field
 
+from sim.base.ranges import Location, Spread
 from sim.laws.base import Continuous
-from sim.ranges import Location, Spread
 
 
 class LogNormal(Continuous):

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from pydantic import model_validator
 
+from sim.base.ranges import Probability
 from sim.laws.effect import Effect
 from sim.laws.steps import Steps
-from sim.ranges import Probability
 
 
 class Markov(Effect):

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sim.base.ranges import Draw, Location
 from sim.laws.base import Law
-from sim.ranges import Draw, Location
 
 
 class Normal(Law):

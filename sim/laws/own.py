@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.base.ranges import Name
 from sim.laws.base import Stragglers
-from sim.ranges import Name
 
 
 class Own(Stragglers):
@@ -36,7 +36,7 @@ class Own(Stragglers):
         Raises:
             WrongSetting: no such class, or not with these settings.
         """
-        from sim.files import validated
+        from sim.base.files import validated
         from sim.protocols.own import imported
 
         allowed = "module:Class, a subclass of sim.laws.Law or of sim.laws.Stragglers"

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sim.base.ranges import Location, TailExponent
 from sim.laws.base import Continuous
-from sim.ranges import Location, TailExponent
 
 
 class Pareto(Continuous):

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from sim.base.ranges import Probability
 from sim.laws.effect import Effect
 from sim.laws.steps import Steps
-from sim.ranges import Probability
 
 
 class Persistent(Effect):

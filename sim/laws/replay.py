@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from sim.base.ranges import Draw
 from sim.laws.base import Stragglers
 from sim.laws.empirical import MOST_VALUES
 from sim.laws.steps import NOTHING, ONES, Steps
-from sim.ranges import Draw
 
 
 class Replay(Stragglers):

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
+from sim.base.ranges import Draw, Location
 from sim.laws.base import Continuous
-from sim.ranges import Draw, Location
 
 
 class ShiftedExponential(Continuous):

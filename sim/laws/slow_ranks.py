@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_RANKS, RanksIfAny
 from sim.laws.effect import Effect
 from sim.laws.steps import Steps
-from sim.ranges import MOST_RANKS, RanksIfAny
 
 MOST_SLOW = 10**4
 

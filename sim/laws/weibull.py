@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Literal
 
+from sim.base.ranges import Location, WeibullShape
 from sim.laws.base import Continuous
-from sim.ranges import Location, WeibullShape
 
 
 class Weibull(Continuous):

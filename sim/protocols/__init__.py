@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
 
-from sim.arguments import nearest
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+from sim.base.ranges import LONGEST_S, MOST_BYTES
+from sim.base.units import quantity
 from sim.protocols import own
 from sim.protocols.allreduce import Allreduce
 from sim.protocols.amb import AnytimeMinibatch
@@ -21,8 +23,6 @@ from sim.protocols.ps_async import AsynchronousServers
 from sim.protocols.ps_layers import LayerwiseServers
 from sim.protocols.ps_ssp import StaleSynchronousServers
 from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
-from sim.ranges import LONGEST_S, MOST_BYTES
-from sim.units import quantity
 
 PROTOCOLS: dict[str, type[Protocol]] = {
     protocol.name: protocol

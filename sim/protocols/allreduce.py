@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim import collectives
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.verbs import allgather, allreduce
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.base.ranges import check_integer, check_seconds
 from sim.protocols.base import Protocol
-from sim.ranges import check_integer, check_seconds
 from sim.verbs import gather
 from sim.verbs.me import GRADIENT, PARAMETERS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sim.base.ranges import check_seconds
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
-from sim.ranges import check_seconds
 from sim.verbs import answer, compute_renewing, newest, take
 from sim.verbs.me import GRADIENT
 

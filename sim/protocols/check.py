@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim import command, conformance, protocols
-from sim.errors import RunFailed, WrongSetting
+from sim import command, protocols
+from sim.base.errors import RunFailed, WrongSetting
+from sim.recording import conformance
 
 if TYPE_CHECKING:
-    from sim.scenario import Scenario
-    from sim.traces import Trace
+    from sim.job.scenario import Scenario
+    from sim.recording.traces import Trace
 
 PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
@@ -65,9 +66,10 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     Raises:
         WrongSetting: the protocol, its settings or the workload are wrong, or no job fits them.
     """
-    from sim import stragglers, workload
-    from sim.cluster import Cluster, Host
-    from sim.scenario import LATER, Scenario
+    from sim import stragglers
+    from sim.job.scenario import LATER, Scenario
+    from sim.model import workload
+    from sim.platform.cluster import Cluster, Host
 
     protocol, model = protocols.make(given.protocol, given.set), workload.read(given.workload)
     together = Cluster(name="two ranks a host", hosts=(Host(name="host", count=4, cores=2),))
@@ -127,7 +129,7 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
         RunFailed: it says something else.
     """
     from sim import simulate
-    from sim.outcome import of_trace
+    from sim.answers.outcome import of_trace
 
     alike, refusals = 0, set()
     for job, trace in zip(jobs, traces, strict=True):
@@ -154,7 +156,7 @@ def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> str:
     if missing:
         return f"not possible without {', '.join(missing)}"
     job = next((job for job in jobs if job.workers == REAL_WORKERS), jobs[-1])
-    from sim.traces import read
+    from sim.recording.traces import read
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "real.parquet"

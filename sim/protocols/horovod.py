@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim import collectives
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_BYTES, check_integer, check_seconds
 from sim.protocols.base import Protocol
-from sim.ranges import MOST_BYTES, check_integer, check_seconds
 from sim.verbs import compute_by_layer, reduce_in_cycles
 
 ORDERS = ("parameters", "uniform", "end")

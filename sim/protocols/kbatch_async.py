@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sim.base.ranges import check_integer, check_seconds
 from sim.protocols.base import Protocol
-from sim.ranges import check_integer, check_seconds
 from sim.verbs import answer, newest, take
 from sim.verbs.me import GRADIENT
 

@@ -10,8 +10,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from operator import attrgetter
 from typing import get_origin
 
-from sim.arguments import nearest
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
 from sim.protocols.base import Protocol
 
 KINDS = ("int", "float", "str", "bool")  # of settings: what a command line and the head of a trace can hold

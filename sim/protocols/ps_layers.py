@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.verbs import barrier
 from sim.verbs.me import FORWARD_SHARE, Layer, Variable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.protocols.base import INFINITE, Protocol
 from sim.verbs import let_go, pull, push, take, training
 

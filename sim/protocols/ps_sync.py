@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol, names_in
 from sim.verbs import hear, let_go, pull, push, take, take_first, tell, training
 

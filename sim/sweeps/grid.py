@@ -9,10 +9,10 @@ from functools import cache
 from itertools import product
 
 from sim import options, simulated_options
-from sim.arguments import nearest
+from sim.base.errors import WrongSetting
+from sim.base.files import read_toml
+from sim.base.nearest import nearest
 from sim.command import Parser
-from sim.errors import WrongSetting
-from sim.files import read_toml
 
 SCHEMA = "sweep/1"
 KEYS = ("schema", "options", "scenarios")

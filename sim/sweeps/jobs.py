@@ -9,12 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sim import options, simulated_options, summary
-from sim.errors import WrongSetting
+from sim import options, simulated_options
+from sim.answers import summary
+from sim.base.errors import WrongSetting
 from sim.sweeps.columns import ASKED, SETTING
 
 if TYPE_CHECKING:
-    from sim.scenario import Scenario
+    from sim.job.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import sys
 import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 
-from sim.errors import RunFailed, WrongSetting
-from sim.ranges import MOST_CORES, check_integer
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.ranges import MOST_CORES, check_integer
 
 PRELOADED = ["sim.sweeps.work", "sim.vector.world", "sim.event", "pandas"]
 UNGUARDED = (

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import RunFailed, WrongSetting, of_system
-from sim.files import check_output, reading, write_whole
+from sim.base.errors import RunFailed, WrongSetting, of_system
+from sim.base.files import check_output, reading, write_whole
 from sim.sweeps import columns
 from sim.version import VERSION
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim import command, summary
-from sim.errors import WrongSetting
+from sim import command
+from sim.answers import summary
+from sim.base.errors import WrongSetting
 from sim.protocols import own
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
-    from sim.result import Result
-    from sim.scenario import Scenario
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
     from sim.sweeps.jobs import How
 
 

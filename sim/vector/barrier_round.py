@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.rows import HEADER_BYTES
+from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
 
 Wait = tuple[np.ndarray, np.ndarray]  # from, to; shape (replications, ranks, waits)

@@ -11,8 +11,8 @@ import numpy as np
 from sim import collectives
 from sim.collectives.base import cut
 from sim.collectives.schedule import Schedule, schedule, template
+from sim.model.workload import ITEM_BYTES
 from sim.vector.exchanges import Ports, Unsettled, play
-from sim.workload import ITEM_BYTES
 
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory

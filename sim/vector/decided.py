@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sim import collectives
+from sim.model.workload import ITEM_BYTES
 from sim.vector.calls import KNOWN, Calls
 from sim.vector.exchanges import Ports
 from sim.verbs.fusion import fuse
-from sim.workload import ITEM_BYTES
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept

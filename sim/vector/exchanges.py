@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.cluster import Link
 from sim.collectives.schedule import NONE, Schedule
+from sim.platform.cluster import Link
 
 SETTLED_S = 1e-12  # orders of arrival have settled once no message reaches a port at a time that differs by more
 MOST_ROUNDS = 100

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from sim.cluster import Link
+from sim.platform.cluster import Link
 from sim.verbs.at_hand import SUM
 from sim.verbs.me import GRADIENT, PARAMETERS
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim.model.workload import ITEM_BYTES
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled
 from sim.verbs.fusion import REQUEST
-from sim.workload import ITEM_BYTES
 
 REQUEST_BYTES = ITEM_BYTES * (REQUEST.stop - REQUEST.start)
 Wait = tuple[np.ndarray | slice, np.ndarray, np.ndarray]  # ranks, from, to; shape (replications, waits)

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from sim import collectives
+from sim.model.workload import ITEM_BYTES
 from sim.vector.calls import Calls, TooMany
 from sim.vector.exchanges import Ports, Unsettled
-from sim.workload import ITEM_BYTES
 
 
 class Lockstep:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)

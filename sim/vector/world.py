@@ -14,15 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from sim import verbs
-from sim.costs import Line
-from sim.errors import RunFailed, WrongSetting
+from sim.answers.outcome import Outcome
+from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import Law
-from sim.outcome import Outcome
+from sim.model.costs import Line
 from sim.protocols import name_of
 from sim.protocols.base import Protocol
-from sim.protocols.texts import role_of, text_of
-from sim.scenario import Scenario
-from sim.time_budget import Patience
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
 from sim.vector.overlap import Overlap
@@ -33,6 +31,8 @@ from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S, Book
 from sim.verbs.me import PRIMITIVES
+from sim.worlds.texts import role_of, text_of
+from sim.worlds.time_budget import Patience
 
 DOES = frozenset(
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.errors import WrongText
+from sim.base.errors import WrongText
 
 GRADIENT, SUM = "a gradient", "a sum of gradients"
 LOST = "me.compute would replace {}: send it, sum it or update with it first"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sim import collectives
 from sim.collectives.base import CONTROL, hand, post, take
 from sim.collectives.tree import tree
+from sim.model.workload import ITEM_BYTES
 from sim.verbs.collectives import reduce
 from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb
-from sim.workload import ITEM_BYTES
 
 REQUEST = slice(0, 64)  # what a rank tells rank 0 in a negotiation, and is told: bits of a cache, in items of 4 bytes
 

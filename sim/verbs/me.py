@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 if typing.TYPE_CHECKING:
     from sim.collectives.base import Exchange
-    from sim.rows import Load
+    from sim.model.sparse_rows import Load
+    from sim.model.workload import Variable as OfModel
+    from sim.model.workload import Workload
     from sim.verbs.book import Book
-    from sim.workload import Variable as OfModel
-    from sim.workload import Workload
 
 # Used with `yield from`; what they yield is the world's business.
 Given = typing.TypeVar("Given")
@@ -127,7 +127,7 @@ class Place:
 
 
 class Job(typing.Protocol):
-    """What verbs ask of the job (sim.scenario.Scenario).
+    """What verbs ask of the job (sim.job.scenario.Scenario).
 
     Args:
         workload: what is trained.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sim.files import read_toml
+from sim.base.files import read_toml
 from sim.zoo import captioner, recommender, residual, transformer
 
 FOLDER = Path(__file__).parent

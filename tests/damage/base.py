@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from sim import event, protocols, records, stragglers, workload
-from sim.cluster import Cluster, Host
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim import event, protocols, stragglers
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
+from sim.recording import records
+from sim.recording.traces import Trace
 
 Written = Callable[[Path], list[str]]  # writes files into a folder; the arguments of calibration.fit for them
 Case = tuple[str, Written]

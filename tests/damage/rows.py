@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from damage.base import KINDS, ODD_COUNTS, ODD_SECONDS, Case, trace_file, whole
-from sim import records
+from sim.recording import records
 
 
 def cases() -> Iterator[Case]:

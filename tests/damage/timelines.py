@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from damage.base import ODD, Case, flipped
-from sim import event, protocols, workload
-from sim.horovod_timeline import Timeline
-from sim.scenario import Scenario
+from sim import event, protocols
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.recording.horovod_timeline import Timeline
 
 
 @cache

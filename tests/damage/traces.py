@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from damage.base import ODD, Case, Written, flipped, trace_file, whole
-from sim.header import Header
-from sim.traces import Activity
+from sim.job.header import Header
+from sim.recording.traces import Activity
 
 
 def cases() -> Iterator[Case]:

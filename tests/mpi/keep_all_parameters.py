@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from real.campaign import Runners
+from real.launching.ranks import join
 from real.options import scenario
-from real.ranks import join
 from real.run import parse
-from real.waiting import barrier
 from real.worlds.mpi import Rank
+from real.worlds.polling import barrier
 
 
 def train(comm, cells: dict[str, list[str]], file: str) -> None:

@@ -5,7 +5,7 @@ mpirun ... python -m mpi4py tests/mpi/sum_for_real.py
 
 import numpy as np
 
-from real.ranks import join
+from real.launching.ranks import join
 from real.worlds.exchanges import Exchanges
 from sim import collectives
 

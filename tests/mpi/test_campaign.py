@@ -11,7 +11,7 @@ import pytest
 
 from real.campaign import header_of
 from real.run import parse
-from sim.traces import Trace, read
+from sim.recording.traces import Trace, read
 
 pytestmark = pytest.mark.tensorflow
 JOB = [

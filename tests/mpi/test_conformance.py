@@ -7,11 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sim import bottleneck, event, protocols, workload
-from sim.conformance import order, record
-from sim.scenario import Scenario
-from sim.traces import Trace, read
-from sim.workload import HEADER_BYTES
+from sim import event, protocols
+from sim.answers import bottleneck
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.workload import HEADER_BYTES
+from sim.recording.conformance import order, record
+from sim.recording.traces import Trace, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 

@@ -24,8 +24,8 @@ import psutil
 import pytest
 from processes import Mark, until
 
-from sim import traces
-from sim.traces import HEADER_FILE, Activity
+from sim.recording import traces
+from sim.recording.traces import HEADER_FILE, Activity
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from test_real_hybrid import model
 
-from real import launch
-from sim import event, protocols, workload
-from sim.cluster import Cluster, Host
-from sim.conformance import record, settled
-from sim.scenario import Scenario
-from sim.traces import read
+from real.launching import mpirun as launch
+from sim import event, protocols
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
+from sim.recording.conformance import record, settled
+from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

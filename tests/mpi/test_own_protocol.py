@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim import event, protocols, stragglers, workload
-from sim.conformance import order, record
-from sim.scenario import Scenario
-from sim.traces import read
+from sim import event, protocols, stragglers
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.recording.conformance import order, record
+from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sim import collectives, event, protocols, stragglers, workload
-from sim.cluster import Cluster, Host
-from sim.scenario import Scenario
-from sim.traces import read
+from sim import collectives, event, protocols, stragglers
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
+from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
@@ -90,7 +91,7 @@ def record(trace) -> Counter:
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_sums_are_right_however_many_chunks(ranks):
     """And nobody waits for a rank that waits for it."""
-    from real import launch
+    from real.launching import mpirun as launch
 
     environment = {
         **os.environ,
@@ -105,7 +106,7 @@ def test_sums_are_right_however_many_chunks(ranks):
 
 
 def test_alone_and_under_mpirun_every_rank_is_a_worker():
-    from real import launch
+    from real.launching import mpirun as launch
 
     small = [*JOB[:8], "--protocol", "allreduce", "--json", "--quiet"]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from real import launch
 from real.data import Batches, data_for
-from sim import event, protocols, workload
-from sim.cluster import Cluster, Host
-from sim.conformance import order, record
-from sim.rows import Load
-from sim.scenario import Scenario
-from sim.traces import Trace, read
+from real.launching import mpirun as launch
+from sim import event, protocols
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.sparse_rows import Load
+from sim.platform.cluster import Cluster, Host
+from sim.recording.conformance import order, record
+from sim.recording.traces import Trace, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

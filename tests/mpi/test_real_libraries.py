@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from calibration.importers import horovod_timeline
-from real.parameters import read as read_parameters
-from sim.traces import read
+from real.recording.parameters import read as read_parameters
+from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]

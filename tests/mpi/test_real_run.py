@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from real import launch
-from sim import traces
+from real.launching import mpirun as launch
+from sim.recording import traces
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from real import launch
+from real.launching import mpirun as launch
 from sim.sweep import sweep
 
 ROOT = Path(__file__).parents[2]

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from calibration import probes
-from real import launch
-from real.foreign.tasks import free_port
-from sim import bottleneck, traces
-from sim.outcome import of_trace
+from real.launching import mpirun as launch
+from real.servers.tasks import free_port
+from sim.answers import bottleneck
+from sim.answers.outcome import of_trace
+from sim.recording import traces
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
@@ -100,10 +101,10 @@ def test_backup_workers_gradients_are_dropped(recorded):
 
 
 def test_the_induced_sleeps_are_the_simulator_s(recorded):
+    from sim.job.scenario import Scenario
+    from sim.model.workload import NAMED
     from sim.protocols import make
-    from sim.scenario import Scenario
     from sim.stragglers import read
-    from sim.workload import NAMED
 
     rows = recorded["slow"].rows
     scenario = Scenario(make("ps-async"), NAMED["mlp"], workers=3, stragglers=read("niagara*0.01"))

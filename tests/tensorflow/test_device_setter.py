@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim import placement
-from sim.workload import NAMED
+from sim.model import variable_placement as placement
+from sim.model.workload import NAMED
 
 pytestmark = pytest.mark.tensorflow
 

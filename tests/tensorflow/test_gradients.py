@@ -8,11 +8,11 @@ import pytest
 from test_models import loss_sum, sample, split
 
 from real.data import Batches, data_for, load
-from real.gradients import Gradients
 from real.models import FORWARD, forward_of, initial
-from real.optimiser import Optimiser
-from sim.errors import WrongSetting
-from sim.workload import NAMED
+from real.training.gradients import Gradients
+from real.training.optimiser import Optimiser
+from sim.base.errors import WrongSetting
+from sim.model.workload import NAMED
 
 pytestmark = pytest.mark.tensorflow
 HOUR_S = 3600.0
@@ -76,7 +76,7 @@ def test_stops_at_the_first_look_after_the_limit(monkeypatch):
     """By a clock that counts the partitions that have ended: read before the last has, it would allow for one more."""
     import tensorflow as tf
 
-    from real import gradients as module
+    from real.training import gradients as module
 
     ended, counted = [0], Gradients(NAMED["toy_fc"])
     plain = counted._gradients

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from real.layered import LayeredGradients
 from real.models import FORWARD, initial
-from sim import workload
+from real.training.layered import LayeredGradients
+from sim.model import workload
 
 pytestmark = pytest.mark.tensorflow
 BATCH = 4

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from real import models
-from sim.errors import WrongSetting
-from sim.workload import NAMED
+from sim.base.errors import WrongSetting
+from sim.model.workload import NAMED
 
 LAYERS = {
     "toy_fc": "relu relu relu linear",
@@ -106,7 +106,7 @@ def test_no_model_is_left_out():
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("workload", [NAMED[name] for name in models.FORWARD], ids=list(models.FORWARD))
 def test_forward_pass_is_its_layers(workload):
-    from real.tensorflow_setup import tensorflow
+    from real.training.tensorflow_setup import tensorflow
 
     tf = tensorflow()
     parameters, x, _ = sample(workload, 3)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from real.optimiser import LEARNING_RATES, Optimiser
-from real.tensorflow_setup import tensorflow
-from sim.errors import WrongSetting
+from real.training.optimiser import LEARNING_RATES, Optimiser
+from real.training.tensorflow_setup import tensorflow
+from sim.base.errors import WrongSetting
 
 pytestmark = pytest.mark.tensorflow
 RATE, SAMPLES, DECAY = 0.01, 8, 0.1

@@ -7,17 +7,17 @@ import socket
 import pytest
 
 from sim import protocols
-from sim.errors import WrongSetting
-from sim.placement import server_slices
-from sim.scenario import Scenario
-from sim.workload import NAMED
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model.variable_placement import server_slices
+from sim.model.workload import NAMED
 
 pytestmark = pytest.mark.tensorflow
 
 
 def replica(name: str = "ps-async", **settings):
-    from real.foreign.replica import Replica
-    from real.trainee import Training
+    from real.servers.replica import Replica
+    from real.training.trainee import Training
 
     scenario = Scenario(protocols.make(name), NAMED["mlp"], workers=2, **settings)
     made = Replica(scenario, Training(), 0, "run")
@@ -58,7 +58,7 @@ def test_an_update_s_clocks_wait_for_what_was_added_up_and_for_new_parameters():
 
 
 def test_a_server_on_loopback_is_tied_to_it():
-    from real.foreign.server import tie_to_loopback
+    from real.servers.server import tie_to_loopback
 
     with socket.create_server(("", 0)) as listener:
         tie_to_loopback(listener.getsockname()[1])
@@ -67,7 +67,7 @@ def test_a_server_on_loopback_is_tied_to_it():
 
 
 def test_a_port_in_use_is_refused():
-    from real.foreign.tasks import check_port
+    from real.servers.tasks import check_port
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -86,7 +86,7 @@ def test_a_port_in_use_is_refused():
     ],
 )
 def test_host_lists_that_make_no_sense_are_refused(ps, workers, task, complaint):
-    from real.foreign.tasks import by_hand
+    from real.servers.tasks import by_hand
 
     with pytest.raises(WrongSetting, match=complaint):
         by_hand("worker", task, ps, workers)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from test_models import sample, split
 
-from real.gradients import Gradients
-from real.optimiser import Optimiser
-from real.slices import Slices
-from real.sparse_gradients import SparseGradients, look_up
-from real.tables import BY_ROWS, RowOptimiser, Table
-from sim.workload import NAMED
+from real.training.gradients import Gradients
+from real.training.optimiser import Optimiser
+from real.training.row_optimiser import BY_ROWS, RowOptimiser, Table
+from real.training.row_slices import Slices
+from real.training.sparse_gradients import SparseGradients, look_up
+from sim.model.workload import NAMED
 
 pytestmark = pytest.mark.tensorflow
 

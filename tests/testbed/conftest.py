@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from real import testbed
-from sim.errors import WrongSetting
+from real.launching import testbed
+from sim.base.errors import WrongSetting
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,11 @@ import pytest
 from processes import until
 
 from calibration import probes
-from real import shaping, testbed
-from real.testbed import network_of
-from sim import traces, workload
-from sim.outcome import of_trace
+from real.launching import shaping, testbed
+from real.launching.testbed import network_of
+from sim.answers.outcome import of_trace
+from sim.model import workload
+from sim.recording import traces
 
 ROOT = Path(__file__).parents[2]
 RATE, PAYLOAD = 12.5e6, 0.957  # 100 Mbit/s; what Ethernet's, IP's and TCP's headers leave of it

@@ -9,19 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import collectives, event, protocols, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
+from sim import collectives, event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
 from sim.collectives.base import hand, take
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
 from sim.collectives.reduce_broadcast import CHUNK_BYTES as CHAIN_CHUNK_BYTES
 from sim.collectives.schedule import schedule
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import FoldedMixture
-from sim.outcome import of_trace
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 from sim.vector.exchanges import Ports, Unsettled, play
-from sim.workload import Variable, Workload
 
 ITEMS = 720_720  # can be cut in 2 to 16 equal parts
 BYTES = 4 * ITEMS

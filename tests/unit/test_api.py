@@ -15,8 +15,8 @@ import pytest
 
 import sim
 from sim import Scenario, WrongSetting, protocols, read_stragglers, read_workload, simulate
+from sim.model.workload import Variable, Workload
 from sim.run import main
-from sim.workload import Variable, Workload
 
 ROOT = Path(__file__).parents[2]
 NAMES = {

@@ -16,12 +16,12 @@ MAY_IMPORT = {
 }
 SOURCES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 LIGHT = (
-    "sim.traces",
-    "sim.cluster",
+    "sim.recording.traces",
+    "sim.platform.cluster",
     "sim.protocols",
-    "sim.workload",
-    "sim.outcome",
-    "sim.summary",
+    "sim.model.workload",
+    "sim.answers.outcome",
+    "sim.answers.summary",
     "sim.timeline",
     "sim.sweep",
 )

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
+from sim import event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
-from sim.workload import Variable, Workload
 
 EXACT_S = 1e-9
 KINDS = ("input", "pack", "reduce", "update", "evaluate", "take_up")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import benchmark, benchmark_report
+from experiments import benchmark
 from experiments import run as command
 from experiments.benchmark import gather
-from experiments.benchmark_report import best, efficiencies
-from experiments.cells import Cell, interleaved
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.traces import Activity, Header, Trace
+from experiments.kit.cells import Cell, interleaved
+from experiments.reports import benchmark_report
+from experiments.reports.benchmark_report import best, efficiencies
+from sim.base.errors import WrongSetting
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.traces import Activity, Header, Trace
 
 BATCH, STEPS = 100, 4
 CELLS = benchmark.cells(3, STEPS, 0, "digits", protocol="ps-sync", workload="mlp")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sim import bottleneck, event, protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
+from sim import event, protocols
+from sim.answers import bottleneck
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
 
 MLP = workload.read("mlp")
 

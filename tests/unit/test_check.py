@@ -9,8 +9,9 @@ import re
 
 import pytest
 
-from sim import command, conformance, protocols, vector
+from sim import command, protocols, vector
 from sim.protocols import check
+from sim.recording import conformance
 
 HEAD = """
 import itertools

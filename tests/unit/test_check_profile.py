@@ -9,11 +9,13 @@ import pytest
 
 from calibration import check, profiles
 from calibration.profiles import Source
-from sim import cluster, event, protocols, workload
-from sim.cluster import Link, one_rank_a_host
-from sim.errors import WrongSetting
+from sim import event, protocols
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.platform import cluster
+from sim.platform.cluster import Link, one_rank_a_host
 
 LINK = Link(latency_s=20e-6, bandwidth_bytes_per_s=2e8)
 

@@ -10,14 +10,15 @@ import pytest
 from calibration import checks
 from calibration.checks import check
 from calibration.profiles import Source, make
-from sim import event, stragglers, workload
-from sim.cluster import Cluster, Host
-from sim.errors import RunFailed, WrongSetting
+from sim import event, stragglers
+from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
 from sim.protocols import make as protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim.recording.traces import Trace
 
 
 def run(name="fmb", model="mlp", **job):

@@ -10,13 +10,14 @@ import pytest
 from calibration import collectives, profiles
 from calibration.collectives import Amounts
 from calibration.profiles import Probe, Source
-from sim import event, protocols, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.traces import Activity, Trace
+from sim import event, protocols, vector
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.traces import Activity, Trace
 
 CYCLE_S, CALL_S, MESSAGE_S, LATENCY_S = 0.9e-3, 0.3e-3, 0.4e-3, 0.3e-3
 CALL_BYTE_S, TAKEN_BYTE_S = 0.4e-9, 1.0e-9

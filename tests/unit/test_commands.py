@@ -329,7 +329,7 @@ def test_units_as_people_write_them(tmp_path):
     file.write_text(
         'schema = "cluster/1"\n[[hosts]]\ncount = 4\n[network]\nlatency_s = "50 us"\nbandwidth_bytes_per_s = "10 Gbit/s"\n'
     )
-    from sim import cluster
+    from sim.platform import cluster
 
     link = cluster.read(str(file)).network
     assert link.latency_s == pytest.approx(50e-6)

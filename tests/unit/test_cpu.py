@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 import simpy
 
-from sim import event, protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.event.cores import MOST_TURNS, TICK_S, Cores
-from sim.scenario import Scenario
+from sim import event, protocols
+from sim.event.machines.cores import MOST_TURNS, TICK_S, Cores
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
 
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
 

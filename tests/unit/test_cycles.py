@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from sim import collectives, event, protocols, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
+from sim import collectives, event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
 from sim.collectives.schedule import schedule, template
-from sim.costs import Costs, Line
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 from sim.vector.by_tree import ByTree
 from sim.vector.negotiation import Begun
-from sim.workload import Variable, Workload
 
 EXACT_S = 1e-9
 COSTS = Costs(

@@ -15,7 +15,8 @@ import damage
 import pytest
 
 from calibration import fit
-from sim import cluster, command
+from sim import command
+from sim.platform import cluster
 
 EVERY = int(os.environ.get("TRAINSIM_DAMAGE", "8"))
 SHARES = 8

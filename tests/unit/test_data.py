@@ -12,9 +12,9 @@ import pytest
 from real import data
 from real.data import Batches, data_for, load
 from real.models import FORWARD
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
+from sim.model.workload import NAMED
 from sim.randomness import generator
-from sim.workload import NAMED
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(256, size=(40, 28, 28), dtype=np.uint8), RNG.integers(10, size=40).astype(np.uint8)

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sim import event, simulation, stragglers, vector, workload
+from sim import event, simulation, stragglers, vector
 from sim import verbs as verbs_of_texts
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import RunFailed
+from sim.answers.outcome import of_trace
+from sim.base.errors import RunFailed
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.scenario import Scenario
 from sim.vector.together import Each
 from sim.verbs.me import GRADIENT, PARAMETERS
 

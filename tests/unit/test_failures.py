@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from sim import failures, protocols, run, workload
-from sim.cluster import Cluster, Host
-from sim.errors import WrongSetting
-from sim.failures import Failures, best_every_s, lost, mean_segment_s, read, stopping_hosts
+from sim import protocols, run
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
-from sim.scenario import Scenario
+from sim.studies import failures
+from sim.studies.failures import Failures, best_every_s, lost, mean_segment_s, read, stopping_hosts
 
 HOUR = 3600.0
 GIVEN = Failures(mtbf_s=100 * HOUR, restart_s=600, checkpoint_s=60, every_s=0.5 * HOUR, run_s=24 * HOUR)

@@ -10,23 +10,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration import factors, fit, lines, sleeps
-from calibration.placement import Placement
+from calibration import fit
+from calibration.estimators import lines
+from calibration.evidence import factors, sleeps
+from calibration.evidence.core_seconds import core_seconds
+from calibration.evidence.seats import Placement
+from calibration.evidence.work_rows import idle_s
 from calibration.profiles import Probe, Source, make, write
-from calibration.rows import idle_s
-from calibration.sharing import core_seconds
-from sim import cluster, command, event, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.files import write_whole
+from sim import command, event, stragglers, vector
+from sim.base.errors import WrongSetting
+from sim.base.files import write_whole
+from sim.job.scenario import Scenario
 from sim.laws import Empirical, LogNormal
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform import cluster
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.fmb import FixedMinibatch
 from sim.protocols.hybrid import Hybrid
-from sim.scenario import Scenario
-from sim.traces import Activity, Header, Trace, read
+from sim.recording.traces import Activity, Header, Trace, read
 
 PLANTED = Costs(
     input=Line(base_s=1e-4, slope_s=1e-6),

@@ -13,9 +13,10 @@ from calibration import laws as fits
 from calibration.laws import best, coverage, exact, ranking, ranks
 from calibration.laws.families import FAMILIES
 from calibration.laws.likelihood import interval
-from sim import event, laws, protocols, stragglers, workload
-from sim.errors import WrongSetting
-from sim.scenario import Scenario
+from sim import event, laws, protocols, stragglers
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
 
 NOT_FITTED = {"constant", "folded-mixture", "empirical"}
 

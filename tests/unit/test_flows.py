@@ -8,15 +8,16 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, protocols, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.event.cores import TICK_S
-from sim.event.flows import Bucket, Flow, Flows, share
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim import event, protocols, vector
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.event.machines.cores import TICK_S
+from sim.event.machines.flows import Bucket, Flow, Flows, share
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.traces import Trace
 
 MLP = workload.read("mlp")
 RATE, SIZE = 1e6, MLP.message_bytes

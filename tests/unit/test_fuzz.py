@@ -25,10 +25,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as draw
 
 from sim import command
-from sim.cluster import Cluster
 from sim.laws import KINDS, FoldedMixture
+from sim.model.workload import Workload
+from sim.platform.cluster import Cluster
 from sim.run import LATE
-from sim.workload import Workload
 
 TIMES = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 LONGEST_S = 60  # of a case on a machine that does other things too; most take milliseconds
@@ -320,9 +320,11 @@ def test_lines_of_checks(folder, line):
 @pytest.fixture(scope="module")
 def unlaunched(folder):
     """Real runs, probes and campaigns that end where they would start processes."""
-    from real import launch, run, testbed
-    from real.foreign.by_servers import ByServers
-    from real.foreign.runtime import Runtime
+    from real import run
+    from real.launching import mpirun as launch
+    from real.launching import testbed
+    from real.runtime import Runtime
+    from real.servers.entry import ByServers
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "launch", lambda line: None)

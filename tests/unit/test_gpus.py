@@ -9,12 +9,15 @@ import pytest
 
 from experiments import gpus
 from experiments.gpu_rates import RATES
-from sim import catalogue, cluster, gpu, interval, named_gpus, nominal, protocols, trust, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
+from sim import catalogue, protocols
+from sim.answers import interval, trust
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.scenario import Scenario
+from sim.model import nominal, workload
+from sim.model.costs import Costs, Line
+from sim.platform import cluster, gpu, named_gpus
+from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
 
 MODEL = workload.NAMED["resnet50"]

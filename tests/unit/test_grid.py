@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sim import options, sweep
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.sweeps import crossing, grid, jobs
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,9 @@ from importlib import import_module
 import pytest
 from test_commands import COMMANDS
 
-from sim import command, stragglers, workload
-from sim.arguments import PIPED_COLUMNS, nearest
+from sim import command, stragglers
+from sim.base.nearest import PIPED_COLUMNS, nearest
+from sim.model import workload
 from sim.protocols import PROTOCOLS
 
 REPEATED = {
@@ -122,7 +123,7 @@ def test_what_is_like_nothing_is_not_guessed_at():
 def test_a_command_without_mpi_complains_under_its_own_name(module, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cells.json").write_text(json.dumps([["--trace", "t.parquet"]]))
-    monkeypatch.setattr("real.launch.found", lambda module: False)
+    monkeypatch.setattr("real.launching.mpirun.found", lambda module: False)
     words = {"real.probe": ["-o", "p.json"], "real.campaign": ["cells.json"]}
     line = said(module, words.get(module, []))
     assert line.startswith(f"{module}: Python: given 'one without ")

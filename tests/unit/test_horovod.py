@@ -8,14 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from sim import event, protocols, stragglers, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.outcome import of_trace
-from sim.scenario import Scenario
+from sim import event, protocols, stragglers
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 from sim.verbs.fusion import REQUEST, fuse, layer_shares
-from sim.workload import Variable, Workload
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [799_999]  # with the number of samples, divisible by 8
@@ -183,9 +184,9 @@ def test_gradients_are_ready_in_proportion():
 
 @pytest.mark.parametrize(("is_here", "runtime"), [(True, "horovod"), (False, "mpi")])
 def test_horovod_runs_for_real_by_itself_where_it_is_installed(monkeypatch, is_here, runtime):
-    from real import launch
-    from real.foreign.runtimes import runtime_of
+    from real.launching import mpirun as launch
     from real.run import parse
+    from real.runtimes import runtime_of
 
     monkeypatch.setattr(launch, "found", lambda module: is_here)
     assert runtime_of(parse(["--protocol", "horovod"])).world == runtime

@@ -8,15 +8,17 @@ import pytest
 
 from calibration import fit, timelines
 from calibration.importers.horovod_timeline import read
-from sim import cluster, event, protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.horovod_timeline import Timeline
+from sim import event, protocols
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform import cluster
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.horovod_timeline import Timeline
 from sim.run import main as simulate
-from sim.scenario import Scenario
 
 RANKS, LATENCY_S, BANDWIDTH, COPY_S = 3, 40e-6, 1e9, 2e-10  # planted
 FUSED = [(1, [100, 1000], 400_000), (2, [7], 28)]  # pid, shape, bytes

@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration import hosts
+from calibration.evidence import host_speeds as hosts
 from calibration.profiles import FREE, Source, make
-from sim import event, stragglers, vector, workload
-from sim.cluster import Cluster, Host
-from sim.costs import Costs, Line
+from sim import event, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host
 from sim.protocols.fmb import FixedMinibatch
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim.recording.traces import Trace
 
 MLP = workload.NAMED["mlp"]
 

@@ -8,14 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sim import event, protocols, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.outcome import of_trace
-from sim.rows import Rows, distinct, draws_of
-from sim.scenario import Scenario
-from sim.workload import HEADER_BYTES, ITEM_BYTES, Variable, Workload
+from sim import event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.sparse_rows import Rows, distinct, draws_of
+from sim.model.workload import HEADER_BYTES, ITEM_BYTES, Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
 LOCAL = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9)

@@ -5,8 +5,8 @@ import pytest
 
 from calibration.importers import amb_csv, amb_log
 from calibration.importers.about import About
-from sim.errors import WrongSetting
-from sim.outcome import of_trace
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
 
 WORKER = "time,step,rank,num_samples,compute_time,compute_time_master\n"
 MASTER = "time,loss,learning_rate,step,accuracy\n"
@@ -195,7 +195,7 @@ def test_log_without_rounds(tmp_path):
 
 def test_rows_are_of_the_record(tmp_path):
     """What was imported is written and read as any other trace."""
-    from sim import traces
+    from sim.recording import traces
 
     write_pair(tmp_path, FMB, [100.0, 102.25, 103.5])
     (trace,) = csv(tmp_path)

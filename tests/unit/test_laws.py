@@ -7,7 +7,7 @@ import pytest
 from law_examples import LAWS as EXAMPLES
 
 from sim import laws, randomness, stragglers
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.randomness import BLOCK, Draws, Stream, generator, group_of
 
 DRAWS = 200_000

@@ -7,15 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import event, protocols, vector, workload
-from sim.cluster import Cluster, Host, Link, read
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.event.port import Port
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.traces import Trace
-from sim.workload import HEADER_BYTES, Variable, Workload
+from sim import event, protocols, vector
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.event.machines.port import Port
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import HEADER_BYTES, Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link, read
+from sim.recording.traces import Trace
 
 BANDWIDTH = 1e6  # bytes a second
 FAST = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))

@@ -8,23 +8,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration import messages
-from calibration.looks import look_s
-from calibration.looks import tells as looks_tell
-from calibration.placement import Placement
+from calibration.estimators import latency as messages
+from calibration.estimators.polling import look_s
+from calibration.estimators.polling import tells as looks_tell
+from calibration.evidence.core_seconds import core_seconds
+from calibration.evidence.seats import Placement
 from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
-from calibration.sharing import core_seconds
-from real import links
-from real.waiting import poll
-from sim import event, naps, protocols, vector, workload
-from sim.cluster import Cluster, Host, Link
+from real.probing import links
+from real.worlds.polling import poll
+from sim import event, protocols, vector
 from sim.collectives.barrier import barrier
-from sim.costs import Costs, Line
-from sim.event.cores import Cores
-from sim.naps import looks
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim.event.machines.cores import Cores
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform import polling as naps
+from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.polling import looks
+from sim.recording.traces import Trace
 
 LOOK_S, OVERSLEEP_S = 60e-6, 100e-6
 NETWORK = Link(latency_s=0.4e-3, overhead_s=300e-6, bandwidth_bytes_per_s=1e8, fair=True, eager_bytes=65536)

@@ -7,15 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration import messages
+from calibration.estimators import latency as messages
 from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
-from sim import event, protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
+from sim import event, protocols
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.traces import Trace
 
 SHAPED = Link(
     latency_s=0.4e-3, overhead_s=40e-6, bandwidth_bytes_per_s=1.2e8, fair=True, burst_bytes=8e4, eager_bytes=65536

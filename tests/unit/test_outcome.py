@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import interval
-from sim.errors import WrongSetting
-from sim.outcome import Outcome, join, of_trace
-from sim.traces import Trace, read
+from sim.answers import interval
+from sim.answers.outcome import Outcome, join, of_trace
+from sim.base.errors import WrongSetting
+from sim.recording.traces import Trace, read
 
 
 def runs(step_s, samples=32.0):

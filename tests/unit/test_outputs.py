@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sim import command, traces
+from sim import command
+from sim.recording import traces
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("--steps", "2", "--replications", "1", "--stragglers", "none")

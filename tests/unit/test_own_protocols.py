@@ -10,19 +10,21 @@ from unittest import mock
 
 import pytest
 
-from sim import command, event, protocols, simulation, traces, workload
+from sim import command, event, protocols, simulation
 from sim import run as sim_run
-from sim.errors import RunFailed, WrongSetting
+from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
 from sim.protocols.base import VERBS, Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.scenario import Scenario
+from sim.recording import traces
 
 HEAD = """
 from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from typing import ClassVar
-from sim.errors import WrongSetting
+from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
 from sim.verbs.me import GRADIENT, PARAMETERS, Note

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from real import parameters
+from real.recording import parameters
 from sim import protocols
-from sim.errors import WrongSetting
-from sim.scenario import Scenario
-from sim.workload import NAMED
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model.workload import NAMED
 
 MLP = NAMED["mlp"]
 FLAT = np.arange(MLP.parameters, dtype=np.float32)

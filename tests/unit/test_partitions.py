@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sim import protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.partitions import fit, search, searched
-from sim.scenario import Scenario
+from sim import protocols
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.studies.partition_search import fit, search, searched
 
 
 def planted(a: float, b: float, c: float = 1.0):

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, placement, protocols, workload
-from sim.errors import WrongSetting
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.workload import HEADER_BYTES, NAMED, Variable, Workload
+from sim import event, protocols
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import variable_placement as placement
+from sim.model import workload
+from sim.model.workload import HEADER_BYTES, NAMED, Variable, Workload
 
 # Two layers with batch normalisation, and one without.
 NORMALISED = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import platforms, platforms_report, platforms_rows
+from experiments import platforms
 from experiments import run as command
-from experiments.agreement import UNIT_ROUNDOFF, Agreement, distance, tolerance, unequal_updates
-from experiments.cells import refusal
-from sim.errors import RunFailed, WrongSetting
-from sim.traces import Activity, Header, Trace
+from experiments.kit.agreement import UNIT_ROUNDOFF, Agreement, distance, tolerance, unequal_updates
+from experiments.kit.cells import refusal
+from experiments.reports import platforms_report, platforms_rows
+from sim.base.errors import RunFailed, WrongSetting
+from sim.recording.traces import Activity, Header, Trace
 
 RANKS, STEPS = 2, 20
 RNG = np.random.default_rng(0)
@@ -158,7 +159,7 @@ def test_a_platform_that_cannot_evaluate_is_compared_without(capsys, monkeypatch
 
 
 def test_without_horovod_its_platforms_say_how_to_get_it(monkeypatch):
-    from real import launch
+    from real.launching import mpirun as launch
 
     monkeypatch.setattr(launch, "found", lambda module: module != "horovod")
     horovod = [platform for platform in platforms.PLATFORMS if platform.runtime == "horovod"]

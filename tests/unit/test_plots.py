@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sim import plots
-from sim.errors import WrongSetting
-from sim.outcome import Outcome, of_trace
-from sim.traces import ACTIVITIES, Trace
+from sim.answers.outcome import Outcome, of_trace
+from sim.base.errors import WrongSetting
+from sim.recording.traces import ACTIVITIES, Trace
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])

@@ -11,15 +11,16 @@ from types import SimpleNamespace
 import pytest
 
 import sim.run
-from calibration.residuals import of_runs
+from calibration.estimators.residuals import of_runs
 from experiments import allreduce, parallax, scaling
-from experiments.scaling_tables import BUGLIARELLO
-from sim import event, progress, protocols
-from sim.cluster import one_rank_a_host
-from sim.partitions import searched
-from sim.progress import Progress
-from sim.scenario import Scenario
-from sim.workload import NAMED
+from experiments.reports.scaling_tables import BUGLIARELLO
+from sim import event, protocols
+from sim.base import progress
+from sim.base.progress import Progress
+from sim.job.scenario import Scenario
+from sim.model.workload import NAMED
+from sim.platform.cluster import one_rank_a_host
+from sim.studies.partition_search import searched
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from sim import event, protocols, stragglers, workload
-from sim.outcome import of_trace
+from sim import event, protocols, stragglers
+from sim.answers.outcome import of_trace
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.workload import HEADER_BYTES
 from sim.protocols.base import Protocol
-from sim.scenario import Scenario
-from sim.workload import HEADER_BYTES
 
 NAMES = list(protocols.PROTOCOLS)
 
@@ -84,7 +85,7 @@ def test_samples_computed_are_samples_summed(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_faster_cluster_is_faster(name):
-    from sim.cluster import Cluster, Host
+    from sim.platform.cluster import Cluster, Host
 
     outcomes = [of_trace(run(name, cluster=Cluster(hosts=[Host(count=4, speed=speed)]))[0]) for speed in (1, 4)]
     slow, fast = (outcome.throughput()[0] for outcome in outcomes)

@@ -8,13 +8,15 @@ import sys
 
 import pytest
 
-from sim import cluster, laws, needs, protocols, run, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.ranges import JOB
-from sim.scenario import Scenario
-from sim.workload import Workload
+from sim import laws, needs, protocols, run
+from sim.base.errors import WrongSetting
+from sim.base.ranges import JOB
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Workload
+from sim.platform import cluster
+from sim.platform.cluster import Cluster, Host, Link
 
 VARIABLES = 'variables = [{ name = "w", shape = [1000, 30] }]\n'
 MODEL = f'name = "mine"\nbatch = 32\n{VARIABLES}'
@@ -326,7 +328,7 @@ def test_samples_that_take_beyond_all_range_are_refused(option):
 
 
 def test_a_trace_says_the_steps_that_were_measured(tmp_path):
-    from sim import replay
+    from sim.job import replay
 
     model = workload.read(written(tmp_path, MODEL + STEP))
     scenario = Scenario(protocols.make("fmb"), model)

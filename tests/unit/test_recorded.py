@@ -17,7 +17,7 @@ from old_streams import BLOCK, OldStream
 from scenarios import CLUSTERS, scenarios
 
 from sim import event, randomness
-from sim.event import contended, own_core
+from sim.event.machines import contended, own_core
 
 EXACT_S = 1e-9
 RECORDED = pd.read_csv(Path(__file__).with_name("recorded.csv"), sep=";", index_col="scenario")

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from real.recorder import Recorder
-from sim.traces import Activity
+from real.recording.recorder import Recorder
+from sim.recording.traces import Activity
 
 
 def test_processor_time_is_of_measured_steps(monkeypatch):

@@ -12,16 +12,18 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from law_examples import EVERY
 
-from sim import heading, replay, stragglers, workload
-from sim.cluster import Cluster, Host
-from sim.errors import WrongSetting
-from sim.header import SCHEMA, Header
+from sim import stragglers
+from sim.base.errors import WrongSetting
+from sim.job import heading, replay
+from sim.job.header import SCHEMA, Header
+from sim.job.replay import header as checked
+from sim.job.scenario import Scenario
 from sim.laws import Constant, Empirical, FoldedMixture, LogNormal
-from sim.placement import STRATEGIES
+from sim.model import workload
+from sim.model.variable_placement import STRATEGIES
+from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
 from sim.protocols.fmb import FixedMinibatch
-from sim.replay import header as checked
-from sim.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration import contentions, residuals
-from calibration.errors import Residuals
-from calibration.placement import Placement
+from calibration.estimators import contentions, residuals
+from calibration.estimators.errors import Residuals
+from calibration.evidence.seats import Placement
 from calibration.profiles import Probe, Source, make
-from sim import event, outcome, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
+from sim import event, stragglers, vector
+from sim.answers import outcome
+from sim.answers.notes import notes
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.notes import notes
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.fmb import FixedMinibatch
-from sim.scenario import Scenario
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
 DRIFTING = Cluster(hosts=[Host(count=2)], costs={"mlp": PLANTED})

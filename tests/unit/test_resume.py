@@ -10,8 +10,8 @@ from real import campaign
 from real.campaign import header_of, left
 from real.options import scenario
 from real.run import parse
-from sim.header import RECORDED, Header
-from sim.traces import Trace, read
+from sim.job.header import RECORDED, Header
+from sim.recording.traces import Trace, read
 
 CELL = (
     "--protocol amb --set time_limit_s=0.1 --workers 2 --steps 3 --warmup 1 --batch 32 --workload mlp --seed 4 --trace"

@@ -7,18 +7,19 @@ from contextlib import suppress
 import pytest
 
 from calibration.servers import is_of_servers
-from real import launch
-from real.foreign.horovod_allreduce import Slot, environment, slots, tuned
-from real.foreign.runtimes import RUNTIMES, WORLDS, check_executed, runtime_of
-from real.foreign.summed import waits_apart
-from real.foreign.tasks import reachable
+from real.launching import mpirun as launch
+from real.libraries.horovod_allreduce import Slot, environment, slots, tuned
+from real.libraries.summed import waits_apart
 from real.options import scenario
 from real.run import parse
-from sim import protocols, workload
-from sim.errors import WrongSetting
-from sim.header import checked
-from sim.scenario import Scenario
-from sim.traces import Activity, Header, Trace
+from real.runtimes import RUNTIMES, WORLDS, check_executed, runtime_of
+from real.servers.tasks import reachable
+from sim import protocols
+from sim.base.errors import WrongSetting
+from sim.job.header import checked
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.recording.traces import Activity, Header, Trace
 
 
 @pytest.fixture

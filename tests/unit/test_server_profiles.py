@@ -8,15 +8,16 @@ import pytest
 
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
-from real.foreign import further_server
-from sim import event, protocols, stragglers, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
+from real.servers import probe as further_server
+from sim import event, protocols, stragglers
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import Constant, LogNormal
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.traces import Activity, Trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.traces import Activity, Trace
 
 PER_BYTE_S = {"receive": 0.5e-9, "send": 0.2e-9}
 RESUME_S = 3e-3
@@ -282,7 +283,7 @@ def test_background_work_of_messages_takes_both_ends():
 
 def test_a_late_gradient_is_told_from_one_whose_clock_was_read_late():
     """Arrived after the update of its token's step had ended, not merely after its gradients were taken."""
-    from real.foreign.transcript import renumbered
+    from real.servers.transcript import renumbered
 
     update = [Activity(t, t + 0.01, 0, 0, "update", 200, 100) for t in (1.0, 2.0)]
     on_time = Activity(1.005, 1.006, 0, 0, "reduce", 100, 100, 1, 0)

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from calibration.profiles import Source, make
-from sim import event, protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
+from sim import event, protocols
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.traces import Trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.traces import Trace
 
 CORES, CONTENTION = 2, 0.4
 PLANTED = Costs(compute=Line(base_s=8e-3), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05))

@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from sim import event, protocols, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Line
+from sim import event, protocols
 from sim.event import world
 from sim.event.arrivals import Arrivals
 from sim.event.clock import Clock
 from sim.event.ring import Call, Ring
 from sim.event.shortcut import ShortCutFailed
 from sim.event.together import Course
+from sim.job.scenario import Scenario
 from sim.laws import Constant, LogNormal
+from sim.model import workload
+from sim.model.costs import Line
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.scenario import Scenario
 from sim.verbs import gather
 from sim.verbs.me import GRADIENT, PARAMETERS, Note
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from real.parcels import Parcel
-from real.slices import Slices, parts_of
-from real.sparse_gradients import look_up
+from real.training.row_slices import Slices, parts_of
+from real.training.sparse_gradients import look_up
+from real.worlds.parcels import Parcel
 from sim import protocols
-from sim.rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
-from sim.scenario import Scenario
-from sim.workload import Variable, Workload
+from sim.job.scenario import Scenario
+from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
+from sim.model.workload import Variable, Workload
 
 WORDS = Variable(name="words", shape=(11, 3), rows=Rows(per_sample=1))
 TABLE = np.arange(33, dtype=np.float32).reshape(11, 3)

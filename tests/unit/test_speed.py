@@ -7,11 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import speed, speed_report
+from experiments import speed
 from experiments.engines import ENGINES, FURTHER, REFERENCE, commands, ours, plain_simpy, same_job, simgrid
 from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.measured import Measured, measure
-from sim.errors import RunFailed
+from experiments.reports import speed_report
+from sim.base.errors import RunFailed
 
 WORKERS, STEPS = 10, 2000
 FASTER = {"event": 0.5, "vector": 10.0, "draws": 40.0}  # than the reference, as planted

@@ -11,12 +11,14 @@ import pytest
 from calibration import fit, profiles
 from calibration.importers import about, steps
 from calibration.importers.about import About
-from sim import cluster, protocols, simulate, workload
-from sim.cluster import Link, one_rank_a_host
-from sim.errors import WrongSetting
+from sim import protocols, simulate
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import of_trace
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.platform import cluster
+from sim.platform.cluster import Link, one_rank_a_host
 
 LINK = Link(latency_s=50e-6, bandwidth_bytes_per_s=1e8)
 

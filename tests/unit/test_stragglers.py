@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from law_examples import EVERY, FACTORS, SEQUENCES
 
-from sim import event, laws, protocols, run, stragglers, vector, workload
-from sim.cluster import Cluster, Host
-from sim.errors import WrongSetting
+from sim import event, laws, protocols, run, stragglers, vector
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import Law, Stragglers
 from sim.luck import Luck
-from sim.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
 
 MODEL = workload.read("toy_fc")
 
@@ -322,7 +323,7 @@ class Triangular(Law):
 
 
 def test_stragglers_of_ones_own():
-    from sim import replay
+    from sim.job import replay
 
     law = stragglers.read(f"{__name__}:Sawtooth(step_s=0.5)")
     scenario = job(law)
@@ -387,7 +388,7 @@ def test_factors_of_real_runs_are_refused():
 
 def test_slow_ranks_cost_what_the_median_rank_would_not():
     """A host of half the speed, and noise: all as the median is as fast as the others are alone."""
-    from sim.costs import Costs, Line
+    from sim.model.costs import Costs, Line
 
     costs = Costs(compute=Line(base_s=0.1), noise=laws.LogNormal(cv=0.3), run=laws.LogNormal(cv=0.1))
     hosts = (Host(name="a", count=3), Host(name="slow", speed=0.5))

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from sim import __version__
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.header import RECORDED, Training
-from sim.outcome import Outcome
+from sim.answers.outcome import Outcome
+from sim.answers.summary import STRAGGLERS_COST, as_json, show
+from sim.job.header import RECORDED, Training
+from sim.job.scenario import Scenario
+from sim.model.costs import Costs, Line
+from sim.model.workload import read
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols import make
-from sim.scenario import Scenario
 from sim.stragglers import read as law
-from sim.summary import STRAGGLERS_COST, as_json, show
-from sim.workload import read
 
 KEYS = [
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from test_outputs import child, end, limit
 
-from sim import Scenario, WrongSetting, progress, protocols, read_workload, simulate
+from sim import Scenario, WrongSetting, protocols, read_workload, simulate
+from sim.base import progress
 from sim.protocols.fmb import FixedMinibatch
 from sim.sweep import sweep
 from sim.sweeps import jobs, pools, results, work

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from real.slices import Slices
-from real.tables import RowOptimiser, Table
-from sim.errors import WrongSetting
+from real.training.row_optimiser import RowOptimiser, Table
+from real.training.row_slices import Slices
+from sim.base.errors import WrongSetting
 
 RATE, DECAY = 0.5, 0.1
 START = np.arange(1, 9, dtype=np.float32).reshape(4, 2)

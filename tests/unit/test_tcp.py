@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, protocols, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
-from sim.outcome import of_trace
-from sim.scenario import Scenario
-from sim.tcp import Connection, Tcp, transfer_s
+from sim import event, protocols, vector
+from sim.answers.outcome import of_trace
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.tcp import Connection, Tcp, transfer_s
 
 RTT, W0, RATE = 0.1, 14_600, 1e12  # bytes themselves take no time
 MLP = workload.read("mlp")

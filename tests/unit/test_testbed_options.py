@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 import simpy
 
-from real import launch, run, testbed, wire
-from sim.cluster import Link
-from sim.errors import WrongSetting
-from sim.event.flows import Bucket, Flows
+from real import run
+from real.launching import mpirun as launch
+from real.launching import testbed
+from real.probing import link_from_times as wire
+from sim.base.errors import WrongSetting
+from sim.event.machines.flows import Bucket, Flows
 from sim.laws import LogNormal
+from sim.platform.cluster import Link
 
 
 @pytest.mark.parametrize(("text", "rate"), [("100 Mbit/s", 12.5e6), ("1Gbit/s", 1.25e8), ("5 MB/s", 5e6)])

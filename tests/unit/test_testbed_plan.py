@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import testbed_plan as plan
-from experiments import testbed_report
-from experiments.cells import refusal
+from experiments.kit.cells import refusal
+from experiments.reports import testbed_plan as plan
+from experiments.reports import testbed_report
+from experiments.reports.testbed_plan import Where
 from experiments.testbed import Row
-from experiments.testbed_plan import Where
-from sim.outcome import Outcome
+from sim.answers.outcome import Outcome
 
 RATE = "400 Mbit/s"
 

@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from sim import event, protocols, stragglers, timeline, workload
-from sim.cluster import Cluster, Host, Link
-from sim.errors import WrongSetting
-from sim.lanes import ORDER
-from sim.scenario import Scenario
-from sim.traces import ACTIVITIES, Trace
+from sim import event, protocols, stragglers, timeline
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.lanes import ORDER
+from sim.recording.traces import ACTIVITIES, Trace
 
 SLOW = Link(latency_s=1e-4, bandwidth_bytes_per_s=1e8)
 

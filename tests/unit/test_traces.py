@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sim import event, records, stragglers, traces, workload
-from sim.errors import WrongSetting
+from sim import event, stragglers
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
 from sim.protocols import PROTOCOLS, make
-from sim.scenario import Scenario
-from sim.traces import Activity, Trace
+from sim.recording import records, traces
+from sim.recording.traces import Activity, Trace
 
 SUFFIXES = (".parquet", ".jsonl")
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from calibration.profiles import FREE, Source, make
-from sim import event, trust, workload
-from sim.cluster import Cluster, Host, Link, Model, Provenance
-from sim.costs import Costs, Line
-from sim.errors import WrongSetting
+from sim import event
+from sim.answers import trust
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Workload
+from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 from sim.protocols.fmb import FixedMinibatch
-from sim.scenario import Scenario
-from sim.workload import Workload
 
 MLP = workload.NAMED["mlp"]
 LARGE = Workload(

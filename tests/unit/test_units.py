@@ -2,8 +2,8 @@
 
 import pytest
 
-from sim.errors import WrongSetting
-from sim.units import quantity
+from sim.base.errors import WrongSetting
+from sim.base.units import quantity
 
 QUANTITIES = [
     ("50 us", "second", 50e-6),

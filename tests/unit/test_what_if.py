@@ -7,11 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from sim import changes, cluster, options, protocols, run, simulate, stragglers, workload
-from sim.cluster import LOCAL, Cluster, Host, Link
-from sim.errors import WrongSetting
-from sim.scenario import Scenario
-from sim.what_if import compare
+from sim import options, protocols, run, simulate, stragglers
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform import cluster
+from sim.platform.cluster import LOCAL, Cluster, Host, Link
+from sim.studies import changes
+from sim.studies.what_if import compare
 
 TWO = Cluster(hosts=(Host(name="a", count=2), Host(name="b", count=3, speed=2.0)), network=Link(latency_s=1e-3))
 

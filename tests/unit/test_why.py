@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from sim import changes, options, protocols, run, simulate
-from sim.cluster import Link, one_rank_a_host
+from sim import options, protocols, run, simulate
+from sim.job.scenario import Scenario
 from sim.laws import Constant
+from sim.model.workload import Workload
+from sim.platform.cluster import Link, one_rank_a_host
 from sim.protocols import PROTOCOLS
-from sim.scenario import Scenario
-from sim.why import candidates, why, without_causes
-from sim.workload import Workload
+from sim.studies import changes
+from sim.studies.why import candidates, why, without_causes
 
 SLOW, FAST = Link(latency_s=0.0, bandwidth_bytes_per_s=1e5), Link(latency_s=1e-6, bandwidth_bytes_per_s=1e12)
 LITTLE = {"slope_s": 1e-6}

@@ -11,9 +11,10 @@ from importlib import import_module
 
 import pytest
 
-from sim import catalogue, command, workload, workloads
-from sim.errors import WrongSetting
-from sim.model_files import MOST_HEADER_BYTES, variables
+from sim import catalogue, command, workloads
+from sim.base.errors import WrongSetting
+from sim.model import workload
+from sim.model.model_files import MOST_HEADER_BYTES, variables
 
 TENSORS = {
     "h.0.weight": ("F32", [3, 4]),

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from sim import collectives, event, protocols, randomness, stragglers, vector, workload
-from sim.cluster import Cluster, Host, Link
-from sim.costs import Costs, Line
-from sim.errors import RunFailed, WrongSetting
+from sim import collectives, event, protocols, randomness, stragglers, vector
+from sim.answers.outcome import Outcome, of_trace
+from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.outcome import Outcome, of_trace
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
 from sim.randomness import BLOCK
-from sim.scenario import Scenario
 from sim.verbs import gather
 
 MLP = workload.read("mlp")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sim import placement, protocols, replay, workload, zoo
-from sim.errors import WrongSetting
-from sim.scenario import Scenario
+from sim import protocols, zoo
+from sim.base.errors import WrongSetting
+from sim.job import replay
+from sim.job.scenario import Scenario
+from sim.model import variable_placement as placement
+from sim.model import workload
 
 # Trainable numbers: Keras's documentation, less the moving averages of batch normalisation; AlexNet as in tf_cnn_benchmarks;
 # captioning: Inception V3 without its classifier, and im2txt's LSTM.
@@ -99,7 +102,7 @@ def test_statistics_follow_the_layer_that_they_are_of(name):
 
 @pytest.mark.parametrize("name", workload.NAMED)
 def test_statistics_would_be_few_bytes(name):
-    """Why they are not modelled: see sim.placement."""
+    """Why they are not modelled: see sim.model.variable_placement."""
     found = workload.read(name)
     assert sum(v.size for v in found.created if not v.trained) <= 0.003 * found.parameters
 

@@ -1,0 +1,1 @@
+"""One number or law each, of evidence."""

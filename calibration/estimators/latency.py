@@ -1,0 +1,107 @@
+"""What messages between hosts take in training, where nothing but themselves is in their way: runs of one worker and its master.
+
+They may take longer than a probe's, which come one upon another: caches are cold, and some meet a bad moment, which a probe's medians
+leave out and a mean step does not. What they take more, or less, is the link's latency.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration.estimators.lines import trimmed_mean
+from calibration.estimators.residuals import as_placed, played, scenario_of
+from calibration.evidence.seats import hosts_of
+from sim.base.errors import RunFailed, WrongSetting
+from sim.platform.cluster import Cluster
+from sim.recording.traces import Trace
+from sim.simulation import simulate
+
+NUDGE_S = 1e-4  # by which latency is changed to see how many of it a message takes
+
+
+class Late(NamedTuple):
+    """One run: seconds that a message took, what it took more than simulated, and how many latencies are in it."""
+
+    taken_s: float
+    more_s: float
+    latencies: float
+
+
+def known(profile: Cluster, traces: list[Trace]) -> Cluster:
+    """The profile with the latency with which runs' messages, simulated, take as long as they did; as it is without such runs.
+
+    Least squares of relative deviations, so that large models count little. What a library's messages take more is not seen, and
+    taken to be the same.
+
+    Args:
+        profile: with links that were probed.
+    """
+    clear = [trace for trace in traces if is_clear(trace)]
+    try:
+        late = _late(profile, clear)
+    except (RunFailed, WrongSetting):  # a run that cannot be simulated, which calibration.estimators.residuals says
+        return profile
+    if not late:
+        return profile
+    more_s = _agreed(late)
+    links = {
+        name: link.model_copy(update={"latency_s": max(0.0, link.latency_s + more_s)})
+        for name in ("network", "library")
+        if (link := getattr(profile, name))
+    }
+    runs = f"{len(clear)} run{'s' * (len(clear) > 1)} of one worker"
+    said = f"latency {more_s * 1e6:+.0f} us to that of the probe, from the messages of {runs}"
+    about = profile.provenance.model_copy(update={"notes": (*profile.provenance.notes, said)})
+    return profile.model_copy(update={**links, "provenance": about})
+
+
+def is_clear(trace: Trace) -> bool:
+    """Whether a run was of one worker and one master, which had a host each and sent each other messages."""
+    of_two = (trace.header.workers, trace.header.servers) == (1, 1) and len(hosts_of(trace)) == 2
+    return of_two and len(taken_s(trace)) > 0
+
+
+def taken_s(trace: Trace) -> np.ndarray:
+    """Seconds from each send on to the end of its receive call, after the warm-up; shape (messages,)."""
+    rows = trace.rows.sort_values("start_s")
+    taken = []
+    for sender, receiver in ((0, 1), (1, 0)):
+        sent = rows[(rows["activity"] == "send") & (rows["rank"] == sender)]
+        came = rows[(rows["activity"] == "receive") & (rows["rank"] == receiver)]
+        pairs = min(len(sent), len(came))  # none overtakes another
+        seconds = came["end_s"].to_numpy()[:pairs] - sent["start_s"].to_numpy()[:pairs]
+        taken.append(seconds[came["step"].to_numpy()[:pairs] >= trace.header.warmup])
+    return np.concatenate(taken)
+
+
+def _late(profile: Cluster, traces: list[Trace]) -> list[Late]:
+    network = profile.network
+    nudged = network.model_copy(update={"latency_s": network.latency_s + NUDGE_S})
+    later, simulated, found = profile.model_copy(update={"network": nudged}), {}, []
+    for trace in traces:
+        kind = _kind(trace)
+        if kind not in simulated:
+            simulated[kind] = [trimmed_mean(taken_s(_simulated(trace, cluster))) for cluster in (profile, later)]
+        said_s, nudged_s = simulated[kind]
+        real_s = trimmed_mean(taken_s(trace))
+        found.append(Late(real_s, real_s - said_s, (nudged_s - said_s) / NUDGE_S))
+    return found
+
+
+def _kind(trace: Trace) -> str:
+    header = played(trace)
+    return repr((header.protocol, header.settings, header.digest, header.batch, header.law, header.steps))
+
+
+def _simulated(trace: Trace, cluster: Cluster) -> Trace:
+    head = played(trace)
+    return simulate(scenario_of(head, as_placed(cluster, head)), "event", 1, want_trace=True).trace
+
+
+def _agreed(late: list[Late]) -> float:
+    """The addition to latency that makes the sum of the squares of runs' relative deviations least."""
+    taken_s, more_s, latencies = np.array(late).T
+    weight = latencies / taken_s
+    return float(weight @ (more_s / taken_s) / (weight @ weight))

@@ -1,0 +1,159 @@
+"""How far off a profile is of the very runs that it was fitted on, as the simulator plays them: what to expect of one more run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from calibration.estimators.errors import Residuals
+from sim.answers import outcome
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.progress import each
+from sim.job import replay
+from sim.job.scenario import Scenario
+from sim.platform.cluster import Cluster
+from sim.recording.traces import Header, Trace
+from sim.simulation import simulate
+
+REPLICATIONS = 6
+IMPORTED = "imported"  # the world of logs that others recorded
+SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
+LEAST_LONGER = 0.1  # seconds of a step for each second more after sleeps, or steps hang on something else
+NUDGE_S = 1e-3  # by which work after a sleep is made longer to see what that makes of a run
+
+
+def known(profile: Cluster, traces: list[Trace]) -> Cluster:
+    """The profile with the error of each workload's costs, and a note of what that is, from the runs that it was fitted on."""
+    costs, notes, repeated = dict(profile.costs), [], []
+    for name in sorted({trace.header.workload for trace in traces} & set(costs)):
+        try:
+            found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
+        except (RunFailed, WrongSetting) as refused:
+            notes.append(
+                f"{name}: intervals do not know how runs differ: the runs fitted cannot be simulated ({refused})"
+            )
+            continue
+        if found.freedom < 1:
+            count = f"{len(found.off)} run{'s' * (len(found.off) > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
+            notes.append(f"{name}: intervals do not know how runs differ: {count} cannot tell; repeat some")
+            continue
+        resume_s = max(0.0, costs[name].resume_s + found.resume_s())
+        found = found.after(resume_s - costs[name].resume_s)
+        error = found.error()
+        said = {"error": error, "resume_s": resume_s, "resume_error_s": found.resume_error_s(error)}
+        costs[name] = costs[name].model_copy(update=said)
+        repeated.append(name)
+        far = np.sqrt(np.mean(found.off**2))
+        notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
+    seen = _seen(profile, traces) | {"notes": (*profile.provenance.notes, *notes), "repeated": tuple(repeated)}
+    about = profile.provenance.model_copy(update=seen)
+    return profile.model_copy(update={"costs": costs, "provenance": about})
+
+
+def _seen(profile: Cluster, traces: list[Trace]) -> dict:
+    """What these runs were of: fields of sim.platform.cluster.Provenance."""
+    heads = [trace.header for trace in traces]
+    placed = [(head.servers, as_placed(profile, head), head.ranks) for head in heads]
+    hosts = [(here, here.placement(ranks, servers), servers) for servers, here, ranks in placed]
+    return {
+        "workers": max(head.workers for head in heads),
+        "hosts": max(len(set(sat)) for _, sat, _ in hosts),
+        "slept": any(_slept(trace) for trace in traces),
+        "crowded": any(here.crowded(sat[servers:]) for here, sat, servers in hosts),
+    }
+
+
+def _slept(trace: Trace) -> bool:
+    """Whether ranks were made to sleep, be it logged or hidden in the computation."""
+    hidden = trace.header.sleep_in_compute and replay.law_of(trace.header).mean > 0
+    return bool(hidden or _sleeps(trace))
+
+
+def as_placed(profile: Cluster, header: Header) -> Cluster:
+    """The profile with as many slots on each host as ranks of the run sat there, if they sat host by host."""
+    names = [name for name, _ in header.hosts]
+    hosts = [host for host in profile.hosts if host.name in names]
+    if not names or [name for name, _ in groupby(names)] != [host.name for host in hosts]:
+        return profile
+    return profile.model_copy(
+        update={"hosts": tuple(host.model_copy(update={"slots": names.count(host.name)}) for host in hosts)}
+    )
+
+
+def played(trace: Trace) -> Header:
+    """The head of a run with as many steps as it has, if it was cut short."""
+    return replace(trace.header, steps=outcome.of_trace(trace).step_s.shape[1])
+
+
+def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
+    """Residuals of runs of one workload.
+
+    Raises:
+        WrongSetting: a run that the simulator refuses on this cluster.
+        RunFailed: one that it does not bring to an end.
+    """
+    as_fitted = tuple(host.model_copy(update={"contention_error": 0.0}) for host in profile.hosts)
+    slow = tuple(host.model_copy(update={"speed": host.speed / SLOWER}) for host in as_fitted)
+    profile, slower = (profile.model_copy(update={"hosts": hosts}) for hosts in (as_fitted, slow))
+    simulated, rows, kinds = {}, [], {}
+    for trace in each(traces, "simulating the runs fitted", label=lambda trace: trace.header.protocol):
+        job = _job(played(trace))
+        if job not in simulated:
+            simulated[job] = _of_job(trace, profile, slower)
+        middle, *about = simulated[job]
+        kind = kinds.setdefault(_job(replace(trace.header, seed=0, replication=0)), len(kinds))
+        rows.append((np.log(outcome.of_trace(trace).throughput()[0]) - middle, *about, kind))
+    return Residuals(*np.array(rows).T)
+
+
+def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, float, float, float]:
+    """Of a run's job: mean of log samples/s, and `spread`, `work` and `rest` of Residuals."""
+    runs = _simulated(trace, profile, REPLICATIONS)
+    logs = np.log(runs.throughput())
+    work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)
+    if not _sleeps(trace) or _has_deadline(trace):
+        return logs.mean(), logs.std(ddof=1), work, 0.0
+    step_s, later_s = (of.step_s[0].mean() for of in (runs, _simulated(trace, _resuming_later(profile))))
+    longer = (later_s - step_s) / NUDGE_S
+    return logs.mean(), logs.std(ddof=1), work, longer / step_s if longer > LEAST_LONGER else 0.0
+
+
+def _resuming_later(profile: Cluster) -> Cluster:
+    """The profile with a little more after each sleep."""
+    later = {name: of.model_copy(update={"resume_s": of.resume_s + NUDGE_S}) for name, of in profile.costs.items()}
+    return profile.model_copy(update={"costs": later})
+
+
+def _sleeps(trace: Trace) -> bool:
+    """Whether ranks were made to sleep, and the trace tells when."""
+    return bool((trace.rows["activity"] == "sleep").any())
+
+
+def _has_deadline(trace: Trace) -> bool:
+    """Whether a deadline ends what a rank computes in a step, however long it slept."""
+    protocol = replay.protocol_of(trace.header)
+    return protocol.uses("compute_until") or protocol.uses("compute_renewing")
+
+
+def _job(header: Header) -> str:
+    """What is the same in runs of the same job with the same sleeps."""
+    recorded = {"cluster": "", "cpu_s": {}, "ran_out": 0, "evaluations": (), "details": {}}
+    return replace(header, **recorded).text()
+
+
+def _simulated(trace: Trace, cluster: Cluster, replications: int = 1) -> outcome.Outcome:
+    """The job of a run, where its ranks sat."""
+    head = played(trace)
+    return simulate(scenario_of(head, as_placed(cluster, head)), replications=replications).outcome
+
+
+def scenario_of(header: Header, cluster: Cluster) -> Scenario:
+    """The job of a run, on `cluster`; every replication with the run's own sleeps, where they are ours.
+
+    Raises:
+        WrongSetting: a protocol or a workload that is not at hand, or too many ranks.
+    """
+    sleeps_of = header.replication if header.sleeps_of is None else header.sleeps_of
+    return replace(replay.scenario_of(header, cluster), sleeps_of=None if header.world == IMPORTED else sleeps_of)

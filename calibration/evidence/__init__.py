@@ -1,0 +1,1 @@
+"""What traces say, before anything is fitted."""

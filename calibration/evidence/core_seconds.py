@@ -1,0 +1,65 @@
+"""Seconds of a core that a row took, where ranks shared the cores of their host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.evidence.seats import Placement
+from sim.event.machines.cores import rate
+from sim.platform.polling import looks
+
+BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
+
+
+def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
+    """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
+
+    On average over the turns that tasks take (sim.event.machines.cores), n busy ranks on c cores each get min(1, c / n) of one, less
+    contention; one that waits counts for the share of its wait that its looks take. A profile holds the time that work takes
+    on a core of its own, and the simulator shares the cores; without this the sharing would count twice.
+
+    Args:
+        rows: a trace's.
+        place: where the ranks sat.
+        contention: of the hosts' cores, see sim.platform.cluster.Host.
+    """
+    lasted_s = (rows["end_s"] - rows["start_s"]).to_numpy(float)
+    seconds = lasted_s.copy()
+    hosts, ranks = np.asarray(place.of_rank), rows["rank"].to_numpy(int)
+    host, (cores, machine_of_rank) = hosts[ranks], place.pools()
+    machine = np.asarray(machine_of_rank)[ranks]
+    busy = rows["activity"].isin(BUSY).to_numpy() | _copies(rows, host, hosts)
+    looking = np.where(busy, 0.0, _looks(rows, seconds, place))
+    for index, count in enumerate(cores):
+        here = (busy | (looking > 0)) & (machine == index)
+        if here.any() and machine_of_rank.count(index) > 1:
+            times_s = rows["start_s"].to_numpy(float)[here], rows["end_s"].to_numpy(float)[here]
+            seconds[here] = _shared(*times_s, busy[here], looking[here], count, contention)
+    return np.where(busy, seconds, lasted_s)
+
+
+def _looks(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
+    """The share of each row that looks take of a core, if it is a wait."""
+    waits = rows["activity"].isin(("wait", "receive")).to_numpy() & (seconds > 0)
+    share = np.zeros(len(rows))
+    if place.look_s:
+        share[waits] = place.look_s * looks(seconds[waits], place.oversleep_s) / seconds[waits]
+    return np.minimum(1.0, share)
+
+
+def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+    """Which rows receive from a rank of the same host: a core copies the bytes, no port moves them."""
+    return (rows["activity"] == "receive").to_numpy() & (host == hosts[rows["peer"].to_numpy(int)])
+
+
+def _shared(start_s, end_s, busy, looking, cores: int, contention: float) -> np.ndarray:
+    """The integral of sim.event.machines.cores.rate over each row, exact, for who is busy and who looks is constant
+    between starts and ends."""
+    times_s = np.concatenate([start_s, end_s])
+    order = np.argsort(times_s, kind="stable")
+    tasks, looks = (np.cumsum(np.concatenate([change, -change])[order])[:-1] for change in (busy.astype(int), looking))
+    rates = rate(np.maximum(tasks, 1), cores, contention, np.maximum(looks, 0.0))
+    virtual_s = np.concatenate([[0.0], np.cumsum(np.diff(times_s[order]) * rates)])
+    at_s = np.empty(len(times_s))
+    at_s[order] = virtual_s
+    return at_s[len(start_s) :] - at_s[: len(start_s)]

@@ -1,0 +1,75 @@
+"""Laws of factors with mean 1: log-normal if that describes them, else the factors themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.answers import interval
+from sim.laws import Empirical, Law, LogNormal
+
+MANY = 100  # factors from which one wild value is a stall and not a slow one in ten
+FEWEST = 10  # factors from which they can say that they are not log-normal
+CLEARLY = 0.05  # Kolmogorov-Smirnov distance of many, from which the log-normal is clearly wrong
+HEAVIER = 1.3  # standard deviation over the log-normal's, from which its tail is clearly too light
+SIGNIFICANT = 0.001  # chance of such few ones under a log-normal, below which it is clearly wrong
+KEPT = 201  # values of an empirical law
+ROUND_OFF = 1e-9  # factors that differ by less are equal
+NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation
+
+
+def law(factors: np.ndarray) -> Law:
+    """The law of `factors`, scaled to mean 1: log-normal, or empirical where that is clearly better.
+
+    Many factors: the spread of the log-normal comes from the median absolute deviation, so that a few wild ones do not
+    blow it up; if there are enough of them to widen the spread by 1.3, they are kept as they are. Few factors (runs,
+    ranks): from the standard deviation, unless Shapiro and Wilk (Biometrika 1965) refuse it: one slow rank in ten is
+    neither an accident nor a wide bell.
+    """
+    logs = np.log(factors)
+    if len(logs) < 2 or np.ptp(logs) < ROUND_OFF:
+        return LogNormal(cv=0)
+    sigma = _robust(logs) if len(logs) >= MANY else logs.std(ddof=1)
+    if _refused(logs, sigma):
+        return _empirical(factors)
+    return LogNormal(cv=float(f"{np.sqrt(np.expm1(sigma**2)):.4g}"))
+
+
+def uncertainty(factors: np.ndarray, level: float = interval.LEVEL) -> float:
+    """Relative half-width of the interval in which the mean of the law of `factors` lies with probability `level`.
+
+    Student's t on their logarithms; infinite for a single one.
+    """
+    if len(factors) < 2:
+        return float("inf")
+    from scipy.stats import sem, t
+
+    return float(np.expm1(t.ppf((1 + level) / 2, len(factors) - 1) * sem(np.log(factors))))
+
+
+def like_student(freedom: float, level: float = interval.LEVEL) -> float:
+    """Factor on a standard deviation so that a normal law's interval is as wide as Student's t of so much freedom has it."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2))
+
+
+def _refused(logs: np.ndarray, sigma: float) -> bool:
+    from scipy.stats import kstest, shapiro
+
+    if len(logs) >= MANY:
+        far = max(CLEARLY, 1.3 / np.sqrt(len(logs)))  # what some hundred log-normal ones may reach by chance
+        off = sigma == 0 or kstest(logs, "norm", args=(np.median(logs), sigma)).statistic > far
+        return off or logs.std() > HEAVIER * sigma
+    return len(logs) >= FEWEST and shapiro(logs).pvalue < SIGNIFICANT
+
+
+def _robust(logs: np.ndarray) -> float:
+    return NORMAL_MAD * float(np.median(np.abs(logs - np.median(logs))))
+
+
+def _empirical(factors: np.ndarray) -> Empirical:
+    """Of middles of equal shares, so that neither the mean nor the tail hangs on the one largest."""
+    count = min(KEPT, len(factors))
+    values = np.quantile(factors, (np.arange(count) + 0.5) / count, method="hazen")
+    raw = Empirical(values=tuple(values))
+    return Empirical(values=tuple(float(f"{v:.5g}") for v in values / raw.mean))

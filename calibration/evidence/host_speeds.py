@@ -1,0 +1,84 @@
+"""What makes a rank slow: its host, which stays, or the run, which passes. Told apart by repeated runs.
+
+A single run cannot tell. What lasted from its first quarter to its last is then taken to be the host's: a replay of that run is right,
+and so is another protocol on the same machines; drawn anew in each replication, one slow host would be none or three.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration.evidence import factors
+from sim.laws import Law
+
+SIGNIFICANT = 0.01  # chance of such differences between equal hosts below which speeds are believed
+QUARTERS = 4  # of a run
+
+
+class Slowness(NamedTuple):
+    """What is the hosts', and what is the runs'.
+
+    Args:
+        speeds: of the hosts, 1 the typical one.
+        run: the law of what is left, by run and host, mean 1.
+        typical: the mean of what is left, over the mean of all: a slow host makes the costs of all larger than a typical one's.
+        note: why.
+        believed: whether hosts differ.
+    """
+
+    speeds: np.ndarray
+    run: Law
+    typical: float
+    note: str
+    believed: bool
+
+
+def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.ndarray | None = None) -> Slowness:
+    """Speeds and the law of runs from the mean factor of each (run, host).
+
+    A host's speed is believed if runs repeat it: analysis of variance of log factors between hosts, p < 0.01. Of a single run,
+    its quarters are taken for runs.
+
+    Args:
+        factor: seconds over what the costs say, shape (runs x hosts,).
+        host: index of the host that each ran on.
+        count: number of hosts.
+        quarters: the mean factors of a single run's quarters, shape (hosts, 4); None of several runs, or if not known.
+    """
+    logs = np.log(factor)
+    believed, note = _repeats(logs, host) if quarters is None else _lasts(np.log(quarters))
+    effect = np.array([np.median(logs[host == h]) if believed and (host == h).any() else np.nan for h in range(count)])
+    effect = np.where(np.isnan(effect), np.nanmedian(effect) if believed else 0.0, effect)
+    effect = effect - np.median(effect)
+    left = np.exp(logs - effect[host])
+    return Slowness(np.exp(-effect), factors.law(left), float(left.mean()) if believed else 1.0, note, believed)
+
+
+def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
+    groups = [logs[host == h] for h in np.unique(host)]
+    if len(groups) < 2 or min(map(len, groups)) < 2:
+        return False, "hosts taken as equally fast: no two runs on different hosts to tell a slow host from a slow run"
+    if np.ptp(logs) == 0:
+        return False, "hosts equally fast"
+    p = _chance(groups)
+    if p < SIGNIFICANT:
+        return True, f"hosts' speeds fitted: repeated from run to run (p = {p:.2g})"
+    return False, f"hosts taken as equally fast: their differences do not repeat from run to run (p = {p:.2g})"
+
+
+def _lasts(logs: np.ndarray) -> tuple[bool, str]:
+    if np.ptp(logs) < factors.ROUND_OFF:
+        return False, "hosts equally fast"
+    p = _chance(list(logs))
+    if p < SIGNIFICANT:
+        return True, f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), others may have others"
+    return False, f"hosts taken as equally fast: their differences did not last through the one run (p = {p:.2g})"
+
+
+def _chance(groups: list[np.ndarray]) -> float:
+    """Of such differences between groups that are alike."""
+    from scipy.stats import f_oneway
+
+    return float(f_oneway(*groups).pvalue) if any(np.ptp(group) > 0 for group in groups) else 0.0

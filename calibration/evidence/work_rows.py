@@ -1,0 +1,172 @@
+"""Traces as the rows that a fit needs: who did how much of what, in how many seconds of a core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibration.evidence import sleeps
+from calibration.evidence.core_seconds import core_seconds
+from calibration.evidence.host_speeds import QUARTERS
+from calibration.evidence.seats import Placement
+from sim.base.errors import WrongSetting
+from sim.job import replay
+from sim.model.costs import WARMING, cold_share
+from sim.recording.traces import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COSTED = (
+    "input",
+    "compute",
+    "partition",
+    "pack",
+    "take_up",
+    "reduce",
+    "reduce_rows",
+    "update",
+    "evaluate",
+)  # fields of Costs
+RENEWING = "amb-dg"  # the protocol whose workers never wait, and take up new parameters between partitions
+LEAST_OF_A_QUARTER = 50  # steps of which sleeps can be told from the computation
+SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Measured rows of one workload.
+
+    Args:
+        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 where it is too
+            short for a part of it to say anything), activity (a field of sim.model.costs.Costs, for computation `compute` or
+            `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), cold (how cold the rank was, 0 to 1,
+            see sim.model.costs.cold_share), induced (whether the rank idles in that run whatever its work takes), group (of what does not
+            depend on noise: the run, its settings and the induced sleep).
+        hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
+    """
+
+    table: pd.DataFrame
+    hidden: dict[tuple[int, int], float]
+
+
+def measured(traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0) -> Rows:
+    """The rows of traces of one workload.
+
+    Args:
+        place: where the ranks sat.
+        contention: of their hosts' cores.
+
+    Raises:
+        WrongSetting: a trace without computation after warm-up.
+    """
+    import pandas as pd
+
+    tables, hidden = [], {}
+    for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
+        table = _table(trace, place, contention).assign(run=run)
+        table["quarter"] = _quarter(table)
+        if not table["activity"].isin(["compute", "partition"]).any():
+            raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
+        if trace.header.sleep_in_compute:
+            table, spread = _told_apart(table, trace)
+            hidden.update({(run, rank): cv for rank, cv in spread.items()})
+        tables.append(table)
+    table = pd.concat(tables, ignore_index=True)
+    table["group"] = table.groupby(["run", "run_settings", "activity", "amount", "level"], sort=True).ngroup()
+    return Rows(table, hidden)
+
+
+def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
+    header, rows = trace.header, trace.rows
+    seconds = core_seconds(rows, place, contention)
+    rows = rows.assign(
+        seconds=seconds,
+        turns=1,
+        level=_sleep_level(rows),
+        amount=rows["bytes"],
+        cold=cold_share(idle_s(rows, header.servers)),
+    )
+    rows = rows[rows["step"] >= header.warmup].assign(induced=_induced(rows, header.protocol))
+    by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
+    rows.loc[by_samples, "amount"] = rows["samples"]
+    rows.loc[_taken_up(rows, header.servers), "activity"] = "take_up"
+    if header.protocol == "hybrid":  # what it adds up is rows, or pieces of an allreduce, which know of no samples
+        rows.loc[(rows["activity"] == "reduce") & (rows["samples"] > 0), "activity"] = "reduce_rows"
+    partitions = header.settings.get("partitions")
+    if partitions and header.protocol != RENEWING:  # whose partitions are small minibatches, each with a row of its own
+        rows = _partitions(rows, header.batch // partitions)
+    settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
+    rows = rows[rows["activity"].isin(COSTED)]
+    columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level", "cold", "induced"]
+    return rows.loc[rows["seconds"] > 0, columns].assign(run_settings=settings)
+
+
+def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
+    """Which updates are a worker's, of parameters that came; workers of the hybrid make updates of their own too."""
+    of_workers = (rows["activity"] == "update") & (rows["rank"] >= servers) & (servers > 0)
+    return of_workers & (rows["samples"] == 0)
+
+
+def _induced(rows: pd.DataFrame, protocol: str) -> bool:
+    """Whether ranks idle for reasons of their own: some sleep, or workers never wait. Others wait long where they work fast."""
+    return protocol == RENEWING or bool((rows["activity"] == "sleep").any())
+
+
+def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
+    """Seconds to the start of each gradient and update from the end of the rank's last, or of its packing; 0 of other rows.
+
+    As in the simulator. Packing is work, after which a rank is warm.
+    """
+    heavy = rows["activity"].isin([*WARMING, "update"]) & ~_taken_up(rows, servers)
+    found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")
+    before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
+    seconds = (found["start_s"] - before_s).clip(lower=0.0).where(found["activity"] != "pack", 0.0)
+    return seconds.reindex(rows.index, fill_value=0.0).to_numpy()
+
+
+def _partitions(rows: pd.DataFrame, micro_batch: int) -> pd.DataFrame:
+    compute = rows["activity"] == "compute"
+    rows.loc[compute, "turns"] = rows["samples"] // micro_batch
+    rows.loc[compute, "amount"] = micro_batch
+    rows.loc[compute, "activity"] = "partition"
+    return rows[rows["turns"] > 0]
+
+
+def _sleep_level(rows: pd.DataFrame) -> pd.Series:
+    """0 where the rank did not sleep in that step, else 1 to 3 from short sleeps to long ones."""
+    import pandas as pd
+
+    asleep = rows[rows["activity"] == "sleep"]
+    seconds = (asleep["end_s"] - asleep["start_s"]).groupby([asleep["rank"], asleep["step"]]).sum()
+    level = np.ceil(seconds.rank(pct=True) * SLEEP_LEVELS).astype(int)
+    keys = pd.MultiIndex.from_frame(rows[["rank", "step"]])
+    return pd.Series(level.reindex(keys).fillna(0).to_numpy(int), index=rows.index)
+
+
+def _told_apart(table: pd.DataFrame, trace: Trace) -> tuple[pd.DataFrame, dict[int, float]]:
+    """The rows with the mean of each rank's computation in place of computation and sleep; its relative spread by rank.
+
+    Raises:
+        WrongSetting: partitions done until a deadline, whose number depends on the sleep that is not known.
+    """
+    if (table["activity"] == "partition").any():
+        allowed = "logs with sleep_time; from those without, only the runs of fixed minibatches can be fitted"
+        raise WrongSetting(trace.header.cluster, "sleeps hidden in the computation of an amb run", allowed)
+    law, table, spread = replay.law_of(trace.header), table.copy(), {}
+    for rank, rows in table[table["activity"] == "compute"].groupby("rank"):
+        mean_s, std_s = sleeps.net(rows["seconds"].to_numpy(), law)
+        spread[int(rank)] = std_s / mean_s
+        for _, part in rows.groupby("quarter"):
+            own_s = sleeps.net(part["seconds"].to_numpy(), law)[0] if len(part) < len(rows) else mean_s
+            table.loc[part.index, "seconds"] = own_s
+    return table, spread
+
+
+def _quarter(table: pd.DataFrame) -> pd.Series:
+    """Of the run that each row is in; -1 if a quarter is fewer than 50 steps."""
+    order = table["step"].rank(method="dense").astype(int) - 1
+    steps = order.max() + 1
+    return order * QUARTERS // steps if steps >= QUARTERS * LEAST_OF_A_QUARTER else order * 0 - 1

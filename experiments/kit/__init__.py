@@ -1,0 +1,1 @@
+"""What experiments share: cells, comparisons, pages."""

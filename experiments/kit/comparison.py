@@ -1,0 +1,52 @@
+"""One cell, predicted and measured, and how far the two are from one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.kit.cells import Cell
+from sim.answers import interval
+from sim.answers.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat."""
+
+    cell: Cell
+    predicted: Outcome
+    measured: list[Outcome]
+
+    def said(self, quantity: str = "step_s") -> float:
+        """Predicted: the middle of the replications; `quantity` is step_s (its mean), samples or throughput."""
+        return interval.middle(_of_runs(self.predicted, quantity))
+
+    def real(self, quantity: str = "step_s") -> float:
+        """Measured: the mean of the repeats."""
+        return float(np.mean([_of_runs(o, quantity) for o in self.measured]))
+
+    def error(self, quantity: str = "step_s") -> float:
+        """Predicted over measured, less 1."""
+        return self.said(quantity) / self.real(quantity) - 1
+
+    @property
+    def floor(self) -> float:
+        """How far the repeats' mean steps fall from one another, over their mean."""
+        return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
+
+    def interval_s(self) -> tuple[float, float]:
+        """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
+        return interval.of_runs(_of_runs(self.predicted, "step_s"))
+
+    @property
+    def covered(self) -> list[bool]:
+        """Whether the interval holds each repeat."""
+        low_s, high_s = self.interval_s()
+        return [low_s <= _of_runs(o, "step_s")[0] <= high_s for o in self.measured]
+
+
+def _of_runs(outcome: Outcome, quantity: str) -> np.ndarray:
+    """The mean of each run, shape (runs,)."""
+    return outcome.throughput() if quantity == "throughput" else getattr(outcome, quantity).mean(axis=1)

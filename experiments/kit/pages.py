@@ -1,0 +1,39 @@
+"""Tables and figures as all experiments make them: no frames, numbers to the right, no window system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.base.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+
+def table(title: str, *headings: str) -> Table:
+    """A table without rows."""
+    from rich.table import Table
+
+    made = Table(title=title, box=None)
+    for heading in headings:
+        made.add_column(heading, justify="right")
+    return made
+
+
+def figure(rows: int, columns: int, inches: tuple[float, float], **shared):
+    """A figure and its panels, one or an array; `shared` as of Figure.subplots."""
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=inches, layout="constrained")
+    return made, made.subplots(rows, columns, **shared)
+
+
+def save(drawing: Figure, path: Path) -> None:
+    """Write the picture whole, or not at all.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    write_whole(path, lambda file: drawing.savefig(file, dpi=150))

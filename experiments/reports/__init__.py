@@ -1,0 +1,1 @@
+"""What experiments found, as rows, tables and figures."""

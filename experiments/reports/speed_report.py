@@ -1,0 +1,159 @@
+"""The tables and the figure of `speed`: worker-steps a second, ratios to plain SimPy, memory, and how cost grows with workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments.engines import ENGINES, FLOOR, FURTHER, REFERENCE
+from experiments.kit import pages
+from sim.base.files import write_whole
+
+if TYPE_CHECKING:
+    from experiments.engines.measured import Results
+
+WIDE = 128  # characters of a table
+
+
+def speeds(found: Results, name: str, workers: int) -> np.ndarray:
+    """Worker-steps per second of a core, shape (rounds,); empty if it was not measured."""
+    return np.array([worker_steps(name, workers, one) / one.cpu_s for one in found.get((name, workers), [])])
+
+
+def worker_steps(name: str, workers: int, one) -> int:
+    """How many a measurement had."""
+    if name in FURTHER:
+        return workers * FURTHER[name][3]
+    return workers * (len(one.step_s) or ENGINES[name].steps(workers))
+
+
+def ratios(found: Results, name: str, workers: int) -> np.ndarray:
+    """How many times as fast as the reference, round by round; empty if either was not measured, or both are one."""
+    if name == REFERENCE:
+        return np.array([])
+    mine, others = speeds(found, name, workers), speeds(found, REFERENCE, workers)
+    return mine / others if len(mine) == len(others) else np.array([])
+
+
+def growth(found: Results, name: str) -> float | None:
+    """Cost of a worker-step with the most workers that were measured, over that with the fewest."""
+    sizes = [workers for engine, workers in found if engine == name]
+    if len(sizes) < 2:
+        return None
+    few, many = (np.median(speeds(found, name, workers)) for workers in (min(sizes), max(sizes)))
+    return float(few / many)
+
+
+def steps(found: Results, name: str, workers: int) -> np.ndarray:
+    """Steps of one run, shape (rounds,)."""
+    return np.array([ENGINES[name].steps(workers) for _ in found.get((name, workers), [])])
+
+
+def peak_mb(found: Results, name: str, workers: int) -> np.ndarray:
+    """The most memory of each process, shape (rounds,), MB."""
+    return np.array([one.peak_bytes / 1e6 for one in found.get((name, workers), [])])
+
+
+def with_spread(values: np.ndarray) -> str:
+    """The median, and how far the rounds fall from one another, over it."""
+    return f"{np.median(values):,.0f} ({np.ptp(values) / np.median(values):.0%})"
+
+
+def with_range(values: np.ndarray) -> str:
+    """The median, and the lowest and the highest of the rounds."""
+    return f"{short(np.median(values))} ({short(values.min())} to {short(values.max())})"
+
+
+def the_median(values: np.ndarray) -> str:
+    """The median alone."""
+    return f"{np.median(values):,.0f}"
+
+
+def short(value: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def show(found: Results, caption: str) -> None:
+    """Print all tables."""
+    from rich.console import Console
+
+    against = f"Times as fast as {ENGINES[REFERENCE].title} (lowest to highest round)"
+    tables = [
+        _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
+        _by_size(found, against, ratios, with_range),
+        _by_size(found, "Peak memory with what is imported, MB", peak_mb, the_median),
+        _by_size(found, "Steps", steps, the_median),
+    ]
+    if any(name in FURTHER for name, _ in found):
+        tables.append(_others(found))
+    console = Console(width=WIDE, highlight=False)
+    console.print(*tables, sep="\n\n")
+    console.print(
+        "Medians of the rounds; seconds of a core; -: not measured, because it would take too long or it failed."
+    )
+    console.print(
+        "Growth: cost of a worker-step with the most workers, over that with the fewest. More workers have fewer"
+    )
+    console.print(f"steps, in which set-up weighs more. {caption}")
+
+
+def _by_size(found: Results, title: str, values_of: Callable, said: Callable, further: Callable | None = None):
+    sizes = sorted({workers for name, workers in found if name in ENGINES})
+    headings = [f"{size:,}" for size in sizes] + (["growth"] if further else [])
+    table = pages.table(title, "workers", *headings)
+    table.columns[0].justify = "left"
+    for name in [name for name in ENGINES if any(engine == name for engine, _ in found)]:
+        values = [values_of(found, name, size) for size in sizes]
+        cells = [said(each) if len(each) else "-" for each in values]
+        if not any(len(each) for each in values):
+            continue
+        if further:
+            grown = further(found, name)
+            cells.append("-" if grown is None else f"{grown:.2f}")
+        table.add_row(ENGINES[name].title, *cells)
+    return table
+
+
+def _others(found: Results):
+    table = pages.table("Other jobs", "job", "workers", "steps", "worker-steps/s", "peak, MB")
+    table.columns[0].justify = "left"
+    for name, (title, _, workers, steps) in FURTHER.items():
+        values = speeds(found, name, workers)
+        cells = (with_spread(values), f"{np.median(peak_mb(found, name, workers)):,.0f}") if len(values) else ("-", "-")
+        table.add_row(title, f"{workers:,}", str(steps), *cells)
+    return table
+
+
+def write_csv(found: Results, path: Path) -> None:
+    """One line a measurement."""
+    import pandas as pd
+
+    rows = [
+        {"engine": name, "workers": workers, "round": number, "worker_steps": worker_steps(name, workers, one)}
+        | {"cpu_s": one.cpu_s, "wall_s": one.wall_s, "worker_steps_per_s": worker_steps(name, workers, one) / one.cpu_s}
+        | {"mean_step_s": float(np.mean(one.step_s)) if one.step_s else None}
+        | {"before_bytes": one.before_bytes, "peak_bytes": one.peak_bytes}
+        for (name, workers), several in found.items()
+        for number, one in enumerate(several)
+    ]
+    write_whole(path, lambda temporary: pd.DataFrame(rows).to_csv(temporary, index=False))
+
+
+def figure(found: Results, path: Path) -> None:
+    """Worker-steps a second against workers, a line an engine; bars reach from the slowest round to the fastest."""
+    drawing, axes = pages.figure(1, 1, (9, 5))
+    for name, engine in ENGINES.items():
+        sizes = sorted(workers for each, workers in found if each == name)
+        values = [speeds(found, name, size) for size in sizes]
+        if sizes:
+            middle = np.array([np.median(each) for each in values])
+            ends = np.array([(each.min(), each.max()) for each in values]).T
+            style = "o--" if name == FLOOR else "o-"
+            axes.errorbar(sizes, middle, yerr=np.abs(ends - middle), fmt=style, ms=4, capsize=2, label=engine.title)
+    axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="worker-steps per second of a core")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    pages.save(drawing, path)

@@ -1,0 +1,156 @@
+"""The tables and the figure of testbed: how far off, and whether the right one wins."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from experiments.kit.comparison import Comparison
+from experiments.reports.testbed_plan import DOMINATES, HOSTS, MODELS, RATES, REPEATS, WAYS, Where
+from sim.base.files import write_whole
+
+TARGET = 0.05
+
+
+@dataclass(frozen=True)
+class Row(Comparison):
+    """A place, predicted and measured.
+
+    Args:
+        network: share of the predicted step that goes if messages take no time.
+    """
+
+    network: float
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the network dominates."""
+        return self.network >= DOMINATES
+
+
+def report(rows: dict[Where, Row], out: Path) -> None:
+    """The tables on stdout, the same as CSV, and a figure."""
+    from rich.console import Console
+
+    console = Console(highlight=False, width=130)
+    for rate in RATES:
+        console.print(_table(rate, {where: row for where, row in rows.items() if where.rate == rate}))
+    title = f"Mean absolute error of a step (places within {TARGET:.0%})"
+    console.print(_errors(rows, title))
+    shaped = {where: row for where, row in rows.items() if row.shaped}
+    console.print(_errors(shaped, f"{title} where the network takes {DOMINATES:.0%} or more of the predicted step"))
+    pairs = winners(rows)
+    console.print(
+        f"Allreduce or server: {sum(right for *_, right in pairs)} of {len(pairs)} pairs that differ, ranked right"
+    )
+    for one, other, right in pairs:
+        if not right:
+            console.print(f"  wrong: {one.rate}, {one.hosts} hosts, {one.model}: {one.way} or {other.way}")
+    _write(rows, out / "testbed.csv")
+    figure(rows, out / "testbed.png")
+    console.print(f"Tables, traces, figure: {out}")
+
+
+def winners(rows: dict[Where, Row]) -> list[tuple[Where, Where, bool]]:
+    """Pairs of an allreduce and a server in one place that differ by more than their repeats do; whether ranked right."""
+    found = []
+    for one, other in product(rows, rows):
+        if one[:3] != other[:3] or rows[one].cell.protocol != "allreduce" or rows[other].cell.protocol == "allreduce":
+            continue
+        real, said = (_ratio(rows[one], rows[other], predicted) for predicted in (False, True))
+        if abs(real - 1) > max(rows[one].floor, rows[other].floor):
+            found.append((one, other, (real > 1) == (said > 1)))
+    return found
+
+
+def _ratio(one: Comparison, other: Comparison, predicted: bool) -> float:
+    """Samples a second of one over the other's."""
+
+    def speed(row: Comparison) -> float:
+        return row.said("throughput") if predicted else row.real("throughput")
+
+    return speed(one) / speed(other)
+
+
+def _said(rows: list[Row]) -> str:
+    """Mean absolute error, and how many are within the target."""
+    if not rows:
+        return "-"
+    errors = np.abs([row.error() for row in rows])
+    return f"{errors.mean():.1%} ({np.sum(errors <= TARGET)} of {len(errors)})"
+
+
+def _errors(rows: dict[Where, Row], title: str):
+    """By way and rate: the mean absolute error of the step, and of all the floor."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    for heading in ("way", *RATES, "all"):
+        table.add_column(heading, justify="left" if heading == "way" else "right")
+    servers = [way for way, (*_, runtime) in WAYS.items() if runtime == "tensorflow"]
+    for name, ways in {**{way: [way] for way in WAYS}, "TensorFlow's servers": servers, "all": WAYS}.items():
+        chosen = [[row for where, row in rows.items() if where.way in ways and where.rate == rate] for rate in RATES]
+        table.add_row(name, *map(_said, [*chosen, [row for some in chosen for row in some]]))
+    floors = [np.mean([row.floor for where, row in rows.items() if where.rate == rate]) for rate in RATES]
+    table.add_row("repeats differ by", *(f"{floor:.1%}         " for floor in floors))
+    return table
+
+
+def _table(rate: str, rows: dict[Where, Row]):
+    from rich.table import Table
+
+    table = Table(title=f"Links of {rate}: mean step, ms", box=None, header_style="bold")
+    for heading in (
+        "model",
+        "hosts",
+        "way",
+        "network",
+        "predicted",
+        "measured",
+        "error",
+        "floor",
+        "samples/s",
+        "measured",
+    ):
+        table.add_column(heading, justify="left" if heading in ("model", "way") else "right")
+    for where, row in sorted(rows.items(), key=lambda item: (item[0].model, item[0].hosts)):
+        numbers = (f"{row.said() * 1e3:.1f}", f"{row.real() * 1e3:.1f}", f"{row.error():+.1%}")
+        speeds = (f"{row.said('throughput'):.0f}", f"{row.real('throughput'):.0f}")
+        table.add_row(
+            where.model, str(where.hosts), where.way, f"{row.network:.0%}", *numbers, f"{row.floor:.1%}", *speeds
+        )
+    return table
+
+
+def _write(rows: dict[Where, Row], path: Path) -> None:
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow([*Where._fields, "predicted_step_s", *(f"measured_step_s_{i}" for i in range(REPEATS))])
+    for where, row in rows.items():
+        lines.writerow([*where, row.said(), *(o.step_s.mean() for o in row.measured)])
+    write_whole(path, lambda file: file.write_text(text.getvalue()))
+
+
+def figure(rows: dict[Where, Row], path: Path) -> None:
+    """Step times of every way, a panel for each rate and model."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(11, 6), layout="constrained")
+    axes = drawing.subplots(len(MODELS), len(RATES), sharex=True)
+    for (line, model), (column, rate) in product(enumerate(MODELS), enumerate(RATES)):
+        axis = axes[line][column]
+        for index, hosts in enumerate(HOSTS):
+            at = np.arange(len(WAYS)) + (index - 0.5) * 0.3
+            here = [rows[Where(rate, hosts, model, way)] for way in WAYS]
+            real_ms = [[o.step_s.mean() * 1e3 for o in row.measured] for row in here]
+            axis.plot(at, real_ms, f"C{index}o", mfc="none")
+            axis.plot(at, [row.said() * 1e3 for row in here], f"C{index}_", ms=14, mew=2)
+        axis.set(title=f"{model}, {rate}", ylim=(0, None))
+        axis.set_xticks(range(len(WAYS)), list(WAYS), rotation=35, ha="right", fontsize=8)
+    drawing.supylabel("step, ms: circles measured, bars predicted; blue 3 hosts, orange 4")
+    write_whole(path, lambda temporary: drawing.savefig(temporary, dpi=150))

@@ -1,0 +1,159 @@
+"""The tables and the figure of predicted against measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments.kit import pages
+from sim.base.files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from experiments.kit.comparison import Comparison
+
+CORES_FOUGHT_FOR = "cores fought for"
+SLEEPS = "sleeps dominate"
+UNSHARED = "neither"
+
+
+def regime(row: Comparison, cores: int) -> str:
+    """Which of three a cell is: by its induced sleeps, and by computing ranks per core."""
+    if row.cell.stragglers != "none":
+        return SLEEPS
+    return CORES_FOUGHT_FOR if row.cell.workers > cores else UNSHARED
+
+
+def by_regime(rows: list[Comparison]) -> dict[str, list[Comparison]]:
+    """The rows of each regime, where there are any."""
+    import os
+
+    cores = os.cpu_count() or 1
+    names = (SLEEPS, UNSHARED, CORES_FOUGHT_FOR)
+    return {name: found for name in names if (found := [row for row in rows if regime(row, cores) == name])}
+
+
+def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
+    """Mean absolute percentage error."""
+    return float(np.mean([abs(row.error(quantity)) for row in rows]))
+
+
+def show(rows: list[Comparison], out: Path, fitted: str, further: Sequence[Comparison] = ()) -> None:
+    """Every cell, then every regime, and what was `fitted`; `further` cells by protocol."""
+    from rich.console import Console
+
+    console = Console(highlight=False, width=130)
+    console.print(_cells([*rows, *further]))
+    console.print(_groups(by_regime(rows), "regime"))
+    if further:
+        by_protocol = {name: [row for row in further if row.cell.protocol == name] for name in _protocols(further)}
+        console.print(_groups(by_protocol | {"all": list(further)}, "other models and laws"))
+    console.print(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
+
+
+HEADINGS = ("step\nms", "90 %\nms", "real\nms", "\nerror", "\nfloor", "\nsamples", "\nreal")
+HEADINGS += ("samples\n/s", "real\n/s", "\nerror")
+
+
+def _cells(rows: list[Comparison]):
+    from rich.table import Table
+
+    table = Table(
+        title="Predicted against measured: mean step, samples a step, throughput", box=None, header_style="bold"
+    )
+    table.add_column("cell", no_wrap=True)
+    for name in HEADINGS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*_line(row))
+    return table
+
+
+def _line(row: Comparison) -> list[str]:
+    low_s, high_s = row.interval_s()
+    return [
+        row.cell.label,
+        f"{row.said() * 1e3:.1f}",
+        f"{low_s * 1e3:.0f}-{high_s * 1e3:.0f}",
+        f"{row.real() * 1e3:.1f}",
+        f"{row.error():+.1%}",
+        f"{row.floor:.1%}",
+        f"{row.said('samples'):.0f}",
+        f"{row.real('samples'):.0f}",
+        f"{row.said('throughput'):,.0f}",
+        f"{row.real('throughput'):,.0f}",
+        f"{row.error('throughput'):+.1%}",
+    ]
+
+
+def _protocols(rows: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(row.cell.protocol for row in rows))
+
+
+def _groups(groups: dict[str, list[Comparison]], called: str):
+    from rich.table import Table
+
+    table = Table(title="Mean absolute error, and the noise floor: how far a repeat falls from its twin", box=None)
+    for name in (called, "cells", "step", "floor", "floor median", "samples/s", "samples a step", "covered by 90 %"):
+        table.add_column(name, justify="left" if name == called else "right")
+    for name, of in groups.items():
+        covered = [c for row in of for c in row.covered]
+        table.add_row(
+            name,
+            str(len(of)),
+            f"{mean_absolute(of):.2%}",
+            f"{np.mean([row.floor for row in of]):.2%}",
+            f"{np.median([row.floor for row in of]):.2%}",
+            f"{mean_absolute(of, 'throughput'):.2%}",
+            f"{mean_absolute(of, 'samples'):.2%}",
+            f"{sum(covered)} of {len(covered)}",
+        )
+    return table
+
+
+def write_csv(rows: list[Comparison], path: Path) -> None:
+    """One line a cell; seconds, samples, and shares."""
+    import pandas as pd
+
+    table = pd.DataFrame(
+        {
+            "cell": row.cell.label,
+            "predicted_step_s": row.said(),
+            "predicted_low_s": row.interval_s()[0],
+            "predicted_high_s": row.interval_s()[1],
+            **{f"measured_step_s_{i}": o.step_s.mean() for i, o in enumerate(row.measured)},
+            "floor": row.floor,
+            "predicted_samples": row.said("samples"),
+            "measured_samples": row.real("samples"),
+            "predicted_samples_per_s": row.said("throughput"),
+            "measured_samples_per_s": row.real("throughput"),
+        }
+        for row in rows
+    )
+    write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
+
+
+def figure(rows: list[Comparison], path: Path) -> None:
+    """Predicted against measured mean step, a colour a regime, with intervals."""
+    drawing, axes = pages.figure(1, 1, (6.5, 6))
+    for name, of in by_regime(rows).items():
+        measured_ms = np.array([row.real() for row in of]) * 1e3
+        predicted_ms = np.array([row.said() for row in of]) * 1e3
+        low_ms, high_ms = np.array([row.interval_s() for row in of]).T * 1e3
+        error = np.abs(np.stack([np.minimum(low_ms, predicted_ms), np.maximum(high_ms, predicted_ms)]) - predicted_ms)
+        axes.errorbar(
+            measured_ms, predicted_ms, yerr=error, fmt="o", ms=4, capsize=2, label=f"{name}: {mean_absolute(of):.1%}"
+        )
+    ends = np.array(axes.get_xlim())
+    axes.plot(ends, ends, color="black", lw=0.8)
+    axes.fill_between(ends, ends * 0.9, ends * 1.1, color="black", alpha=0.07, lw=0, label="within 10 %")
+    axes.set(
+        xlabel="measured mean step, ms",
+        ylabel="predicted mean step, ms",
+        title="Predicted against measured, runs that were not fitted",
+    )
+    axes.legend(frameon=False)
+    pages.save(drawing, path)

@@ -1,1 +1,0 @@
-"""Other people's runtimes, run for real and recorded in our traces."""

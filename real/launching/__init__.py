@@ -1,0 +1,1 @@
+"""How ranks are started and joined: mpirun, hosts, a cluster in a box."""

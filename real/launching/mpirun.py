@@ -1,0 +1,236 @@
+"""Start ranks: alone, a command launches mpirun for itself; under mpirun or srun it joins."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from sim.base.errors import RunFailed, WrongSetting
+from sim.platform.cluster import Cluster
+
+JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
+REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
+STAGE = "TRAINSIM_STAGE "  # how the chief of TensorFlow's workers marks where the run is: MEETING or TRAINING
+MEETING, TRAINING = "meeting", "training"
+MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+GRACE_S = 5.0  # for mpirun to end its ranks
+INSTALL = "install the extra `real`: pip install -e .[real]"
+MPIRUN_S = re.compile(
+    "mpirun|prterun|plm:ssh: Warning: setpgid"
+)  # lines of its own; the last, a race that does no harm
+DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?")
+
+
+class Hosts(NamedTuple):
+    """Where the ranks of a launch go, one a host, if not by mpirun's own means.
+
+    Args:
+        names: of the hosts.
+        agent: the command that runs a command on a host, as ssh would.
+        inside: the command before mpirun's that runs it where it reaches them.
+        interface: through which they reach one another.
+    """
+
+    names: tuple[str, ...]
+    agent: str
+    inside: tuple[str, ...]
+    interface: str = "eth0"
+
+
+def joined() -> bool:
+    """Whether a launcher started this process as one of its ranks."""
+    return any(name in os.environ for name in JOINED)
+
+
+def check_installed(*modules: str) -> None:
+    """Refuse to start without what the ranks will need.
+
+    Raises:
+        WrongSetting: TensorFlow or mpi4py is missing.
+    """
+    for module, name in (("tensorflow", "TensorFlow"), ("mpi4py", "mpi4py")):
+        if module in modules and not found(module):
+            raise WrongSetting("Python", f"one without {name}", f"{INSTALL} (sim.run works without)")
+
+
+def found(module: str) -> bool:
+    """Whether a module is installed."""
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def mpirun() -> str:
+    """The mpirun of this environment, or the one on the path.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    here = Path(sys.executable).parent / "mpirun"
+    found = str(here) if here.exists() else shutil.which("mpirun")
+    if found is None:
+        raise WrongSetting("mpirun", "none on this machine", f"{INSTALL}, or load the cluster's own Open MPI")
+    return found
+
+
+def check_memory(ranks: int) -> None:
+    """Refuse more ranks than this machine's memory takes.
+
+    Raises:
+        WrongSetting: naming how many it takes.
+    """
+    import psutil
+
+    most = int(psutil.virtual_memory().available // MEMORY_OF_A_RANK)
+    if ranks > most:
+        allowed = f"at most {max(0, most - 1)}: {ranks} ranks of {MEMORY_OF_A_RANK / 1e9:g} GB do not fit in this machine's free memory"
+        raise WrongSetting("--workers", ranks - 1, allowed)
+
+
+def remote(cluster: Cluster | None) -> bool:
+    """Whether a cluster file was given that names other hosts than this one."""
+    return cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines())
+
+
+def command(
+    ranks: int, module: str, arguments: list[str], cluster: Cluster | None = None, hosts: Hosts | None = None
+) -> list[str]:
+    """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
+
+    On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens), and ranks
+    that wait within MPI yield the core. Open MPI has them do so by itself where it sees more ranks than slots, which
+    `localhost:n` hides from it, and those that still compute then want for a core. With a cluster file, or in a
+    Slurm allocation, ranks go to its hosts; with `hosts`, to these. Ranks are not bound: TensorFlow would inherit one core
+    for all its threads.
+    """
+    line = [mpirun(), "-n", str(ranks), "--bind-to", "none", "--allow-run-as-root"]
+    if hosts:
+        line = [*hosts.inside, *line, *_between(hosts)]
+    elif remote(cluster):
+        line += ["--host", ",".join(f"{host.name}:{host.ranks}" for host in cluster.machines())]
+    elif "SLURM_JOB_ID" not in os.environ:
+        line += [
+            "--host",
+            f"localhost:{ranks}",
+            "--oversubscribe",
+            "--mca",
+            "btl",
+            "self,sm",
+            "--mca",
+            "mpi_yield_when_idle",
+            "1",
+        ]
+    return [*line, sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+
+
+def _between(hosts: Hosts) -> list[str]:
+    """One rank a host, over TCP; ranks that wait in MPI yield the core, for these hosts may share theirs."""
+    line = ["--host", ",".join(f"{name}:1" for name in hosts.names)]
+    line += ["--prtemca", "plm_ssh_agent", hosts.agent, "--prtemca", "plm_ssh_no_tree_spawn", "1"]
+    settings = {"pml": "ob1", "btl": "self,tcp", "btl_tcp_if_include": hosts.interface, "mpi_yield_when_idle": "1"}
+    return line + [word for name, value in settings.items() for word in ("--mca", name, value)]
+
+
+def launch(line: list[str]) -> None:
+    """Run mpirun to its end; its standard output is ours, its complaints are told in one line.
+
+    Raises:
+        WrongSetting: what a rank refused.
+        RunFailed: naming the rank that ended the run.
+        KeyboardInterrupt: after every rank has been ended.
+    """
+    environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
+    if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
+        environment |= {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "80"}
+    words: list[str] = []
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
+        )
+        reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
+        reader.start()
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            _end(process)
+            raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    reader.join(GRACE_S)
+    if code:
+        raise failure(code, "\n".join(words))
+
+
+def end_with_parent() -> None:
+    """In a child, before it starts: have the kernel end it should this launcher be killed outright (Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def failure(code: int, words: str) -> Exception:
+    """What ended the run, from mpirun's exit code and what it and the ranks said."""
+    for line in words.splitlines():
+        if line.startswith(REASON):
+            kind, _, message = line.removeprefix(REASON).partition(" ")
+            return Refused(message) if kind == "refused" else RunFailed(message)
+    death = DEATH.search(" ".join(words.split()))
+    if death:
+        rank, pid, host, number, name = death.groups()
+        return RunFailed(f"rank {rank} died (process {pid} on {host}, signal {number}, {name}); the run is ended")
+    last = [line for line in words.splitlines() if line.strip(" -")][-1:]
+    return RunFailed(f"mpirun ended with {code}: {' '.join(last) or 'it said nothing'}")
+
+
+class Refused(WrongSetting):
+    """A setting that a rank refused; the rank's own words."""
+
+    def __init__(self, message: str):
+        ValueError.__init__(self, message)
+
+
+def interrupt(_signal, _frame):
+    """A handler that makes a signal a Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Have mpirun end its ranks, or end it."""
+    process.terminate()
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _pass_on(stream, words: list[str]) -> None:
+    """Ranks' lines go on to our standard error; mpirun's boxes and last words are kept to be told in one line."""
+    boxed = False
+    for line in stream:
+        text = line.strip("\n\0")  # an ended rank leaves NULs
+        if set(text) == {"-"} and len(text) > 20:
+            boxed = not boxed
+            continue
+        words.append(text)
+        if boxed or text.startswith((REASON, STAGE)) or MPIRUN_S.search(text) or not text.strip():
+            continue
+        print(text, file=sys.stderr, flush=True)
+    stream.close()

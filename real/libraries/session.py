@@ -1,0 +1,61 @@
+"""Runs in which a library sums gradients: MPI joins the ranks, the library moves the gradients."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from real.libraries.summed import Library, SummedGradients, SummedRank, waits_apart
+from real.training.trainee import Trainee, Training
+from real.worlds.session import Session
+from sim.base.errors import RunFailed
+from sim.job.scenario import Scenario
+from sim.recording.traces import Activity, Trace
+
+LET_THE_LAUNCHER_SPEAK_S = 3.0  # most often another rank has died, which it knows and the library does not
+
+
+class LibrarySession(Session):
+    """The ranks of one launch and a library.
+
+    Args:
+        summing: the library.
+        comm, training, verbose, progress: as for any session.
+    """
+
+    rank_class = SummedRank
+
+    def __init__(self, summing: Library, comm, training: Training, verbose: bool = False, progress: bool = True):
+        super().__init__(comm, training, verbose, progress)
+        self.library, self.world = summing, summing.name
+
+    def run(
+        self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
+    ) -> Trace | None:
+        """As any session's, but that an unfinished trace counts waiting for others as receiving.
+
+        Raises:
+            RunFailed: the library gave up.
+        """
+        try:
+            trace = super().run(scenario, replication, parts, parameters)
+        except Exception as error:
+            if not isinstance(error, sys.modules["tensorflow"].errors.OpError):
+                raise
+            time.sleep(LET_THE_LAUNCHER_SPEAK_S)
+            raise RunFailed(f"{self.library.name}: {' '.join(str(error).split())[:300]}") from error
+        if self.comm is None or self.rank < scenario.ranks:
+            self.library.end()
+        return trace
+
+    def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
+        self.library.begin(comm, scenario, self.training)
+        return self.workshop.trainee(scenario, replication, SummedGradients(self.library, scenario, self.training))
+
+    def _details(self, trainee: Trainee) -> dict:
+        details = super()._details(trainee)
+        return details | {"versions": details["versions"] | self.library.versions}
+
+    def _rows(self, activities: list[Activity]) -> list[Activity]:
+        return waits_apart(activities)

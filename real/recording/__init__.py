@@ -1,0 +1,1 @@
+"""What a real run writes as it goes."""

@@ -1,0 +1,1 @@
+"""TensorFlow's own parameter servers, run for real and recorded in our traces."""

@@ -1,0 +1,1 @@
+"""Gradients, updates and data of one rank, by TensorFlow."""

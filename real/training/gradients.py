@@ -1,0 +1,174 @@
+"""Gradients over one flat parameter vector: of a whole minibatch, or of as much of it as a time limit allows."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from real.models import forward_of
+from real.training.tensorflow_setup import tensorflow
+from sim.base.errors import WrongSetting
+from sim.model.workload import Workload
+
+CLOCK_S = 1e-9  # no partition starts with less time left; the simulator's rule too
+EVALUATED_AT_ONCE = 500  # samples; 10,000 CIFAR-10 pictures at once would take gigabytes
+
+
+class Gradient(NamedTuple):
+    """A sum over samples.
+
+    Args:
+        sum: float32 (parameters,), a read-only view.
+        samples: how many it sums.
+        loss: summed likewise.
+        computed_s: seconds from the call until the gradients were there; joining them into one vector comes after.
+    """
+
+    sum: np.ndarray
+    samples: int
+    loss: float
+    computed_s: float
+
+
+class Gradients:
+    """A workload's gradients by TensorFlow; every method returns when its results are in NumPy.
+
+    Parameters and gradients are float32 (parameters,), the workload's variables one after another. Gradients and losses
+    are sums over samples of the softmax cross-entropy, without weight decay, and read-only views.
+
+    Args:
+        threads: of TensorFlow, within and between operations.
+        device: cpu or gpu.
+        gpu_index: the local rank, if gpu.
+
+    Raises:
+        WrongSetting: a workload without a model, a device that is not there, or not what the process began with.
+    """
+
+    def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):
+        self._forward = forward_of(workload)
+        self._workload, self._device = workload, device
+        self._tf = tf = tensorflow(threads, device, gpu_index)
+        batch = (
+            tf.TensorSpec((workload.parameters,), tf.float32),
+            tf.TensorSpec((None, *workload.sample_shape), tf.float32),
+            tf.TensorSpec((None,), tf.int32),
+        )
+        loop = (tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.float64))
+        self._fixed = tf.function(self._fixed_graph, input_signature=batch, autograph=False)
+        self._anytime = tf.function(self._anytime_graph, input_signature=batch + loop, autograph=False)
+        self._evaluate = tf.function(self._evaluate_graph, input_signature=batch, autograph=False)
+
+    def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
+        """Of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        called_s = time.time()
+        gradient, loss, computed_s = self._fixed(parameters, x, y)
+        return Gradient(np.asarray(gradient), len(x), float(loss), float(computed_s) - called_s)
+
+    def anytime(
+        self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
+    ) -> Gradient:
+        """Of as many micro-batches as start within `remaining_s` of this call.
+
+        A micro-batch holds int(len(x) / partitions) samples. At least one is done, the last overruns, and the loop ends
+        early when the partitions are used up.
+
+        Raises:
+            WrongSetting: fewer samples than partitions.
+        """
+        if not 1 <= partitions <= len(x):
+            raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {len(x)}")
+        tf, called_s = self._tf, time.time()  # the graph's clock is the wall clock
+        limits = tf.constant(partitions, tf.int32), tf.constant(called_s + remaining_s, tf.float64)
+        gradient, done, loss, computed_s = self._anytime(parameters, x, y, *limits)
+        samples = int(done) * (len(x) // partitions)
+        return Gradient(np.asarray(gradient), samples, float(loss), float(computed_s) - called_s)
+
+    def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+        """Mean loss and the share of samples that are labelled right."""
+        loss = right = 0.0
+        for start in range(0, len(x), EVALUATED_AT_ONCE):
+            part = slice(start, start + EVALUATED_AT_ONCE)
+            more, hits = self._evaluate(parameters, x[part], y[part])
+            loss, right = loss + float(more), right + int(hits)
+        return loss / len(x), right / len(x)
+
+    def warm_up(self, batch: int, partitions: int | None = None) -> None:
+        """Trace and run everything that steps of `batch` samples will, so that step 0 is a step like any other."""
+        parameters = np.zeros(self._workload.parameters, np.float32)
+        x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
+        for _ in range(2):  # the first call traces, the second is the first to find its buffers warm
+            if partitions is None:
+                self.fixed(parameters, x, y)
+            else:
+                self.anytime(parameters, x, y, partitions, remaining_s=3600.0)
+            self.evaluate(parameters, x, y)
+
+    def _variables(self, flat) -> list:
+        parts = self._tf.split(flat, [v.size for v in self._workload.variables])
+        return [self._tf.reshape(part, v.shape) for part, v in zip(parts, self._workload.variables, strict=True)]
+
+    def _flat(self, tensors):
+        return self._tf.concat([self._tf.reshape(t, (-1,)) for t in tensors], 0)
+
+    def _loss(self, logits, y):
+        return self._tf.reduce_sum(self._tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+
+    def _gradients(self, variables: list, x, y):
+        with self._tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            loss = self._loss(self._forward(variables, x), y)
+        return [self._tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)], loss  # an embedding's are rows
+
+    def _fixed_graph(self, flat, x, y):
+        gradients, loss = self._gradients(self._variables(flat), x, y)
+        computed_s = self._clock_after(gradients)
+        with self._tf.control_dependencies([computed_s]):
+            return self._flat(gradients), loss, computed_s
+
+    def _evaluate_graph(self, flat, x, y):
+        tf = self._tf
+        logits = self._forward(self._variables(flat), x)
+        right = tf.argmax(logits, 1, output_type=tf.int32) == y
+        return self._loss(logits, y), tf.math.count_nonzero(right)
+
+    def _anytime_graph(self, flat, x, y, partitions, deadline_s):
+        """Sums are kept per variable and joined once, after the loop: joining in each turn is a pass over the model.
+
+        What needs the clock waits for it by data, and the clock waits for what it times by control edges: TensorFlow
+        runs whatever is ready, in any order.
+        """
+        tf = self._tf
+        variables = self._variables(flat)
+        size = tf.shape(x)[0] // partitions
+
+        def micro_batch(done):
+            part = slice(done * size, (done + 1) * size)
+            return self._gradients(variables, x[part], y[part])
+
+        def time_is_left(done, now_s, loss, *sums):
+            return (done < partitions) & (deadline_s - now_s > CLOCK_S)
+
+        def add_partition(done, now_s, loss, *sums):
+            gradients, more = micro_batch(done)
+            sums = [total + g for total, g in zip(sums, gradients, strict=True)]
+            return done + 1, self._clock_after(sums), loss + more, *sums
+
+        gradients, loss = micro_batch(tf.constant(0))  # one at least
+        state = (tf.constant(1), self._clock_after(gradients), loss, *gradients)
+        done, computed_s, loss, *sums = tf.while_loop(time_is_left, add_partition, state, parallel_iterations=1)
+        return self._flat(sums), done, loss, computed_s
+
+    def _clock_after(self, tensors):
+        """The wall clock, seconds, read when `tensors` are there."""
+        with self._tf.control_dependencies(self._finished(tensors)):
+            return self._tf.timestamp()
+
+    def _finished(self, sums) -> list:
+        """What must be there before the clock is read: the sums; or a number of each, as a GPU only queues its work."""
+        if self._device == "cpu":
+            return list(sums)
+        with self._tf.device("CPU:0"):
+            return [self._tf.identity(self._tf.reshape(total, (-1,))[0]) for total in sums]

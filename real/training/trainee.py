@@ -1,0 +1,158 @@
+"""What a rank trains with: data, gradients, and where it updates parameters an optimiser and a test set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from real.data import Batches, data_for, default_of
+from real.models import initial
+from real.training.gradients import Gradients
+from real.training.layered import LayeredGradients, computes_by_layer
+from real.training.optimiser import LEARNING_RATES, Optimiser, OptimiserByVariable
+from real.training.row_optimiser import RowOptimiser
+from real.training.sparse_gradients import SparseGradients
+from sim.job.scenario import Scenario
+from sim.model.workload import Workload
+from sim.recording import traces
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained; what the simulator need not know.
+
+    Args:
+        data: digits, synthetic, words, or a path; what fits the workload if None.
+        optimiser: sgd, mom, rms or adm.
+        learning_rate: of the first step; the optimiser's own default if None.
+        decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
+        device: cpu or gpu; master_on_cpu keeps master and servers off the GPU (the AMB repository's cpu_master).
+        threads: of TensorFlow, for each rank.
+    """
+
+    data: str | None = None
+    optimiser: str = "rms"
+    learning_rate: float | None = None
+    decay_steps: int = 0
+    decay_rate: float = 1.0
+    device: str = "cpu"
+    master_on_cpu: bool = False
+    threads: int = 1
+
+    def recorded(self, workload: Workload) -> traces.Training:
+        """As a trace says it: defaults by their names."""
+        return traces.Training(
+            data=self.data or default_of(workload),
+            optimiser=self.optimiser,
+            learning_rate=self.rate,
+            decay_steps=self.decay_steps,
+            decay_rate=self.decay_rate,
+            device=self.device,
+            master_on_cpu=self.master_on_cpu,
+            threads=self.threads,
+        )
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the first step."""
+        return LEARNING_RATES[self.optimiser] if self.learning_rate is None else self.learning_rate
+
+
+class Workshop:
+    """Trainees of one process; what is slow to make (data, traced graphs) is made once and used for every run."""
+
+    def __init__(self, training: Training, rank: int, gpu_index: int = 0):
+        self.training, self.rank, self.gpu_index = training, rank, gpu_index
+        self._gradients: dict[tuple, Gradients] = {}
+        self._data: dict = {}
+
+    def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
+        """What this rank needs for one run, warm; with gradients made for this run, if any are given."""
+        gradients, data = gradients or self._made(scenario), self._loaded(scenario)
+        if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
+            self._warm_up(gradients, scenario)
+        number = scenario.worker_number(self.rank)
+        return Trainee(
+            scenario, gradients, data, self._optimiser(scenario), replication, number, self._row_optimiser(scenario)
+        )
+
+    @staticmethod
+    def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
+        partitions = getattr(scenario.protocol, "partitions", None)
+        if scenario.protocol.uses("compute_renewing"):
+            gradients.warm_up(scenario.batch // partitions)
+        else:
+            gradients.warm_up(scenario.batch, partitions)
+
+    def feeder(self, scenario: Scenario, replication: int, number: int) -> Trainee:
+        """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
+        return Trainee(scenario, None, self._loaded(scenario), None, replication, number)
+
+    def _made(self, scenario: Scenario) -> Gradients:
+        workload, training = scenario.workload, self.training
+        serves = self.rank < scenario.servers
+        device = "cpu" if training.master_on_cpu and serves else training.device
+        kind = LayeredGradients if computes_by_layer(scenario.protocol) else Gradients
+        kind = SparseGradients if scenario.sends_rows or scenario.gathered_variables else kind
+        if (workload, kind) not in self._gradients:
+            self._gradients[workload, kind] = kind(workload, training.threads, device, self.gpu_index)
+        return self._gradients[workload, kind]
+
+    def _loaded(self, scenario: Scenario):
+        workload = scenario.workload
+        if workload not in self._data:
+            self._data[workload] = data_for(workload, self.training.data, scenario.seed)
+        return self._data[workload]
+
+    @property
+    def _rates(self) -> tuple:
+        training = self.training
+        return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
+
+    def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
+        """Of the rows that this rank updates, if any."""
+        serves_rows = scenario.sends_rows and self.rank < scenario.servers
+        return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
+
+    def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
+        """Of what else this rank updates, if anything."""
+        updated, serves = scenario.updated_by(self.rank), self.rank < scenario.servers
+        if not updated or (serves and scenario.sends_rows):
+            return None
+        if serves and scenario.protocol.layerwise:
+            held = {n: v.size for n, (v, server) in enumerate(scenario.placed) if server == self.rank}
+            return OptimiserByVariable(held, *self._rates)
+        optimiser = Optimiser(*self._rates)
+        optimiser.warm_up(updated)
+        return optimiser
+
+
+@dataclass
+class Trainee:
+    """One rank's share of one run."""
+
+    scenario: Scenario
+    gradients: Gradients
+    data: object
+    optimiser: Optimiser | OptimiserByVariable | None
+    replication: int
+    number: int
+    row_optimiser: RowOptimiser | None = None
+    _batches: Batches = field(init=False)
+
+    def __post_init__(self):
+        s = self.scenario
+        self._batches = Batches(self.data, s.batch, s.seed, self.replication, self.number)
+
+    def initial(self) -> np.ndarray:
+        """First parameters, float32 (parameters,)."""
+        return initial(self.scenario.workload, self.scenario.seed)
+
+    def next_batch(self) -> tuple[np.ndarray, np.ndarray]:
+        """The next minibatch of this rank."""
+        return next(self._batches)
+
+    def evaluate(self, parameters: np.ndarray, size: int) -> tuple[float, float]:
+        """Loss and accuracy on the first `size` test samples."""
+        return self.gradients.evaluate(parameters, self.data.test_x[:size], self.data.test_y[:size])

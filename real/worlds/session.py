@@ -1,0 +1,217 @@
+"""Runs under MPI: what the ranks of one launch do together, run after run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from zlib import crc32
+
+from real.recording.growing_trace import begin
+from real.recording.parameters import joined, write
+from real.recording.recorder import Recorder
+from real.training.trainee import Trainee, Training, Workshop
+from real.worlds.clock import Clock, common_clock
+from real.worlds.gathered import GatheringRank
+from real.worlds.mpi import Rank
+from real.worlds.polling import barrier
+from real.worlds.rows import SparseRank
+from real.worlds.variables import VariablesRank
+from sim.base.progress import duration
+from sim.job.scenario import Scenario
+from sim.recording.traces import Activity, Header, Trace
+from sim.worlds.texts import role_of, text_of
+
+PROGRESS_S = 2.0
+
+
+def local_rank() -> int:
+    """This rank's number on its host, by what the launcher says; it chooses the GPU."""
+    for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    return 0
+
+
+class Session:
+    """The ranks of one launch, which follow a protocol's text over MPI.
+
+    Args:
+        comm: all ranks, rank 0 the master if there is one; None for a process alone.
+        verbose: workers log each step as the AMB repository does.
+        progress: the master says how far it is.
+    """
+
+    world = "mpi"
+    rank_class = Rank
+
+    def __init__(self, comm, training: Training, verbose: bool = False, progress: bool = True):
+        comm = None if comm is None or comm.size == 1 else comm
+        self.comm, self.training, self.verbose, self.progress = comm, training, verbose, progress
+        self.rank = comm.rank if comm else 0
+        self.workshop = Workshop(training, self.rank, local_rank())
+        self._communicators: dict[int, object] = {}
+
+    @property
+    def answers(self) -> bool:
+        """Whether this rank has the traces: the first."""
+        return self.rank == 0
+
+    def run(
+        self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
+    ) -> Trace | None:
+        """One run on the first ranks of the launch; its trace at rank 0, None elsewhere. Collective.
+
+        Args:
+            parts: folder for the growing trace; none if a crash may lose it.
+            parameters: file for those that the run ends with.
+        """
+        comm = self._members(scenario.ranks)
+        if self.comm is not None and comm is None:
+            return None
+        self._say("building graphs")
+        trainee = self._trainee(comm, scenario, replication)
+        if comm is not None:
+            barrier(comm)
+        hosts = self._hosts(comm)
+        header = self._header(scenario, replication, hosts, trainee)
+        if parts and self.rank == 0:
+            begin(parts, header)
+        if comm is not None:
+            barrier(comm)
+        recorder = Recorder(self.rank, parts, scenario.warmup)
+        clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
+        log, names = self._log if self.verbose else None, [name for name, _ in hosts]
+        me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, log, names)
+        self._follow(me)
+        recorder.close()
+        if parameters:
+            self._keep(comm, me, parameters)
+        return self._gathered(comm, header, me)
+
+    @property
+    def machines(self) -> int:
+        """How many hosts the launch has; collective."""
+        return len(set(self._hosts(self.comm)))
+
+    def rest(self) -> None:
+        """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
+        barrier(self.comm)
+
+    def _rank_class(self, scenario: Scenario) -> type[Rank]:
+        """Of what travels: whole gradients, variables one by one, or rows."""
+        if scenario.protocol.layerwise:
+            return VariablesRank
+        if scenario.gathered_variables:
+            return GatheringRank
+        return SparseRank if scenario.sends_rows else self.rank_class
+
+    def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
+        """What this rank of `comm` trains with."""
+        return self.workshop.trainee(scenario, replication)
+
+    def _members(self, ranks: int):
+        """The communicator of the first `ranks` ranks; None to the others."""
+        if self.comm is None:
+            return None
+        from mpi4py import MPI
+
+        if ranks not in self._communicators:
+            self._communicators[ranks] = self.comm.Split(0 if self.rank < ranks else MPI.UNDEFINED, self.rank)
+        comm = self._communicators[ranks]
+        return None if comm == MPI.COMM_NULL else comm
+
+    def _follow(self, me: Rank) -> None:
+        """Run this rank's text to its end."""
+        role = role_of(me.scenario, me.rank)
+        for _ in text_of(me.scenario, role, self._reporting(me) if self.rank == 0 and self.progress else me):
+            pass
+        me.finish()
+
+    def _reporting(self, me: Rank) -> Rank:
+        """Have `me.steps()` say now and then how far it is."""
+        steps, said_s = me.steps, [time.perf_counter()]
+
+        def reporting_steps():
+            for step in steps():
+                if time.perf_counter() - said_s[0] > PROGRESS_S:
+                    said_s[0] = time.perf_counter()
+                    self._say(progress_line(me, step))
+                yield step
+
+        me.steps = reporting_steps
+        return me
+
+    @staticmethod
+    def _keep(comm, me: Rank, file: str) -> None:
+        """Write all parameters to `file`, at rank 0. Collective."""
+        held = comm.gather(me.pieces()) if comm is not None else [me.pieces()]
+        if me.rank == 0:
+            write(file, joined(me.scenario.workload, [piece for pieces in held for piece in pieces]))
+
+    def _gathered(self, comm, header, me: Rank) -> Trace | None:
+        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters), me.recorder.cpu_s)]
+        if comm is not None:
+            barrier(comm)
+            parts = comm.gather(parts[0])
+        if self.rank != 0:
+            return None
+        header = replace(
+            header,
+            ran_out=sum(ran_out for _, ran_out, *_ in parts),
+            evaluations=tuple(map(tuple, me.evaluations)),
+            cpu_s={str(rank): seconds for rank, (*_, seconds) in enumerate(parts)},
+            complete=True,
+            details=header.details | {"parameters_crc32": [checksum for *_, checksum, _ in parts]},
+        )
+        return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
+
+    def _rows(self, activities: list[Activity]) -> list[Activity]:
+        """Those of a trace, of those of all ranks."""
+        return activities
+
+    @staticmethod
+    def _hosts(comm) -> list[tuple[str, int]]:
+        """The host of each rank, and its cores."""
+        mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
+        return comm.allgather(mine) if comm is not None else [mine]
+
+    def _header(self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee) -> Header:
+        """Of a run that begins."""
+        recorded = {"training": self.training.recorded(scenario.workload), "hosts": tuple(hosts), "complete": False}
+        return scenario.header(self.world, replication, details=self._details(trainee), **recorded)
+
+    def _details(self, trainee: Trainee) -> dict:
+        from importlib.metadata import version
+
+        return {
+            "data": trainee.data.name,
+            "synthetic_data": trainee.data.synthetic,
+            "versions": {
+                "python": platform.python_version(),
+                "numpy": version("numpy"),
+                "tensorflow": sys.modules["tensorflow"].__version__,
+            },
+        }
+
+    def _log(self, line: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')}|dstr.wk{self.rank}|{line}", file=sys.stderr, flush=True)
+
+    def _say(self, line: str) -> None:
+        if self.rank == 0 and self.progress:
+            print(line, file=sys.stderr, flush=True)
+
+
+def progress_line(me: Rank, step: int) -> str:
+    """How far a run is."""
+    step_s = me.now_s / max(1, step)
+    left = duration(step_s * (me.scenario.rounds - step))
+    line = f"step {step} of {me.scenario.rounds}, {step_s * 1e3:.1f} ms a step, about {left} left"
+    if me.evaluations:
+        _, loss, accuracy = me.evaluations[-1]
+        line += f", loss {loss:.4f}, accuracy {accuracy:.3f}"
+    return line

@@ -1,0 +1,1 @@
+"""What came of a simulation, and what is said of it."""

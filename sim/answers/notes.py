@@ -1,0 +1,41 @@
+"""What a user should know about an answer besides its numbers."""
+
+from __future__ import annotations
+
+from sim.answers import bottleneck, trust
+from sim.answers.outcome import Outcome
+from sim.job.header import measured
+from sim.job.scenario import Scenario
+from sim.recording.traces import Trace
+
+
+def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
+    """What to add to an answer, a line each; none if there is nothing to say."""
+    by_arrival = scenario.protocol.counts_updates
+    arrivals = outcome.arrivals
+    if arrivals is None and by_arrival and scenario.served and trace is not None:
+        arrivals = bottleneck.of_trace(trace, scenario)
+    found = _of_arrivals(arrivals) if arrivals else []
+    if outcome.ran_out:
+        worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
+        often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
+        found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
+    found += scenario.stragglers.notes(scenario)
+    return found if measured(world) else found + _of_computing(scenario) + trust.notes(scenario)
+
+
+def _of_computing(scenario: Scenario) -> list[str]:
+    """Commands refuse such a job (Scenario.check_computing); a program may mean it, to time messages alone."""
+    takes_time = scenario.costs.compute(scenario.batch) or scenario.costs.partition(scenario.batch)
+    return [] if takes_time else ["computing takes no time: no costs of the workload are known"]
+
+
+def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
+    """How stale gradients were, and what the job waits for; of its first replication."""
+    missed, gradients = arrivals.missed, max(1, sum(arrivals.missed.values()))
+    mean = sum(count * number for count, number in missed.items()) / gradients
+    shares = ", ".join(
+        f"{count}: {missed.get(count, 0) / gradients:.0%}" for count in range(min(6, max(missed, default=0) + 1))
+    )
+    said = [f"staleness of gradients, in updates: mean {mean:.2f}; {shares}"]
+    return [*said, bottleneck.warning(arrivals.busy)]

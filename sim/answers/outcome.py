@@ -1,0 +1,108 @@
+"""What a run comes to once its warm-up is left out: step times, samples, idle shares; throughput and its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.answers import interval
+from sim.base.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.answers.bottleneck import Arrivals
+    from sim.recording.traces import Trace
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What replications of a scenario did, after warm-up.
+
+    Args:
+        step_s: seconds of each step, shape (replications, steps).
+        samples: samples summed by each step's update, shape (replications, steps).
+        idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
+        ran_out: how often, warm-up included, a worker had time left and no data.
+        warmup: steps before these.
+        arrivals: of the first replication, where the order of arrival matters and it was kept.
+    """
+
+    step_s: np.ndarray
+    samples: np.ndarray
+    idle_fraction: np.ndarray
+    ran_out: int = 0
+    warmup: int = 0
+    arrivals: Arrivals | None = None
+
+    def throughput(self) -> np.ndarray:
+        """Samples per second of each replication, shape (replications,)."""
+        return self.samples.sum(axis=1, dtype=float) / self.step_s.sum(axis=1)
+
+    def interval(self, level: float = interval.LEVEL) -> tuple[float, float]:
+        """Low and high samples per second between which one more run of this length falls with probability `level`.
+
+        From the spread of the replications; of a single one, from that of its steps (sim.answers.interval). NaN if it has too few.
+        """
+        if len(self.step_s) > 1:
+            return interval.of_runs(self.throughput(), level)
+        return interval.of_batches(self.step_s[0], self.samples[0], level)
+
+
+def join(outcomes: Sequence[Outcome]) -> Outcome:
+    """The replications of all `outcomes`, in order.
+
+    Raises:
+        WrongSetting: runs of different numbers of steps or ranks.
+    """
+    shapes = sorted({(o.step_s.shape[1], o.idle_fraction.shape[1]) for o in outcomes})
+    if len(shapes) != 1:
+        raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
+    step_s, samples, idle_fraction = (
+        np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
+    )
+    return Outcome(
+        step_s, samples, idle_fraction, sum(o.ran_out for o in outcomes), outcomes[0].warmup, outcomes[0].arrivals
+    )
+
+
+def of_trace(trace: Trace) -> Outcome:
+    """The outcome of one run, simulated or measured, as one replication; of a run cut short, its complete steps.
+
+    A step lasts from one end of rank 0's `update` to the next; the first starts at time 0.
+
+    Raises:
+        WrongSetting: no step was completed after warm-up, or they took no time.
+    """
+    ends_s, samples = _updates(trace)
+    first = trace.header.warmup
+    if len(ends_s) <= first:
+        given = f"{len(ends_s)} steps, {first} of warm-up"
+        raise WrongSetting("trace", given, "at least one step after warm-up")
+    step_s = np.diff(ends_s, prepend=0.0)[first:]
+    start_s = ends_s[first - 1] if first else 0.0
+    if not ends_s[-1] > start_s:
+        raise WrongSetting("trace", f"steps from {start_s:g} s to {ends_s[-1]:g} s", "measured steps that take time")
+    idle = _idle_fraction(trace, start_s, ends_s[-1])
+    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.ran_out, first)
+
+
+def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """When each step's last update ended, seconds, and the samples of its updates; up to the first that is missing."""
+    rows = trace.rows
+    updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].sort_values("step")
+    complete = np.logical_and.accumulate(updates["step"].to_numpy() == np.arange(len(updates)))
+    each = trace.header.updates_per_step
+    steps = np.count_nonzero(complete) // each
+    ends_s, samples = (updates[name].to_numpy()[: steps * each].reshape(steps, each) for name in ("end_s", "samples"))
+    return ends_s[:, -1].astype(float), samples.sum(axis=1)
+
+
+def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:
+    """Share of the seconds from start_s to end_s that each rank spent in `wait`, shape (ranks,)."""
+    waits = trace.rows[trace.rows["activity"] == "wait"]
+    inside_s = waits["end_s"].clip(upper=end_s) - waits["start_s"].clip(lower=start_s)
+    idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.ranks)
+    return idle_s / (end_s - start_s)

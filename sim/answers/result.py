@@ -1,0 +1,157 @@
+"""What came of simulating a scenario: the arrays of its steps, what they come to, and the same as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.answers import interval, summary
+from sim.answers.notes import notes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from sim.answers.outcome import Outcome
+    from sim.answers.search import Search
+    from sim.job.scenario import Scenario
+    from sim.recording.traces import Trace
+
+
+class Amount(NamedTuple):
+    """How much is simulated.
+
+    Args:
+        runs: replications.
+        steps: measured steps of each.
+        warmup: steps before them.
+    """
+
+    runs: int
+    steps: int
+    warmup: int
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of a scenario.
+
+    Args:
+        scenario: that was simulated.
+        world: that simulated it, event or vector.
+        runs: replications that were asked for, or that are usual in that world.
+        outcome: of those replications that there was time for.
+        wall_s: seconds that it took.
+        first: the number of the first replication.
+        trace: of the first replication; of the vector world only if it was asked for.
+        search: what a search for the number of variable partitions found, if there was one.
+    """
+
+    scenario: Scenario
+    world: str
+    runs: int
+    outcome: Outcome
+    wall_s: float = 0.0
+    first: int = 0
+    trace: Trace | None = None
+    search: Search | None = None
+
+    @property
+    def kept_trace(self) -> Trace:
+        """The trace of the first replication.
+
+        Raises:
+            ValueError: it was not asked for.
+        """
+        if self.trace is None:
+            raise ValueError("no trace was asked for: want_trace=True")
+        return self.trace
+
+    @property
+    def step_s(self) -> np.ndarray:
+        """Seconds of each measured step, shape (replications, steps)."""
+        return self.outcome.step_s
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Samples that each step's update sums, shape (replications, steps)."""
+        return self.outcome.samples
+
+    @property
+    def idle_fraction(self) -> np.ndarray:
+        """Share of the measured time that each rank waited, shape (replications, ranks); master or servers come first."""
+        return self.outcome.idle_fraction
+
+    @property
+    def samples_per_s(self) -> float:
+        """Samples a second, the geometric mean of the replications'."""
+        return interval.middle(self.outcome.throughput())
+
+    @cached_property
+    def _interval(self) -> tuple[tuple[float, float] | None, str | None]:
+        return summary.interval_of(self.scenario, self.world, self.outcome)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Samples a second, low and high, between which one more run falls nine times in ten; None if that is not known."""
+        return self._interval[0]
+
+    @property
+    def why_no_interval(self) -> str | None:
+        """Why there is no interval; None if there is one."""
+        return self._interval[1]
+
+    @property
+    def asked(self) -> Amount:
+        """How much was asked for."""
+        return Amount(self.runs, self.scenario.steps, self.scenario.warmup)
+
+    @property
+    def done(self) -> Amount:
+        """How much there was time for."""
+        runs, steps = self.outcome.step_s.shape
+        return Amount(runs, steps, self.outcome.warmup)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a user should know besides, a line each."""
+        found = notes(self.scenario, self.outcome, self.world, self.trace)
+        return found + [str(self.search)] * (self.search is not None) + self._cut_short()
+
+    def _cut_short(self) -> list[str]:
+        """A note, if there was no time for all that was asked for."""
+        asked, done = self.asked, self.done
+        if asked == done:
+            return []
+        said = f"{done.runs} of {asked.runs} runs"
+        if asked[1:] != done[1:]:
+            said = f"{done.steps} of {asked.steps} steps of one run"
+        if done.warmup < asked.warmup:
+            said += f" (warm-up: {done.warmup} of {asked.warmup})"
+        return [f"{said}, for want of time; --within SECONDS gives it more"]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""
+        import numpy as np
+        import pandas as pd
+
+        runs, steps = self.step_s.shape
+        return pd.DataFrame(
+            {
+                "replication": np.repeat(np.arange(self.first, self.first + runs), steps),
+                "step": np.tile(np.arange(steps), runs),
+                "step_s": self.step_s.ravel(),
+                "samples": self.samples.ravel(),
+            }
+        )
+
+    def answer(self) -> dict:
+        """The object that `sim.run --json` prints, schema answer/1; what is not known is None."""
+        given = self.scenario, self.world, self.outcome, self.wall_s, self.search, self.runs, self.notes
+        return summary.as_json(*given)
+
+    def to_json(self) -> str:
+        """`answer` as JSON, on one line."""
+        return json.dumps(self.answer())

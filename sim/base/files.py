@@ -1,0 +1,157 @@
+"""Reading files that a user names, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sim.base.errors import RunFailed, WrongSetting, from_validation, of_system
+
+MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different hosts has a tenth of a MiB
+
+
+@contextmanager
+def reading(what: str, path: str | Path) -> Iterator[None]:
+    """Within it, that the file cannot be read is a wrong setting, `what`.
+
+    Raises:
+        WrongSetting: no such file, no permission, a folder, and the like.
+    """
+    try:
+        yield
+    except OSError as error:
+        # pyarrow does not say what the system said of a file that is not there.
+        why = os.strerror(errno.ENOENT) if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise WrongSetting(what, str(path), f"a file that can be read ({why})") from error
+
+
+def read_toml(path: str | Path, what: str) -> dict:
+    """The table in a TOML file.
+
+    Raises:
+        WrongSetting: no such file, or not TOML.
+    """
+    import tomllib
+
+    try:
+        with reading(what, path):
+            return tomllib.loads(_read(path, what).decode())
+    except RecursionError as error:
+        raise WrongSetting(what, str(path), "a TOML file that is not nested so deeply") from error
+    except WrongSetting:
+        raise
+    except ValueError as error:  # no TOML, no text, or a number of too many digits
+        raise WrongSetting(what, str(path), f"a TOML file ({error})") from error
+
+
+def _read(path: str | Path, what: str) -> bytes:
+    with open(path, "rb") as file:
+        found = file.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise WrongSetting(what, str(path), f"a file of at most {MOST_BYTES // 2**20} MiB")
+    return found
+
+
+def validated(model, table: dict, source: str):
+    """`table` as a `model` (pydantic); what is wrong with it is said of `source`.
+
+    Raises:
+        WrongSetting: an unknown key, a missing one, a wrong unit or value.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        raise from_validation(source, error) from error
+
+
+def check_output(option: str, path: str | Path | None) -> None:
+    """Refuse an output file that could not be written, before anything is run for it; None is fine.
+
+    Raises:
+        WrongSetting: no name, a folder or a device, a name too long, or a folder that is not there or cannot be written.
+    """
+    if path is None:
+        return
+    if not str(path):
+        raise WrongSetting(option, "", "the name of a file")
+    path = Path(path)
+    try:
+        there = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        there = True
+    except (OSError, ValueError) as error:
+        why = of_system(error) if isinstance(error, OSError) else error
+        raise WrongSetting(option, str(path), f"a path that the system takes ({why})") from error
+    if not there:
+        what = "a folder" if path.is_dir() else "a device"
+        raise WrongSetting(option, str(path), f"the name of a file: {what} is there")
+    if not path.resolve().parent.is_dir():
+        raise WrongSetting(option, str(path), "a file in a folder that exists")
+    check_folder(option, path, path.resolve().parent)
+
+
+def check_folder(option: str, given: str | Path, folder: Path) -> None:
+    """Refuse a folder in which no file can be made, by making one that has no name.
+
+    Raises:
+        WrongSetting: naming what was `given`.
+    """
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise WrongSetting(option, str(given), f"in a folder that can be written ({of_system(error)})") from error
+
+
+def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str | None] = ()) -> None:
+    """Refuse output files of which one could not be written, or would overwrite another or an input.
+
+    Args:
+        outputs: options, and what was given with each.
+        inputs: files that the same command reads.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    taken = {
+        os.path.realpath(path) for path in inputs if path and "\0" not in path
+    }  # whoever reads it refuses that one
+    for option, path in outputs:
+        check_output(option, path)
+        if path is None:
+            continue
+        if os.path.realpath(path) in taken:
+            raise WrongSetting(option, path, "a file that this command does not read or write otherwise")
+        taken.add(os.path.realpath(path))
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in place in one move.
+
+    Raises:
+        WrongSetting: the folder does not exist or cannot be written.
+        RunFailed: the system does not take the file, as on a full disk; nothing of it is left.
+    """
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+    except OSError as error:
+        raise WrongSetting(
+            "output file", str(path), f"a path in a folder that can be written ({of_system(error)})"
+        ) from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise RunFailed(f"{path} could not be written ({of_system(error)})") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,117 @@
+"""The range of every number that a user may write, in files, options and protocols' settings; none is infinite but where it says so.
+
+Lower limits are what has a meaning, upper limits far beyond what has been built: a number beyond them is a slip of the pen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
+
+from sim.base.errors import WrongSetting
+from sim.base.units import count, quantity
+
+LONGEST_S = 10**6  # eleven days, of anything that takes time
+MOST_BYTES = 10**15
+MOST_RANKS = 10**6  # and hosts
+MOST_CORES = 2**12  # of a host, twice what the largest have
+MOST = 10**12  # of anything that is counted
+MOST_REPLICATIONS = 10**6
+MOST_PARAMETERS = 10**14
+MOST_VARIABLES = 10**5  # and parts that they are cut into
+LONGEST_NAME = 1000
+
+# The numbers of a job, by their names in sim.job.scenario and sim.job.header.
+JOB = {
+    "workers": (0, MOST_RANKS),
+    "servers": (0, MOST_RANKS),
+    "steps": (1, MOST),
+    "warmup": (0, MOST),
+    "batch": (1, MOST),
+    "seed": (0, 2**64 - 1),
+    "variable_partitions": (1, MOST_VARIABLES),
+    "test_size": (0, MOST),
+    "evaluate_every": (1, MOST),
+}
+
+
+def _written_as_number(value: Any) -> Any:
+    """Refuse what pydantic would make a number of."""
+    if isinstance(value, bool | str | bytes):
+        raise ValueError("a number")
+    return value
+
+
+_Number = BeforeValidator(_written_as_number)
+
+
+def _in(unit: str, example: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: quantity(value, unit, example))
+
+
+def _bandwidth(value: float) -> float:
+    """Infinite is a link on which bytes take no time, as in profiles of logs that do not tell messages from work."""
+    if not (1 <= value <= MOST_BYTES or value == math.inf):
+        raise ValueError(f"1 to {MOST_BYTES:g} bytes a second, or inf")
+    return value
+
+
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 us")]
+BytesPerSecond = Annotated[float, Field(gt=0), _in("byte/second", "10 Gbit/s"), AfterValidator(_bandwidth)]
+Bytes = Annotated[float, Field(ge=0, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "4 MiB")]
+Window = Annotated[float, Field(ge=1, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "64 KiB")]
+Flops = Annotated[float, Field(gt=0, le=1e21, allow_inf_nan=False), _in("flop", "3 Gflop")]
+
+FlopsPerSecond = Annotated[float, Field(ge=1, le=1e21, allow_inf_nan=False), _in("flop/second", "15.7 Tflop/s")]
+
+Count = Annotated[int, Field(ge=1, le=MOST), _Number]
+Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS), _Number]
+RanksIfAny = Annotated[int, Field(ge=0, le=MOST_RANKS), _Number]
+Hosts = Annotated[int, Field(ge=1, le=10 * MOST_RANKS), _Number]
+Cores = Annotated[int, Field(ge=1, le=MOST_CORES), _Number]
+Parameters = Annotated[int, Field(ge=1, le=MOST_PARAMETERS), _Number]
+Counted = Annotated[int, Field(ge=1, le=MOST_PARAMETERS), BeforeValidator(lambda value: count(value, "120 M"))]
+Layers = Annotated[int, Field(ge=1, le=MOST_VARIABLES), _Number]
+Classes = Annotated[int, Field(ge=2, le=MOST), _Number]
+
+Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
+Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]
+Slowdown = Annotated[float, Field(ge=0, le=1e3, allow_inf_nan=False), _Number]
+Spread = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _Number]  # a coefficient of variation
+LogSpread = Annotated[float, Field(ge=0, le=3, allow_inf_nan=False), _Number]  # of a logarithm
+Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), _Number]
+# Of a law, in the unit of its draws: seconds of a sleep may be written with their unit.
+Draw = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 ms")]
+Location = Annotated[float, Field(ge=1e-12, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 ms")]
+PositiveSpread = Annotated[float, Field(ge=1e-3, le=100, allow_inf_nan=False), _Number]
+WeibullShape = Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False), _Number]
+TailExponent = Annotated[float, Field(ge=1.01, le=100, allow_inf_nan=False), _Number]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
+Multiple = Annotated[float, Field(ge=1e-3, le=1e3, allow_inf_nan=False), _Number]  # of computing time
+
+Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Flag = Annotated[bool, Strict()]
+
+
+def check(setting: str, value: float, least: float, most: float, what: str = "a number") -> None:
+    """Refuse a number out of its range.
+
+    Raises:
+        WrongSetting: it is, or is not a number.
+    """
+    if isinstance(value, bool) or not least <= value <= most:
+        raise WrongSetting(setting, value, f"{what} from {least:,} to {most:,}")
+
+
+def check_integer(setting: str, value: int, least: int, most: int = MOST) -> None:
+    """Refuse an integer out of its range; see `check`."""
+    check(setting, value, least, most, "an integer")
+
+
+def check_seconds(setting: str, value_s: float) -> None:
+    """Refuse seconds out of their range; see `check`."""
+    check(setting, value_s, 0, LONGEST_S, "seconds")

@@ -1,0 +1,76 @@
+"""Quantities as people write them ("50 us", "10 Gbit/s", "4 MiB"): a number and a unit, nothing else."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import cache
+
+from sim.base.errors import WrongSetting
+
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+UNIT = r"[^\W\d_]+(?:/[^\W\d_]+)?"  # letters, or two times letters with a stroke between
+QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")
+
+TIMES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}  # B as in a model of "7 B"
+COUNT = re.compile(rf"\s*({NUMBER})\s*([kMGBT]?)\s*")
+MOST_COUNTED = 10**18
+
+
+@cache
+def _registry():
+    import pint
+
+    registry: pint.UnitRegistry = pint.UnitRegistry(cache_folder=None)
+    registry.define("Gbit = 1e9 * bit")
+    registry.define("Mbit = 1e6 * bit")
+    registry.define("flop = [operations] = flop = FLOP")
+    return registry
+
+
+def quantity(text: str | float, unit: str, example: str) -> float:
+    """`text` in `unit`; a bare number is taken to be in `unit` already.
+
+    Raises:
+        WrongSetting: the text is no quantity, or one of another dimension.
+    """
+    if not isinstance(text, str | bool):
+        return text
+    written = QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if not written:
+        raise _wrong(text, unit, example)
+    return float(written[1]) * _in(written[2], unit, text, example)
+
+
+def count(text: str | int, example: str) -> int:
+    """A whole number, or one with a prefix: "120 M".
+
+    Raises:
+        WrongSetting: the text is no such number.
+    """
+    allowed = f'a whole number, or one with k, M, G (or B) or T, such as "{example}"'
+    if isinstance(text, bool | bytes):
+        raise WrongSetting("number", text, allowed)
+    if not isinstance(text, str):
+        return text
+    written = COUNT.fullmatch(text)
+    if not written or abs(float(written[1])) > MOST_COUNTED:
+        raise WrongSetting("number", text, allowed)
+    value = Decimal(written[1]) * TIMES[written[2]]
+    if value != value.to_integral_value():
+        raise WrongSetting("number", text, allowed)
+    return int(value)
+
+
+def _in(written: str, unit: str, text: str, example: str) -> float:
+    """How many of `unit` one of the `written` unit is."""
+    import pint
+
+    try:
+        return float(_registry().Quantity(1.0, written).to(unit).magnitude)
+    except (pint.PintError, ValueError, TypeError, AttributeError, AssertionError) as error:
+        raise _wrong(text, unit, example) from error
+
+
+def _wrong(text: object, unit: str, example: str) -> WrongSetting:
+    return WrongSetting("quantity", text, f'a quantity such as "{example}", or a number of {unit}')

@@ -1,0 +1,1 @@
+"""Hosts of the event world: how their cores and ports are shared, and how long messages take."""

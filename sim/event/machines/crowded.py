@@ -1,0 +1,93 @@
+"""Mechanics of ranks that share a host's port, but no core: they take turns, and copy from one another."""
+
+from __future__ import annotations
+
+from sim.event.machines.copied import Copied
+from sim.event.machines.free import Free
+from sim.event.ranks.message import Message
+
+
+class Crowded(Free):
+    """The same where other ranks are on the host: they take turns at its port, and a message to one of them is copied by it."""
+
+    own_port = False
+
+    def post_now(self, peer: int, message: Message):
+        """Give one message to the link; when it has left: seconds, or Copied."""
+        to = self._to[peer]
+        if to.machine is self.machine:
+            message.departure = Copied()
+            self.at(self.rank.clock_s + self.local.latency_s, lambda: to.put(message, to.env.now, None))
+            return message.departure
+        self.rank.clock_s += len(message.sizes_bytes) * self._overhead_s
+        yield from self.sync()
+        self.rank.clock_s -= len(message.sizes_bytes) * self._overhead_s
+        return self.post(peer, message)
+
+    def send_all(self, peers, letter):
+        """A message to each of `peers`, in order; go on when all have left."""
+        rank, start_s, sent = self.rank, self.rank.clock_s, []
+        for peer in peers:
+            message = letter(peer)
+            sent.append((peer, message, (yield from self.post_now(peer, message))))
+        for peer, message, departure in sent:
+            yield from self.until(departure)
+            if rank.rows:
+                rank.record("send", start_s, 0, message.size_bytes, peer)
+            start_s = rank.clock_s
+
+    def post_all(self, peers, letter, record: bool = False, one: bool = False):
+        """A message to each of `peers`, in order; go on at once."""
+        rank = self.rank
+        for peer in peers:
+            if one and self._posted is not None:
+                start_s = rank.clock_s
+                yield from self.until(self._posted)
+                if rank.clock_s > start_s:
+                    rank.waited(start_s, rank.clock_s, peer)
+            start_s, message = rank.clock_s, letter(peer)
+            departure = yield from self.post_now(peer, message)
+            if one:
+                self._posted = departure
+            if record and rank.rows:
+                self._record_left(start_s, departure, message, peer)
+
+    def _record_left(self, start_s: float, departure, message: Message, peer: int) -> None:
+        if type(departure) is not Copied:
+            super()._record_left(start_s, departure, message, peer)
+            return
+        rank = self.rank
+        about = (rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version)
+        departure.calls.append(lambda time_s: rank.recorder.row(start_s, time_s, *about))
+
+    def until(self, departure):
+        """Until a message has left."""
+        if type(departure) is not Copied:
+            departure = max(departure, self.rank.clock_s)
+        elif departure.time_s is None:
+            go = self.rank.thread.go
+            departure.calls.append(lambda _: go())
+            yield
+        self.rank.clock_s = max(self.rank.clock_s, departure.time_s if type(departure) is Copied else departure)
+
+    def swap(self, message: Message | None, to: int | None, source: int | None, ahead: bool):
+        """Hand one over, if any, while taking one, if any, which is returned."""
+        rank, departure, taken = self.rank, None, None
+        if message is not None:
+            start_s = rank.clock_s
+            departure = yield from self.post_now(to, message)
+            if rank.rows:
+                self._record_left(start_s, departure, message, to)
+        if source is not None:
+            taken = yield from self.receive(source)
+        if departure is not None and ahead:
+            self._ahead.append(departure)
+        elif departure is not None:
+            yield from self.until(departure)
+        return taken
+
+    def departed(self):
+        """Until all that was handed over ahead has left."""
+        ahead, self._ahead = self._ahead, []
+        for departure in ahead:
+            yield from self.until(departure)

@@ -1,0 +1,380 @@
+"""Mechanics of ranks whose cores are their own: work and messages are arithmetic on the rank's clock, arrivals are the only events."""
+
+from __future__ import annotations
+
+import math
+
+from sim.event.arrivals import Arrivals
+from sim.event.machines.own_core import OwnCore
+from sim.event.machines.slow_port import SlowPort
+from sim.event.ranks.message import Message
+from sim.event.shortcut import ShortCutFailed
+from sim.verbs.book import CLOCK_S
+
+DONE = ()
+
+
+class Free:
+    """How one rank's work, messages and waits take time where nothing that ranks share makes its work longer.
+
+    A rank's text runs ahead on its own clock. Messages queue at the ports of hosts in the order in which they come there: a receiver's
+    port takes them at events; a sender's port that is the rank's own needs none, and one that ranks share is come to in turn.
+    """
+
+    quick = True  # works that follow one another may be one
+    own_port = True  # nobody else's messages leave by it
+    __slots__ = (
+        "_ahead", "_ahead_s", "_byte_s", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
+        "_pending", "_plain", "_posted", "_timed", "_to", "_waits", "_wake", "comes", "core", "course", "env",
+        "ingress", "link", "local", "machine", "port", "rank", "rest", "rest_until", "slow", "speed", "spend", "work",
+        "work_on", "works",
+    )  # fmt: skip
+
+    def __init__(self, rank):
+        world, machine, link = rank.world, rank.machine, rank.world.link
+        self.rank, self.env, self.link, self.local = rank, world.env, link, world.local
+        self.machine, self.speed = machine, machine.speed
+        self.core = core = OwnCore(rank)
+        self.work, self.works, self.work_on = core.work, core.works, core.work_on
+        self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
+        self.port, self.ingress = machine.egress, machine.ingress
+        self._inbox = []  # what has come: messages, and when their bytes move
+        self._peers, self._wake, self._timed = (), None, False  # from whom the next is waited for, who goes on then
+        self._missing = None  # from whom gradients are still waited for, to be added up
+        self._overhead_s, self._latency_s = link.overhead_s / machine.speed, link.latency_s
+        self._gap_s, self._byte_s = link.gap_s, 1 / link.bandwidth_bytes_per_s
+        self.slow = SlowPort(self) if link.sustained_bytes_per_s or link.tcp or link.store_and_forward else None
+        self._plain = self.slow is None
+        self._ahead, self._posted = [], None
+        self._waits = rank.recorder.waits
+        self._to = None  # the ranks' mechanics, once all are there
+        self._pending, self._ahead_s = 0, -math.inf
+        self.course = None  # of a call of all ranks that the rank is in (sim.event.together)
+        self.comes = self._comes  # comes(reach_s, message): a message is on its way to this rank
+
+    def join(self, everyone: list, alone: bool) -> None:
+        """The mechanics of all ranks are there.
+
+        Args:
+            alone: rank 0 alone sends to workers, as far as is known of the protocol.
+        """
+        self._to = everyone
+        if self.rank.serves:
+            self.comes = Arrivals(self.env, self.deliver).add
+        elif alone and self.own_port:
+            self.comes = self._comes_ahead
+
+    # ---- time
+
+    def begin_step(self, slept_s: float) -> None:
+        """No other threads work beside."""
+
+    def come_together(self):
+        """Ranks that wait are woken at once."""
+        return DONE
+
+    def at(self, time_s: float, call) -> None:
+        """Call then."""
+        self.rank.world.at(time_s, call)
+
+    def sync(self, but_s: float = 0.0):
+        """Wait until the world is where this rank is, but for so many seconds."""
+        clock_s = self.rank.clock_s
+        ahead_s = clock_s - but_s - self.env.now
+        if ahead_s > 0:
+            yield self.env.timeout(ahead_s)
+            self.rank.clock_s = clock_s
+
+    # ---- messages that leave
+
+    def send_all(self, peers, letter):
+        """A message to each of `peers`, in order; go on when all have left.
+
+        Args:
+            letter: letter(peer) makes the message.
+        """
+        rank, start_s = self.rank, self.rank.clock_s
+        if rank.serves and self._plain and not rank.rows:
+            return self._send_alike(peers, letter)
+        left, last_s = [], -math.inf
+        for peer in peers:
+            message = letter(peer)
+            leave_s = self.post(peer, message)
+            last_s = leave_s if leave_s > last_s else last_s
+            if rank.rows:
+                left.append((peer, leave_s, message))
+        clock_s = rank.clock_s
+        rank.clock_s = max(clock_s, last_s)
+        for peer, leave_s, message in left:
+            clock_s = max(clock_s, leave_s)
+            rank.recorder.row(
+                start_s, clock_s, rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version
+            )
+            start_s = clock_s
+        return DONE
+
+    def _send_alike(self, peers, letter):
+        """A server's, which sends the same to all."""
+        rank, to, port, message, posted = self.rank, self._to, self.port, None, 0
+        clock_s, free_s, latency_s = rank.clock_s, port.free_s, self._latency_s
+        for peer in peers:
+            if message is None:
+                message = letter(peer)
+                called_s = len(message.sizes_bytes) * self._overhead_s
+                message.occupancy_s = occupancy_s = self._gap_s + message.size_bytes * self._byte_s
+            clock_s += called_s
+            begin_s = clock_s if clock_s > free_s else free_s
+            free_s = begin_s + occupancy_s
+            posted += 1
+            to[peer].comes(begin_s + latency_s, message)
+        if posted:
+            port.free_s, rank.clock_s = free_s, max(free_s, clock_s)
+            self.machine.sent_s += posted * occupancy_s
+        return DONE
+
+    def post_all(self, peers, letter, record: bool = False, one: bool = False):
+        """A message to each of `peers`, in order; go on at once.
+
+        Args:
+            letter: letter(peer) makes the message.
+            record: when they have left.
+            one: the one before must have left.
+        """
+        rank = self.rank
+        for peer in peers:
+            if one and self._posted is not None and self._posted > rank.clock_s:
+                start_s, rank.clock_s = rank.clock_s, self._posted
+                rank.waited(start_s, rank.clock_s, peer)
+            start_s, message = rank.clock_s, letter(peer)
+            departure = self.post(peer, message)
+            if one:
+                self._posted = departure
+            if record and rank.rows:
+                self._record_left(start_s, departure, message, peer)
+        return DONE
+
+    def post(self, peer: int, message: Message) -> float:
+        """Give one message to another host, at a core's expense; when it has left, seconds."""
+        rank, port = self.rank, self.port
+        sizes = message.sizes_bytes
+        rank.clock_s = begin_s = rank.clock_s + (self._overhead_s if len(sizes) == 1 else len(sizes) * self._overhead_s)
+        if self.slow is not None:
+            return self.slow.leave(self._to[peer], message)
+        message.occupancy_s = occupancy_s = self._gap_s + message.size_bytes * self._byte_s
+        begin_s = max(begin_s, port.free_s)
+        port.free_s = leave_s = begin_s + occupancy_s
+        self.machine.sent_s += occupancy_s
+        self._to[peer].comes(begin_s + self._latency_s, message)
+        return leave_s
+
+    def _record_left(self, start_s: float, departure: float, message: Message, peer: int) -> None:
+        rank = self.rank
+        rank.recorder.row(
+            start_s, departure, rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version
+        )
+
+    # ---- messages that come
+
+    def _comes(self, reach_s: float, message: Message) -> None:
+        """A message will reach this rank's port."""
+        self.env.call(reach_s, self._reached, message)
+
+    def _reached(self, message: Message) -> None:
+        """A message reaches the port."""
+        reach_s = self.env.now
+        if self.course is None:
+            self.ingress.reached_s = reach_s
+            self.deliver(reach_s, message)
+        else:
+            self.machine.received_s += message.occupancy_s
+            self.put(message, *self.course.passing(self, reach_s, message.occupancy_s))
+
+    def _comes_ahead(self, reach_s: float, message: Message) -> None:
+        """The same where rank 0 alone sends to this rank, which goes on at once if it waits for the message, without an event.
+
+        This is right as long as no other message reaches the port before.
+        """
+        waits = self._wake is not None and not self._timed and not self._pending and message.sender in self._peers
+        if not waits or message.sender or reach_s < self._ahead_s:
+            self._pending += 1
+            self.env.call(reach_s, self._reached_late, message)
+        else:
+            self._ahead_s = reach_s
+            self.deliver(reach_s, message)
+
+    def _reached_late(self, message: Message) -> None:
+        """A message reaches the port.
+
+        Raises:
+            ShortCutFailed: a later one was handed over ahead of time.
+        """
+        self._pending -= 1
+        if self.env.now < self._ahead_s:
+            raise ShortCutFailed
+        self.deliver(self.env.now, message)
+
+    def deliver(self, reach_s: float, message: Message) -> None:
+        """A message from another host begins to pass this machine's port, after those that came before."""
+        port, occupancy_s = self.ingress, message.occupancy_s
+        self.machine.received_s += occupancy_s
+        if self._plain:
+            begin_s = reach_s if reach_s > port.free_s else port.free_s
+            port.free_s = end_s = begin_s + occupancy_s
+        else:
+            begin_s, end_s = port.take(reach_s, occupancy_s, message.credit_s)
+            end_s += message.held_s
+        self.put(message, begin_s, end_s)
+
+    def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
+        """A message is here: it is for who waits for it, or lies here.
+
+        Args:
+            begin_s, end_s: when its bytes move; no end within a host, where the receiver copies.
+        """
+        wake = self._wake
+        if wake is None or message.sender not in self._peers:
+            self._inbox.append((message, begin_s, end_s))
+        elif self._missing is None:
+            self._wake = None
+            wake((message, begin_s, end_s))
+        else:
+            self._gathered(message, begin_s, end_s)
+
+    def take(self, peers):
+        """The first message from one of `peers` that lies here, and when its bytes move."""
+        for index, arrived in enumerate(self._inbox):
+            if arrived[0].sender in peers:
+                return self._inbox.pop(index)
+        return None
+
+    def receive(self, frm, until_s: float = math.inf, variable=None):
+        """The next message from one of `frm`."""
+        peers = (frm,) if isinstance(frm, int) else frm
+        if until_s < math.inf:
+            return (yield from self._receive_until(peers, until_s))
+        arrived = self.take(peers) if self._inbox else None
+        if arrived is None:
+            self._peers, self._wake = peers, self.rank.thread.go
+            arrived = yield
+        message, begin_s, end_s = arrived
+        rank = self.rank
+        start_s = rank.clock_s
+        if rank.rows or end_s is None or rank.idle_from_s > start_s:
+            self._took(message, begin_s, end_s)
+            return message
+        if begin_s > start_s:
+            self._waits += (rank.rank, start_s, begin_s)
+        start_s = max(start_s, end_s)
+        rank.clock_s = start_s + len(message.sizes_bytes) * self._overhead_s
+        return message
+
+    def _receive_until(self, peers, until_s: float):
+        """The same, if it begins to come by then: what has come by now matters, so the world catches up first.
+
+        What comes at this very moment has not come yet.
+        """
+        yield from self.sync(CLOCK_S)
+        rank = self.rank
+        start_s, arrived = rank.clock_s, self.take(peers)
+        if arrived is None and until_s <= start_s:
+            return None
+        if arrived is None:
+            wake = rank.thread.go
+            self._peers, self._wake, self._timed = peers, wake, True
+            self.at(until_s, lambda: self._give_up(wake))
+            arrived = yield
+            self._timed = False
+        if arrived is None:
+            rank.clock_s = max(start_s, self.env.now)
+            rank.waited(start_s, rank.clock_s)
+            return None
+        self._took(*arrived)
+        return arrived[0]
+
+    def _give_up(self, wake) -> None:
+        if self._wake is wake:
+            self._wake = None
+            wake()
+
+    def _took(self, message: Message, begin_s: float, end_s: float | None) -> None:
+        """The bytes of a message move, and a core takes them."""
+        rank = self.rank
+        start_s = rank.clock_s
+        moving_s = begin_s if begin_s > start_s else start_s
+        if end_s is None:
+            self._copy(message, moving_s)
+        else:
+            rank.clock_s = (end_s if end_s > start_s else start_s) + len(message.sizes_bytes) * self._overhead_s
+        idle_s = rank.idle_from_s if rank.idle_from_s > start_s else start_s
+        if moving_s > idle_s:
+            self._waits += (rank.rank, idle_s, moving_s)
+        if rank.rows:
+            row, step, version = rank.recorder.row, rank.step, rank.version
+            row(min(moving_s, idle_s), moving_s, rank.rank, step, "wait", 0, 0, message.sender, version)
+            row(moving_s, rank.clock_s, rank.rank, step, "receive", 0, message.size_bytes, message.sender, version)
+
+    def _copy(self, message: Message, moving_s: float) -> None:
+        """Take a message from a rank of this host."""
+        local = self.local
+        seconds = len(message.sizes_bytes) * local.overhead_s + local.occupancy_s(message.size_bytes)
+        self.rank.clock_s = moving_s + seconds / self.speed
+        message.departure.fire(self.rank.clock_s)
+
+    def _gathered(self, message: Message, begin_s: float, end_s: float | None) -> None:
+        """A gradient that was waited for has come; after the last the text goes on."""
+        missing, rank = self._missing, self.rank
+        start_s = rank.clock_s
+        if rank.rows or end_s is None or begin_s > start_s:
+            self._took(message, begin_s, end_s)
+        else:
+            rank.clock_s = (end_s if end_s > start_s else start_s) + len(message.sizes_bytes) * self._overhead_s
+        missing.remove(message.sender)
+        rank.add(message)
+        if not missing:
+            wake, self._missing, self._wake = self._wake, None, None
+            wake()
+
+    def gather(self, missing: set[int]):
+        """A gradient from each of `missing`, added up in order of arrival, as they come; the text goes on after the last."""
+        while missing and self._inbox and (arrived := self.take(missing)):
+            self._took(*arrived)
+            missing.remove(arrived[0].sender)
+            self.rank.add(arrived[0])
+        if missing:
+            self._missing, self._peers, self._wake = missing, missing, self.rank.thread.go
+            yield
+
+    # ---- exchanges
+
+    def swap(self, message: Message | None, to: int | None, source: int | None, ahead: bool):
+        """Hand one over, if any, while taking one, if any, which is returned."""
+        rank, departure, taken = self.rank, None, None
+        if message is not None:
+            start_s = rank.clock_s
+            departure = self.post(to, message)
+            if rank.rows:
+                self._record_left(start_s, departure, message, to)
+        if source is not None:
+            arrived = self.take((source,)) if self._inbox else None
+            if arrived is None:
+                self._peers, self._wake = (source,), rank.thread.go
+                arrived = yield
+            self._took(*arrived)
+            taken = arrived[0]
+        if departure is not None and ahead:
+            self._ahead.append(departure)
+        elif departure is not None and departure > rank.clock_s:
+            rank.clock_s = departure
+        return taken
+
+    def fall_apart(self) -> None:
+        """Refer to nobody any more."""
+        self.core.fall_apart()
+        self.rank = self.comes = self._wake = None
+        self._to.clear()
+
+    def departed(self):
+        """Until all that was handed over ahead has left."""
+        ahead, self._ahead = self._ahead, []
+        self.rank.clock_s = max(self.rank.clock_s, *ahead) if ahead else self.rank.clock_s
+        return DONE

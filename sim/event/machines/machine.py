@@ -1,0 +1,46 @@
+"""A host at work in the event world."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import simpy
+
+from sim.event.machines.cores import Cores
+from sim.event.machines.flows import Bucket
+from sim.event.machines.port import Port
+from sim.platform.cluster import Host, Link
+
+
+class Machine:
+    """Its cores, the two directions of its port, and the memory through which GPUs' gradients are added.
+
+    Args:
+        speed, contention: of this run, see sim.platform.cluster.Host.
+        shared: the cores of all hosts, if these are one machine.
+    """
+
+    def __init__(
+        self, env: simpy.Environment, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
+        shared: Cores | None = None,
+    ):  # fmt: skip
+        self.sent_s = self.received_s = 0.0  # for which messages took the two directions of its port
+        self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
+        self._own = env, host.cores, speed, contention, turn_s
+        self._shared = shared
+        if link.fair:
+            self.egress, self.ingress = (
+                Bucket(link.bandwidth_bytes_per_s, link.burst_bytes, link.queue_bytes) for _ in range(2)
+            )
+        else:
+            self.egress, self.ingress = Port(), Port()
+
+    @cached_property
+    def cores(self) -> Cores:
+        """They are made when somebody needs to share them."""
+        return self._shared or Cores(*self._own)
+
+    @cached_property
+    def memory(self) -> Port:
+        """Through which copies within the host pass one after another."""
+        return Port()

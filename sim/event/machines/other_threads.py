@@ -1,0 +1,50 @@
+"""Work that nobody waits for: other threads of a runtime. It slows whoever needs the cores."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from sim.event.machines.cores import ROUND_OFF_S
+from sim.randomness import generator
+
+PIECES = 8  # of a step's: it comes with messages, and a pull and a push have four, of two ends each
+
+
+class OtherThreads:
+    """Those of one rank's process.
+
+    Args:
+        mechanics: sim.event.machines.contended.Contended.
+    """
+
+    def __init__(self, mechanics):
+        self._env, self._cores, self._luck, self._begun_s = mechanics.env, mechanics.cores, mechanics.rank.luck, 0.0
+
+    @cached_property
+    def _moments(self) -> np.random.Generator:
+        return generator(*self._luck, "behind")
+
+    def begin_step(self, seconds: float, slept_s: float) -> None:
+        """A step's work begins, for as long as the step before took without the `slept_s` that this one slept.
+
+        In pieces at random moments: all at once it would hold up the step's first phase, and at even distances workers that
+        share cores and ports would stay in step for ever, as real ones do not.
+        """
+        now_s = self._env.now
+        span_s, self._begun_s = now_s - self._begun_s - slept_s, now_s
+        if seconds > ROUND_OFF_S:
+            moments_s = now_s + span_s * np.sort(self._moments.random(PIECES))
+            self._env.process(self._piecemeal(seconds / PIECES, moments_s))
+
+    def _piecemeal(self, piece_s: float, moments_s: np.ndarray):
+        """Equal pieces, one after another, none before its moment."""
+        for moment_s in moments_s:
+            yield self._env.timeout(max(0.0, moment_s - self._env.now))
+            yield self._cores.work(piece_s)
+
+    def work(self, seconds: float) -> None:
+        """Some, at once."""
+        if seconds > ROUND_OFF_S:
+            self._cores.work(seconds)

@@ -1,0 +1,74 @@
+"""The core of a rank that nobody else needs: work is arithmetic on the rank's clock."""
+
+from __future__ import annotations
+
+from sim.model.costs import WARMING
+from sim.recording.traces import NOBODY
+
+ROUND_OFF_S = 1e-12
+DONE = ()
+
+
+class OwnCore:
+    """Of one rank.
+
+    Args:
+        rank: sim.event.ranks.rank.Rank.
+    """
+
+    __slots__ = ("_rank", "_speed")
+
+    def __init__(self, rank):
+        self._rank, self._speed = rank, rank.speed
+
+    def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
+        """Some seconds of a core."""
+        rank = self._rank
+        start_s = rank.clock_s
+        if seconds > ROUND_OFF_S:
+            rank.clock_s = start_s + seconds / self._speed
+            rank.applied_s += seconds
+        if rank.rows:
+            rank.record(activity, start_s, samples, size_bytes, peer, version)
+        return DONE
+
+    def works(self, works):
+        """One after another: (activity, seconds, samples, bytes); seconds may be known only when it begins."""
+        rank = self._rank
+        for activity, seconds, samples, size_bytes in works:
+            start_s = rank.clock_s
+            takes_s = seconds() if callable(seconds) else seconds
+            if takes_s > ROUND_OFF_S:
+                rank.clock_s = start_s + takes_s / self._speed
+                rank.computed_s += takes_s
+            if activity in WARMING:
+                rank.warm()
+            if rank.rows:
+                rank.record(activity, start_s, samples, size_bytes)
+        return DONE
+
+    def work_on(self, parts_s: list[float], activity: str, samples=0, size_bytes=0, peer=NOBODY, version=None):
+        """Parts that would each take a core; here there is one."""
+        return self.work(activity, parts_s[0], samples, size_bytes, peer, version)
+
+    def spend(self, seconds: float, computing: bool = False):
+        """Seconds of a core, of which nothing is recorded."""
+        if seconds > ROUND_OFF_S:
+            self._rank.clock_s += seconds / self._speed
+            self._rank.computed_s += seconds
+        return DONE
+
+    def rest(self, seconds: float):
+        """Asleep."""
+        self._rank.clock_s += seconds
+        self._rank.computed_s += seconds
+        return DONE
+
+    def rest_until(self, time_s: float):
+        """Asleep until then; whoever shares the rank's clock is at rest too."""
+        self._rank.clock_s = max(self._rank.clock_s, time_s)
+        return DONE
+
+    def fall_apart(self) -> None:
+        """Refer to nobody any more."""
+        self._rank = None

@@ -1,0 +1,66 @@
+"""What does not change from step to step, and is alike at all ranks of a world."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+
+import numpy as np
+
+from sim.verbs import fusion
+
+
+class Amounts:
+    """Seconds of a core and bytes of one scenario."""
+
+    def __init__(self, scenario):
+        costs, batch, packed = scenario.costs, scenario.batch, scenario.packed_bytes
+        self.costs, self.batch = costs, batch
+        self.input_s, self.compute_s, self.pack_s = costs.input(batch), costs.compute(batch), costs.pack(packed)
+        self.pack = ("pack", self.pack_s, 0, packed)
+        self.rests = bool(costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s)
+        self.reduce_s, self.take_up_s = Priced(costs.reduce), Priced(costs.take_up)
+        self.evaluates = scenario.test_size > 0
+        self._scenario = scenario
+
+    @cached_property
+    def layer_shares(self):
+        """layer_shares(order): the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
+        sizes = [variable.size for variable in self._scenario.workload.variables]
+
+        def made(order: str) -> tuple[float, np.ndarray]:
+            shares = fusion.layer_shares(sizes, order)
+            return 1 - sum(shares), np.cumsum(shares[::-1])
+
+        return cache(made)
+
+    @cached_property
+    def variables(self) -> range:
+        """Numbers of the variables that travel one by one."""
+        return range(len(self._scenario.placed)) if self._scenario.protocol.layerwise else range(0)
+
+    @cached_property
+    def server_of(self) -> list[int]:
+        """The server of each of them."""
+        return [server for _, server in self._scenario.placed]
+
+    @cached_property
+    def variable_bytes(self) -> list[int]:
+        """Bytes of a message with each of them."""
+        batch = self._scenario.batch
+        return [variable.load(batch).gradient_bytes for variable, _ in self._scenario.placed]
+
+    def held_by(self, rank: int) -> list[int]:
+        """Those that a server holds."""
+        return [number for number in self.variables if self.server_of[number] == rank]
+
+
+class Priced(dict):
+    """Seconds of a line (sim.model.costs.Line) by bytes."""
+
+    def __init__(self, line):
+        super().__init__()
+        self._line = line
+
+    def __missing__(self, size_bytes):
+        seconds = self[size_bytes] = self._line(size_bytes)
+        return seconds

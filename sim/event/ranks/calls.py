@@ -1,0 +1,163 @@
+"""Collective calls of one rank, exchange by exchange, and what a library does around them."""
+
+from __future__ import annotations
+
+import math
+
+from sim.collectives.base import DENSE, ROWS, Exchange
+from sim.collectives.tree import tree
+from sim.event.ranks.message import Message
+from sim.model.workload import ITEM_BYTES
+from sim.recording.traces import NOBODY
+from sim.verbs import fusion
+
+REQUEST_BYTES = ITEM_BYTES * (fusion.REQUEST.stop - fusion.REQUEST.start)
+
+
+class Calls:
+    """Verbs of `me` by which all ranks sum.
+
+    Args:
+        rank: sim.event.ranks.rank.Rank.
+    """
+
+    def __init__(self, rank):
+        self._rank, self._costs, self._world = rank, rank.costs, rank.world
+        self._cycle_from_s = -math.inf
+        self._tree = None  # to and from whom control messages pass, and whether they come from below
+
+    def cycle(self, cycle_s: float):
+        """Asleep until the first cycle that finds a gradient ready everywhere; the empty ones before it are taken to cost nothing."""
+        rank, readiness = self._rank, self._world.readiness
+        begin_s, asleep_s = max(rank.clock_s, self._cycle_from_s + cycle_s), rank.clock_s
+        count = rank.book.reduced
+        if readiness.is_to_come(count, rank.env.now):
+            readiness.wait(count, rank.rank, rank.thread.go)
+            yield
+        ready_s = max(rank.clock_s, readiness.everywhere_s(count))
+        if ready_s > begin_s:
+            begin_s = begin_s + math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s else ready_s
+        yield from rank.mechanics.rest_until(max(ready_s, begin_s))
+        self._cycle_from_s = rank.clock_s
+        if rank.timeline:
+            rank.timeline.cycle(rank.clock_s)
+        rank.waited(min(rank.clock_s, max(asleep_s, rank.idle_from_s)), rank.clock_s)
+
+    def copy(self, piece: slice):
+        """Into the fusion buffer, or out of it."""
+        rank, size_bytes = self._rank, ITEM_BYTES * (piece.stop - piece.start)
+        start_s = rank.clock_s
+        yield from rank.work("pack", self._costs.pack(size_bytes), 0, size_bytes)
+        if rank.timeline:
+            rank.timeline.copied(piece, start_s, rank.clock_s)
+
+    def allreduce(self, algorithm: str = "auto", fused: bool = True):
+        """The sum of all workers' gradients, after a library's agreement to begin."""
+        rank = self._rank
+        if rank.summed:
+            rank.at_hand.begin_sum()
+        for piece in self._world.pieces(fused):
+            yield from self._agree()
+            yield from self.reduce(algorithm, piece)
+
+    def _agree(self):
+        """Asleep until the library begins."""
+        rank = self._rank
+        start_s, agree_s = rank.clock_s, self._costs.agree_s
+        if agree_s:
+            yield from rank.mechanics.rest(agree_s)
+            rank.waited(start_s, rank.clock_s)
+        yield from rank.mechanics.come_together()
+        yield from self._negotiated()
+
+    def _negotiated(self):
+        """What it takes to agree with others, besides the messages."""
+        if len(self._rank.workers) > 1 and self._costs.negotiate_s:
+            yield from self._rank.work("pack", self._costs.negotiate_s)
+
+    def reduce(self, algorithm: str, piece: slice):
+        """One call: what a library does around its exchanges, and these."""
+        rank, size_bytes = self._rank, ITEM_BYTES * (piece.stop - piece.start)
+        start_s, call_s = rank.clock_s, self._costs.call(size_bytes)
+        if call_s:
+            yield from rank.work("pack", call_s, 0, size_bytes)
+        together = self._world.together
+        if together is not None and self._world.named(algorithm, piece) == "ring":
+            rank.clock_s, samples = yield from together.enter(rank, piece, rank.samples)
+            if piece.stop == rank.scenario.summed_items + 1:
+                rank.samples = samples
+        else:
+            first = rank.workers[0]
+            for exchange in self._world.exchanges(algorithm, rank.rank - first, piece):
+                yield from self.exchange(exchange)
+            yield from rank.mechanics.departed()
+        if rank.timeline:
+            rank.timeline.moved(piece, start_s, rank.clock_s)
+
+    def reduce_fused(self, algorithm: str, ready: list[int], fusion_bytes: int):
+        """As the verb."""
+        for piece, copied in self._world.buffers(tuple(ready), fusion_bytes):
+            if copied:
+                yield from self.copy(piece)
+            yield from self.reduce(algorithm, piece)
+            if copied:
+                yield from self.copy(piece)
+
+    def negotiate(self, by_name: bool = False):
+        """As the verb, and what it costs."""
+        rank = self._rank
+        before = rank.book.reduced
+        if by_name:
+            agreed = yield from fusion.negotiate.__wrapped__(rank, by_name)
+        else:
+            rank.book.reduced = yield from self._agree_by_bits()
+            agreed = self._world.agreed(before, rank.book.reduced)
+        yield from self._negotiated()
+        if rank.timeline:
+            rank.timeline.agreed(range(before, rank.book.reduced), rank.clock_s)
+        return agreed
+
+    def _agree_by_bits(self):
+        """As the verb: how many gradients are ready at all ranks."""
+        rank, swap = self._rank, self._rank.mechanics.swap
+        if self._tree is None:
+            exchanges = tree(rank.rank - rank.workers[0], range(len(rank.workers)), fusion.REQUEST)
+            self._tree = [(one.to, one.source, one.adds) for one in exchanges]
+        least, version, samples = rank.ready, rank.version, rank.samples
+        for to, source, adds in self._tree:
+            message = None
+            if to is not None:
+                message = Message(rank.rank, version, samples, (REQUEST_BYTES,), REQUEST_BYTES)
+                message.ready = least
+            letter = yield from swap(message, to, source, False)
+            if letter is not None:
+                least = min(least, letter.ready) if adds else letter.ready
+        return least
+
+    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
+        """Hand a piece over while taking another; then add it up."""
+        rank, message = self._rank, None
+        if exchange.to is not None:
+            size_bytes = exchange.sent_bytes
+            message = Message(rank.rank, rank.version, rank.samples, (size_bytes,) * messages, size_bytes * messages)
+            message.ready = ready
+        letter = yield from rank.mechanics.swap(message, exchange.to, exchange.source, exchange.ahead)
+        if exchange.adds:
+            seconds = self._exchanged_s(exchange, letter.size_bytes)
+            peer = NOBODY if exchange.kind == ROWS else letter.sender
+            yield from rank.work("reduce", seconds, 0, letter.size_bytes, peer)
+        if exchange.kind == DENSE and letter is not None and self._brings_samples(exchange):
+            rank.samples = letter.samples + rank.samples * exchange.adds
+        return letter
+
+    def _exchanged_s(self, exchange: Exchange, size_bytes: int) -> float:
+        costs = self._costs
+        if exchange.kind == ROWS and costs.reduce_rows:
+            return costs.reduce_rows(size_bytes)
+        return self._rank.amounts.reduce_s[size_bytes]
+
+    def _brings_samples(self, exchange: Exchange) -> bool:
+        """Whether the number of samples, the last item of what is summed, is in what is taken."""
+        return (
+            exchange.taken.stop == self._rank.scenario.summed_items + 1 and exchange.taken.start < exchange.taken.stop
+        )

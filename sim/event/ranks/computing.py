@@ -1,0 +1,185 @@
+"""The gradients of one rank: its sleeps, its minibatches, and computing."""
+
+from __future__ import annotations
+
+from sim.event.ranks.layers import Layers
+from sim.verbs import fusion
+from sim.verbs.at_hand import GRADIENT
+from sim.verbs.book import CLOCK_S
+from sim.verbs.me import Partition
+
+DONE = ()  # what a verb that waits for nothing returns: `yield from` it goes on at once
+
+
+class Computing:
+    """Verbs of `me` that make gradients.
+
+    Args:
+        rank: sim.event.ranks.rank.Rank.
+    """
+
+    __slots__ = (
+        "_amounts",
+        "_factors",
+        "_fetched",
+        "_input_noise",
+        "_known",
+        "_resume_s",
+        "_sleepless",
+        "_sleeps",
+        "_slept_s",
+        "_warm_s",
+        "layers",
+        "rank",
+    )
+
+    def __init__(self, rank, luck, number: int, run_factor: float):
+        costs = rank.costs
+        self.rank, self._amounts = rank, rank.amounts
+        self._sleeps = luck.sleeps(number)
+        self._sleepless = self._sleeps.sole == 0
+        self._factors, self._resume_s = luck.factors(number, run_factor), luck.resume_s
+        self._input_noise = luck.of(costs.input_noise, number, "input")
+        self._known = self._factors.known
+        self._fetched, self._slept_s = False, 0.0
+        self._warm_s = 0.0  # when it last ended a gradient or an update
+        self.layers = Layers(rank, self) if rank.layerwise else None
+
+    # ---- time and data
+
+    def sleep(self):
+        """The induced straggler; one that sleeps at all oversleeps a little."""
+        if self._sleepless:
+            return DONE
+        seconds = self._sleeps[self.rank.step]
+        if seconds <= 0:
+            return DONE
+        return self._sleep(seconds + self.rank.scenario.cluster.oversleep_s)
+
+    def _sleep(self, seconds: float):
+        rank = self.rank
+        start_s = rank.clock_s
+        yield from rank.mechanics.rest(seconds)
+        self._slept_s = rank.clock_s - start_s
+        rank.record("sleep", start_s)
+
+    def fetch(self):
+        """A minibatch, before the parameters for it."""
+        rank = self.rank
+        self._fetched = True
+        if rank.layerwise:
+            rank.version = rank.step
+        rank.mechanics.begin_step(self._slept_s)
+        return rank.works((self.input(),))
+
+    def fetched(self) -> bool:
+        """Whether there is a minibatch, which is now used."""
+        found, self._fetched = self._fetched, False
+        return found
+
+    def input(self):
+        """Fetching a minibatch; the first work after a sleep."""
+        amounts, slept_s, self._slept_s = self._amounts, self._slept_s, 0.0
+        seconds = self._input_noise[self.rank.step] * amounts.input_s + (self._resume_s if slept_s else 0.0)
+        return ("input", max(0.0, seconds), amounts.batch, 0)
+
+    # ---- gradients
+
+    def compute(self, part=None):
+        """The gradient of the whole minibatch, or a part of it."""
+        rank, amounts = self.rank, self._amounts
+        if part is not None:
+            return self._partition(part) if type(part) is Partition else self._layer(part)
+        hand = rank.at_hand
+        if hand.what:
+            hand.begin_gradient()
+        hand.what = GRADIENT
+        rank.oldest, rank.samples, rank.minibatches = rank.version, amounts.batch, 1
+        if rank.quick:  # all in one go: nobody else can come between
+            try:
+                seconds = amounts.compute_s * self._known[rank.step] + amounts.pack_s
+            except IndexError:
+                seconds = self._first_s(rank.step)
+            if self._fetched:
+                self._fetched = False
+            elif amounts.input_s or self._slept_s:
+                seconds += self.input()[1]
+            rank.computed_s += seconds
+            rank.clock_s += seconds / rank.speed
+            return DONE
+        gradient = ("compute", self._gradient_s(amounts.compute_s, amounts.costs.compute), amounts.batch, 0)
+        if self._fetched:
+            self._fetched = False
+            return rank.works((gradient, amounts.pack))
+        rank.mechanics.begin_step(self._slept_s)
+        return rank.works((self.input(), gradient, amounts.pack))
+
+    def _first_s(self, step: int) -> float:
+        """Seconds of computing and packing where the draw is not known yet, or all are alike."""
+        factor = self._factors[step]
+        self._known = self._factors.known
+        return self._amounts.compute_s * factor + self._amounts.pack_s
+
+    def _partition(self, part: Partition):
+        """By itself, added to those before."""
+        rank, costs, works = self.rank, self._amounts.costs, []
+        micro_batch = self._amounts.batch // part.of
+        if part.index == 0:
+            rank.at_hand.begin_gradient()
+            rank.samples, rank.minibatches, rank.oldest = 0, 1, rank.version
+            works.append(self.input())
+        seconds = self._gradient_s(costs.compute(micro_batch), costs.compute)
+        works += [("compute", seconds, micro_batch, 0), self._amounts.pack]
+        rank.samples += micro_batch
+        return rank.works(works)
+
+    def compute_until(self, deadline_s: float, partitions: int):
+        """Partitions while there is time, at least one; the last overruns."""
+        rank, costs, spend = self.rank, self._amounts.costs, self.rank.mechanics.spend
+        rank.at_hand.begin_gradient()
+        yield from rank.works((self.input(),))
+        start_s, factor, micro_batch = rank.clock_s, self.factor(), self._amounts.batch // partitions
+        yield from spend(factor * costs.loop_s + self.cold_s(costs.partition), computing=True)
+        done, partition_s = 0, factor * costs.partition(micro_batch)
+        while done < partitions and (done == 0 or deadline_s - rank.clock_s > CLOCK_S):
+            yield from spend(partition_s, computing=True)
+            done += 1
+        if done == partitions and deadline_s - rank.clock_s > CLOCK_S:
+            rank.run_out()
+        rank.samples, rank.minibatches = done * micro_batch, 1
+        rank.record("compute", start_s, samples=rank.samples)
+        self.warm()
+        yield from rank.works((self._amounts.pack,))
+
+    def compute_by_layer(self, order: str):
+        """As the verb."""
+        if self.rank.layerwise or not self.rank.mechanics.quick:
+            return fusion.compute_by_layer.__wrapped__(self.rank, order)
+        return self._begun_layers().compute_all(order)
+
+    def _layer(self, part):
+        return self._begun_layers().compute(part)
+
+    def _begun_layers(self) -> Layers:
+        if self.layers is None:
+            self.layers = Layers(self.rank, self)
+        return self.layers
+
+    # ---- how long it takes
+
+    def _gradient_s(self, seconds: float, line):
+        """Seconds of computing; where caches go cold they are known when it begins."""
+        seconds *= self.factor()
+        return (lambda: seconds + self.cold_s(line)) if self._amounts.rests else seconds
+
+    def factor(self) -> float:
+        """On this step's computing."""
+        return self._factors[self.rank.step]
+
+    def cold_s(self, line) -> float:
+        """Seconds more, where caches have gone cold."""
+        return float(line.cold(self.rank.clock_s - self._warm_s)) if line.cold_s else 0.0
+
+    def warm(self) -> None:
+        """A gradient has just been computed or packed, or an update made."""
+        self._warm_s = self.rank.clock_s

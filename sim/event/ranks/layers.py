@@ -1,0 +1,85 @@
+"""A gradient that is computed layer by layer; those of variables are ready one by one."""
+
+from __future__ import annotations
+
+from sim.verbs.me import Layer
+
+
+class Layers:
+    """Of one rank.
+
+    Args:
+        rank: sim.event.ranks.rank.Rank.
+        computing: sim.event.ranks.computing.Computing, of the rank.
+    """
+
+    def __init__(self, rank, computing):
+        self._rank, self._computing = rank, computing
+        self._since_s, self._all_s = None, 0.0
+
+    def compute(self, part: Layer):
+        """The forward or backward pass through one variable."""
+        rank = self._rank
+        if self._since_s is None:
+            yield from self._begin()
+        if part.share > 0:
+            yield from rank.mechanics.spend(self._all_s * part.share, computing=True)
+        if part.backward and part.variable is not None and not rank.layerwise:
+            self._announce()
+        if part.last:
+            self._computed(rank.scenario.batch)
+            self._since_s = None
+
+    def compute_all(self, order: str):
+        """All of them, one after another, where nothing that others share makes them longer.
+
+        Args:
+            order: see sim.verbs.fusion.compute_by_layer.
+        """
+        rank, forward, backward = self._rank, *self._rank.amounts.layer_shares(order)
+        yield from self._begin()
+        start_s, scale_s = rank.clock_s, self._all_s / rank.speed
+        ready_s = (start_s + scale_s * (forward + backward)).tolist()
+        rank.clock_s = ready_s[-1]
+        rank.computed_s += self._all_s
+        count = len(rank.ready_s)
+        rank.ready_s += ready_s
+        rank.world.readiness.announce_all(count, ready_s)
+        if rank.world.timeline:
+            for number, at_s in enumerate(ready_s, count + 1):
+                rank.world.timeline.ready(rank.rank, number, at_s)
+        self._computed(rank.scenario.batch)
+        self._since_s = None
+
+    def _begin(self):
+        rank, computing = self._rank, self._computing
+        if not computing.fetched():
+            rank.at_hand.begin_gradient()
+            yield from rank.works((computing.input(),))
+        self._since_s = rank.clock_s
+        rank.samples, rank.minibatches = rank.scenario.batch, 1
+        self._all_s = computing.factor() * rank.amounts.compute_s + computing.cold_s(rank.costs.compute)
+
+    def pause(self) -> None:
+        """The rank waits for parameters."""
+        if self._since_s is not None:
+            self._computed()
+
+    def resume(self) -> None:
+        """It has waited."""
+        if self._since_s is not None:
+            self._since_s = self._rank.clock_s
+
+    def _announce(self) -> None:
+        rank, world = self._rank, self._rank.world
+        rank.ready_s.append(rank.clock_s)
+        world.readiness.announce(len(rank.ready_s) - 1, rank.clock_s)
+        if world.timeline:
+            world.timeline.ready(rank.rank, len(rank.ready_s), rank.clock_s)
+
+    def _computed(self, samples: int = 0) -> None:
+        """Record what was computed since the rank began, or last waited for parameters."""
+        rank = self._rank
+        if rank.clock_s > self._since_s or samples:
+            rank.record("compute", self._since_s, samples=samples)
+        self._computing.warm()

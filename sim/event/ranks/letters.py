@@ -1,0 +1,113 @@
+"""The messages that one rank sends: what they carry and how long they are."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sim.base.errors import WrongText
+from sim.event.ranks.layerwise import Layerwise
+from sim.event.ranks.message import Message, note_of
+from sim.model.sparse_rows import Load
+from sim.verbs.me import GRADIENT, PARAMETERS, Note
+
+NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"
+DONE = ()
+
+
+class Letters:
+    """The verb `send` of `me`.
+
+    Args:
+        rank: sim.event.ranks.rank.Rank.
+    """
+
+    __slots__ = ("_parts", "_post", "_requests", "layers", "rank")
+
+    def __init__(self, rank):
+        self.rank = rank
+        self._post = None  # posts one message, where that needs nobody else
+        self._parts: dict[int | tuple[int, int], tuple[tuple[int, ...], int]] = {}
+        self._requests: dict[int, tuple[int, ...]] = {}
+        self.layers = Layerwise(rank) if rank.layerwise else None
+
+    def begin(self, mechanics) -> None:
+        """The rank's mechanics are known."""
+        self._post = mechanics.post if self.rank.quick and mechanics.own_port else None
+
+    def send(self, what, to, wait: bool = True):
+        """A message to each of `to`."""
+        if self._post is not None:
+            if type(to) is range and len(to) == 1:
+                to = to[0]
+            if type(to) is int and self._posted(what, to, wait):
+                return DONE
+        rank = self.rank
+        peers = (to,) if isinstance(to, int) else to
+        if what is PARAMETERS or what is GRADIENT:
+            version = rank.version if rank.serves or wait else rank.oldest
+            if not rank.serves:
+                rank.at_hand.what = ""
+            if wait:
+                return rank.mechanics.send_all(peers, partial(self.message, version))
+            return rank.mechanics.post_all(peers, partial(self.message, version), record=True, one=not rank.serves)
+        if type(what) is Note:
+            return rank.mechanics.post_all(peers, partial(self._note, what))
+        self.layers.send(what.number, peers)
+        return DONE
+
+    def _posted(self, what, peer: int, wait: bool) -> bool:
+        """Whether one message was posted at once: that is so where nobody else needs the port, and nothing is waited for but it."""
+        rank = self.rank
+        if what is GRADIENT and wait and not rank.serves:
+            rank.at_hand.what = ""
+            sizes = self._parts.get(peer) if rank.minibatches <= 1 else None
+            if sizes is None:
+                message = self.message(rank.version, peer)
+            else:
+                message = Message(rank.rank, rank.version, rank.samples, sizes[0], sizes[1], rank.minibatches)
+            rank.clock_s = self._post(peer, message)
+        elif type(what) is Note:
+            self._post(peer, self._note(what, peer))
+        elif rank.serves and not wait:
+            self._post(peer, self.message(rank.version, peer))
+        else:
+            return False
+        return True
+
+    def _note(self, note: Note, peer: int) -> Message:
+        rank = self.rank
+        version = rank.version if note.version is None else note.version
+        if rank.serves or note.last or peer not in rank.servers:
+            return note_of(rank.rank, version, note.last)
+        sizes = self._requests.get(peer)
+        if sizes is None:
+            sizes = self._requests[peer] = tuple(load.request_bytes for load in rank.scenario.loads(peer))
+        return note_of(rank.rank, version, note.last, sizes)
+
+    def message(self, version: int, peer: int) -> Message:
+        """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
+        rank = self.rank
+        minibatches = rank.minibatches
+        alike = minibatches <= 1 or rank.serves
+        sizes = self._parts.get(peer if alike else (peer, minibatches))
+        if sizes is None:
+            sized = self._sized(peer, 1 if rank.serves else minibatches)
+            sizes = self._parts[peer if alike else (peer, minibatches)] = sized, sum(sized)
+        return Message(rank.rank, version, rank.samples, sizes[0], sizes[1], minibatches)
+
+    def _sized(self, peer: int, minibatches: int) -> tuple[int, ...]:
+        """Bytes of the messages that carry what this rank sends to `peer`."""
+        rank = self.rank
+        if rank.serves:
+            sizes = tuple(load.answer_bytes for load in rank.scenario.loads(rank.rank))
+        else:
+            sizes = tuple(load.gradient_bytes for load in self.loads_with(peer, minibatches))
+        if not sizes:
+            raise WrongText(NOTHING_TO_SEND)
+        return sizes
+
+    def loads_with(self, peer: int, minibatches: int = 1) -> list[Load]:
+        """What a gradient carries between this rank and `peer`: what the server of the two holds, or all do if none is one."""
+        rank = self.rank
+        holders = [one for one in (rank.rank, peer) if one in rank.servers] or rank.servers
+        return [load for server in holders for load in rank.scenario.loads(server, minibatches)]

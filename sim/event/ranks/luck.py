@@ -1,0 +1,65 @@
+"""The random numbers of the ranks of one run; what is alike at all of them exists once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sim.event.ranks.drawn import Drawn
+from sim.laws import Law
+from sim.randomness import Stream
+
+
+class Luck:
+    """Of all ranks of a run.
+
+    Args:
+        replication: its number.
+    """
+
+    def __init__(self, scenario, replication: int):
+        self.scenario, self.replication = scenario, replication
+        self._delayed = scenario.protocol.delay_std_s > 0
+        self._alike: dict[tuple[str, float], Drawn] = {}
+
+    def of(self, law: Law, number: int, purpose: str, factor: float = 1.0) -> Drawn:
+        """The draws of a law for one rank's purpose; one object for all ranks if all draws are alike.
+
+        Args:
+            number: of the rank, as the worker's that it is (see Scenario.worker_number).
+        """
+        if law.sole is None:
+            return Drawn(Stream(law, *self.key(number), purpose), factor)
+        found = self._alike.get((purpose, factor))
+        if found is None:
+            found = self._alike[purpose, factor] = Drawn(Stream(law, *self.key(number), purpose), factor)
+        return found
+
+    def key(self, number: int) -> tuple[int, int, int]:
+        """Of a rank's streams: seed, replication and number."""
+        return self.scenario.seed, self.replication, number
+
+    def sleeps(self, number: int) -> Drawn:
+        """A rank's induced sleeps, seconds."""
+        return self._sleepless or Drawn(self.scenario.sleeps(self.replication, number))
+
+    @cached_property
+    def _sleepless(self) -> Drawn | None:
+        """The sleeps of all ranks, if they are alike."""
+        law = self.scenario.stragglers
+        alike = isinstance(law, Law) and law.sole is not None
+        return Drawn(self.scenario.sleeps(self.replication, 0)) if alike else None
+
+    def factors(self, number: int, run_factor: float) -> Drawn:
+        """Factors on a rank's computing: the noise of the costs, times those of stragglers, times that of the run."""
+        if self.scenario.stragglers.slows_computing:
+            return Drawn(self.scenario.noise(self.replication, number), run_factor)
+        return self.of(self.scenario.costs.noise, number, "noise", run_factor)
+
+    @cached_property
+    def resume_s(self) -> float:
+        """What the first work after a sleep takes more."""
+        return self.scenario.resume_s(self.replication)
+
+    def delays(self, number: int) -> Stream | None:
+        """Induced delays of what a rank receives, seconds; None without."""
+        return self.scenario.delays(self.replication, number) if self._delayed else None

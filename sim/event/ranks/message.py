@@ -1,0 +1,90 @@
+"""Messages of the event world, and where they lie until a rank takes them."""
+
+from __future__ import annotations
+
+import math
+
+from sim.model.sparse_rows import HEADER_BYTES
+
+
+class Message:
+    """One message on its way: a letter (sim.verbs.me.Letter), and when it moves.
+
+    Args:
+        sizes_bytes: of the messages that this one stands for, which travel together.
+        size_bytes: of all of them.
+        minibatches: how many a gradient sums.
+        begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
+        occupancy_s, credit_s: for which it takes a port, and in which a port earns its credit.
+        held_s: how much later than its port could send it its last byte leaves, for TCP's window.
+        departure: of a message within a host, fires when its receiver has copied it.
+        asked, landed: of a message that leaves when its receiver asks for it; fire when the control message has come, and when all
+            bytes have.
+        asked_s: when that comes; infinity until it is known.
+    """
+
+    # Of each message only what differs from these is stored.
+    begin_s = end_s = departure = asked = landed = receiver = None
+    held_s = credit_s = 0.0
+    asked_s = math.inf
+    note = last = False
+    variable = ready = 0
+
+    def __init__(
+        self,
+        sender: int,
+        version: int,
+        samples: int,
+        sizes_bytes: tuple[int, ...],
+        size_bytes: int,
+        minibatches: int = 1,
+    ):
+        self.sender, self.version, self.samples = sender, version, samples
+        self.sizes_bytes, self.size_bytes, self.minibatches = sizes_bytes, size_bytes, minibatches
+
+    def kept(self) -> Message:
+        """The same; nothing overwrites it."""
+        return self
+
+
+def note_of(sender: int, version: int, last: bool, sizes_bytes: tuple[int, ...] = (HEADER_BYTES,)) -> Message:
+    """A header alone, or several that travel together."""
+    message = Message(sender, version, 0, sizes_bytes, sum(sizes_bytes))
+    message.note, message.last = True, last
+    return message
+
+
+class Inbox:
+    """Messages in order of arrival, and who waits for one."""
+
+    __slots__ = ("_messages", "_peers", "_wake")
+
+    def __init__(self):
+        self._messages, self._peers, self._wake = [], (), None
+
+    def put(self, message: Message) -> None:
+        """A message is here; it is for who waits for it, or lies here."""
+        wake = self._wake
+        if wake is not None and message.sender in self._peers:
+            self._wake = None
+            wake(message)
+        else:
+            self._messages.append(message)
+
+    def take(self, peers) -> Message | None:
+        """The first message from one of `peers` that lies here."""
+        for index, message in enumerate(self._messages):
+            if message.sender in peers:
+                return self._messages.pop(index)
+        return None
+
+    def await_from(self, peers, wake) -> None:
+        """Call `wake` with the next message that comes from one of `peers`."""
+        self._peers, self._wake = peers, wake
+
+    def give_up(self, wake) -> bool:
+        """Let `wake` wait no longer; whether it still did."""
+        waits = self._wake is wake
+        if waits:
+            self._wake = None
+        return waits

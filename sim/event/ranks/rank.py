@@ -1,0 +1,213 @@
+"""`me` of the event world: the primitives of sim.verbs.me in simulated time."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from functools import partial
+
+from sim.event.ranks.calls import Calls
+from sim.event.ranks.computing import Computing
+from sim.event.ranks.letters import Letters
+from sim.event.ranks.summing import Summing
+from sim.event.ranks.thread import Strand
+from sim.laws import LogNormal
+from sim.randomness import Stream
+from sim.recording.traces import NOBODY
+from sim.verbs.at_hand import AtHand
+from sim.verbs.book import Book
+
+
+class Rank:
+    """One rank. Its clock runs ahead of the world's while it needs nobody else; its mechanics bring it back where it does.
+
+    Its verbs are those of its parts: computing, summing, letters and calls.
+
+    Args:
+        world: sim.event.world.EventWorld.
+        number: its own.
+        group: the workers that send together with it, itself among them.
+        machine: its host.
+        mechanics: how its work, its messages and its waits take time (sim.event.machines.free, sim.event.machines.contended).
+    """
+
+    __slots__ = (
+        "_calls", "_waits", "add", "aggregators", "amounts", "applied_s", "at_hand", "book", "clock_s", "compute",
+        "compute_until", "computed_s", "computing", "costs", "counts_updates", "delays", "env", "evaluate", "fetch",
+        "held", "hosts", "idle_from_s", "layerwise", "letters", "luck", "machine", "master", "mechanics", "minibatches",
+        "neighbours", "oldest", "quick", "rank", "ready_s", "receive", "recorder", "rows", "samples", "scenario", "send",
+        "senders", "servers", "serves", "sleep", "speed", "step", "summed", "summing", "take_up", "thread", "update",
+        "updates",
+        "variables", "version", "work", "workers", "works", "world",
+    )  # fmt: skip
+
+    def __init__(self, world, number: int, group: list[int], machine, mechanics):
+        scenario, amounts = world.scenario, world.amounts
+        self.world, self.env, self.scenario, self.costs, self.machine = world, world.env, scenario, world.costs, machine
+        self.amounts, self.recorder, self.rows = amounts, world.recorder, world.recorder.rows is not None
+        self.rank, self.master, self.hosts, self.speed = number, 0, scenario.hosts, machine.speed
+        self.servers, self.workers, self.senders = world.servers, world.workers, world.senders
+        leads = number == group[0]
+        self.neighbours, self.aggregators = (group[1:], world.servers) if leads else ([], [group[0]])
+        self.serves = number in self.servers
+        self.step = self.version = self.samples = self.minibatches = 0
+        self.updates = scenario.updates if number == 0 else math.inf
+        self.summed = bool(scenario.summed) and not self.serves
+        self.variables, self.held = amounts.variables, amounts.held_by(number)
+        self.counts_updates, self.layerwise = world.counts_updates, world.layerwise
+        self.book, self.at_hand, self._waits = Book(), AtHand(), world.recorder.waits
+        self.thread, self.clock_s, self.idle_from_s = None, 0.0, 0.0
+        self.computed_s = self.applied_s = 0.0  # seconds of a core so far, for gradients, and for sums and updates
+        self.oldest = 0  # version of the parameters that the gradient was begun on
+        self.ready_s: list[float] = []  # of each gradient of a variable, since the start
+        self._calls = None
+        self._begin(mechanics)
+
+    def _begin(self, mechanics) -> None:
+        """Make the parts."""
+        luck, number = self.world.luck, self.scenario.worker_number(self.rank)
+        self.luck, self.delays = luck.key(number), luck.delays(number)
+        self.letters = letters = Letters(self)
+        run_factor = self.scenario.run_factor(luck.replication, self.machine.index)
+        self.computing = computing = Computing(self, luck, number, run_factor)
+        self.summing = summing = Summing(self, luck, number, letters.loads_with)
+        self.sleep, self.fetch, self.compute = computing.sleep, computing.fetch, computing.compute
+        self.compute_until, self.send = computing.compute_until, letters.send
+        self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
+        self.evaluate = summing.evaluate
+        self.mechanics = mechanics = mechanics(self)
+        self.work, self.works, self.receive = mechanics.work, mechanics.works, mechanics.receive
+        self.quick = mechanics.quick and not self.rows and not self.amounts.rests
+        letters.begin(mechanics)
+
+    def fall_apart(self) -> None:
+        """Refer to nobody any more, so that memory is free at once."""
+        self.mechanics.fall_apart()
+        for part in (self.computing, self.summing, self.letters):
+            part.rank = None
+        self.thread = self._calls = None
+
+    # ---- where it is
+
+    @property
+    def now_s(self) -> float:
+        """Simulated seconds since the start."""
+        return self.clock_s
+
+    @property
+    def ready(self) -> int:
+        """Gradients of variables that are ready here, since the start."""
+        return bisect_right(self.ready_s, self.clock_s)
+
+    @property
+    def calls(self) -> Calls:
+        """Its collective calls."""
+        if self._calls is None:
+            self._calls = Calls(self)
+        return self._calls
+
+    @property
+    def weights(self) -> Stream:
+        """Of its messages, where messages share a port."""
+        return Stream(LogNormal(cv=self.world.link.unfairness), *self.luck, "share")
+
+    def steps(self):
+        """Every round; sets `step`."""
+        for step in range(self.scenario.rounds):
+            self.step = step
+            yield step
+
+    # ---- verbs that its parts do
+
+    def cycle(self, cycle_s: float):
+        """Asleep until a cycle that finds a gradient ready everywhere."""
+        return self.calls.cycle(cycle_s)
+
+    def copy(self, piece: slice):
+        """Into the fusion buffer, or out of it."""
+        return self.calls.copy(piece)
+
+    def exchange(self, exchange, ready: int = 0, messages: int = 1):
+        """Hand a piece over while taking another; then add it up."""
+        return self.calls.exchange(exchange, ready, messages)
+
+    def departed(self):
+        """Until all that was handed over ahead has left."""
+        return self.mechanics.departed()
+
+    def gather(self, peers):
+        """Receive a gradient from each of `peers`, in order of arrival, and add them up."""
+        return self.mechanics.gather({peers} if isinstance(peers, int) else set(peers))
+
+    def allreduce(self, algorithm: str = "auto", fused: bool = True):
+        """The sum of all workers' gradients, after a library's agreement to begin."""
+        return self.calls.allreduce(algorithm, fused)
+
+    def reduce(self, algorithm: str, piece: slice):
+        """One call of an allreduce."""
+        return self.calls.reduce(algorithm, piece)
+
+    def reduce_fused(self, algorithm: str, ready: list[int], fusion_bytes: int):
+        """Sum the gradients of `ready` variables, buffer by buffer."""
+        return self.calls.reduce_fused(algorithm, ready, fusion_bytes)
+
+    def negotiate(self, by_name: bool = False):
+        """As the verb, and what it costs."""
+        return self.calls.negotiate(by_name)
+
+    def compute_by_layer(self, order: str):
+        """The gradient of the minibatch; those of the variables are ready one by one."""
+        return self.computing.compute_by_layer(order)
+
+    # ---- two texts
+
+    def beside(self, computing, communicating):
+        """Both texts at once, until both are at their end."""
+        self.idle_from_s, before, left = math.inf, self.thread, 2
+
+        def ended(strand_computes: bool):
+            nonlocal left
+            left -= 1
+            if strand_computes:
+                self.idle_from_s = self.clock_s
+            ends_s.append(self.clock_s)
+            if not left:
+                self.mechanics.at(max(ends_s), partial(self._together, before, ends_s))
+
+        ends_s: list[float] = []
+        strands = [Strand(self, text, partial(ended, text is computing)) for text in (computing, communicating)]
+        for strand in strands:
+            self.mechanics.at(self.clock_s, strand.go)
+        yield
+
+    def _together(self, thread, ends_s: list[float]) -> None:
+        self.clock_s = max(ends_s)
+        thread.go()
+
+    # ---- records
+
+    def run_out(self) -> None:
+        """There was time left, and no data."""
+        self.recorder.ran_out += 1
+
+    def warm(self) -> None:
+        """A gradient has just been computed."""
+        self.computing.warm()
+
+    def record(self, activity: str, start_s: float, samples=0, size_bytes=0, peer=NOBODY, version=None) -> None:
+        """An activity that has just ended."""
+        if self.rows:
+            version = self.version if version is None else version
+            self.recorder.row(start_s, self.clock_s, self.rank, self.step, activity, samples, size_bytes, peer, version)
+
+    def waited(self, from_s: float, to_s: float, peer=NOBODY) -> None:
+        """A wait that has ended."""
+        if to_s > from_s:
+            self._waits += (self.rank, from_s, to_s)
+        if self.rows:
+            self.recorder.row(from_s, to_s, self.rank, self.step, "wait", 0, 0, peer, self.version)
+
+    @property
+    def timeline(self):
+        """The timeline, at rank 0, of whose thread it is."""
+        return self.world.timeline if self.rank == 0 else None

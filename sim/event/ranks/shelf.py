@@ -1,0 +1,61 @@
+"""Where a worker's parameters are put down as they come, variable by variable, and picked up as they are needed."""
+
+from __future__ import annotations
+
+from sim.event.ranks.message import Message
+from sim.recording.traces import Activity
+
+
+class Shelf:
+    """In place of a worker's inbox, where variables travel one by one; other threads put down what comes.
+
+    Args:
+        mechanics: sim.event.machines.contended.Contended, of the worker.
+    """
+
+    def __init__(self, mechanics):
+        self._mechanics, self._rank = mechanics, mechanics.rank
+        self._here: set[tuple[int, int]] = set()
+        self._awaited: dict[tuple[int, int], object] = {}
+
+    def put(self, message: Message) -> None:
+        """The first byte of a message is here; it is put down with its last."""
+        mechanics = self._mechanics
+        if message.asked is not None:
+            message.landed.callbacks.append(lambda _: self._put_down(message))
+            mechanics.ports.ask(message)
+            return
+        if message.end_s is None:
+            message.begin_s = mechanics.env.now
+            message.end_s = mechanics.env.now + mechanics.local.occupancy_s(message.size_bytes)
+            message.departure.succeed()
+        mechanics.after(message.end_s - mechanics.env.now, lambda: self._put_down(message))
+
+    def _put_down(self, message: Message) -> None:
+        rank = self._rank
+        if rank.rows:
+            about = (message.size_bytes, message.sender, message.version)
+            times_s = (message.begin_s, self._mechanics.env.now)
+            rank.recorder.rows.append(Activity(*times_s, rank.rank, message.version, "receive", 0, *about))
+        for neighbour in rank.neighbours:  # for whom this rank receives too
+            shelf, key = self._mechanics._to[neighbour].inbox, (message.version, message.variable)
+            self._mechanics.through_memory(message.variable, lambda shelf=shelf, key=key: shelf.add(key))
+        self.add((message.version, message.variable))
+
+    def add(self, key: tuple[int, int]) -> None:
+        """The parameters of (step, variable) are at hand."""
+        self._here.add(key)
+        if key in self._awaited:
+            self._awaited.pop(key).succeed()
+
+    def parameters(self, number: int):
+        """Wait until the parameters of a variable are at hand for this step."""
+        rank, key = self._rank, (self._rank.step, number)
+        if key not in self._here:
+            rank.computing.layers.pause()
+            start_s = rank.clock_s
+            self._awaited[key] = missing = self._mechanics.env.event()
+            yield missing
+            rank.waited(start_s, rank.clock_s, rank.amounts.server_of[number])
+            rank.computing.layers.resume()
+        self._here.remove(key)

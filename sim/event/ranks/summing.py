@@ -1,0 +1,113 @@
+"""What one rank does with gradients and parameters that come: it adds, takes up, updates and evaluates."""
+
+from __future__ import annotations
+
+from sim.base.errors import WrongText
+from sim.model.sparse_rows import Load
+from sim.recording.traces import NOBODY
+from sim.verbs.at_hand import SUM
+
+NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
+NO_PARAMETERS_COME = (
+    "me.take_up takes up parameters: a master has gather(me, ...), or take(me, ...) and me.add, for gradients"
+)
+DONE = ()
+
+
+class Summing:
+    """Verbs of `me` that make sums and parameters.
+
+    Args:
+        rank: sim.event.ranks.rank.Rank.
+    """
+
+    __slots__ = ("_amounts", "_loads", "_reduce_s", "_scenario", "_take_up_s", "_update_noise", "_updated", "rank")
+
+    def __init__(self, rank, luck, number: int, loads):
+        self.rank, self._amounts, self._scenario, self._loads = rank, rank.amounts, rank.scenario, loads
+        self._reduce_s, self._take_up_s = rank.amounts.reduce_s, rank.amounts.take_up_s
+        self._update_noise = luck.of(rank.costs.update_noise, number, "update")
+        self._updated = None
+
+    def add(self, letter):
+        """Add the gradient of a letter to what is at hand."""
+        rank = self.rank
+        hand = rank.at_hand
+        if letter is None or letter.note or letter is hand.added:
+            hand.begin_add(letter)
+        hand.what, hand.added = SUM, letter
+        if rank.layerwise and letter.variable != rank.held[0]:
+            letter.samples = 0  # of all that a server holds, one variable counts the samples
+        rank.samples += letter.samples
+        rank.minibatches += letter.minibatches
+        if rank.counts_updates and rank.rank == 0:
+            rank.world.meter.added(rank.version, rank.version - letter.version)
+        if rank.quick:
+            seconds = self._reduce_s[letter.size_bytes]
+            rank.applied_s += seconds
+            rank.clock_s += seconds / rank.speed
+            return DONE
+        about = (letter.samples, letter.size_bytes, letter.sender, letter.version)
+        if len(letter.sizes_bytes) == 1 and not self._scenario.sends_rows:
+            return rank.mechanics.work_on([self._reduce_s[letter.size_bytes]], "reduce", *about)
+        parts_s = map(self._sum_s, letter.sizes_bytes, self._loads(letter.sender))
+        return rank.mechanics.work_on(list(parts_s), "reduce", *about)
+
+    def _sum_s(self, size_bytes: int, load: Load) -> float:
+        costs = self._amounts.costs
+        return (costs.reduce_rows if load.rows and costs.reduce_rows else costs.reduce)(size_bytes)
+
+    def take_up(self, letter):
+        """New parameters replace those at hand."""
+        rank = self.rank
+        if rank.serves:
+            raise WrongText(NO_PARAMETERS_COME)
+        if letter.sender == 0:
+            rank.version = letter.version
+        seconds = self._take_up_s[letter.size_bytes]
+        if rank.quick:
+            rank.clock_s += seconds / rank.speed
+            return DONE
+        return rank.work("update", seconds, 0, letter.size_bytes)
+
+    def update(self, variables=None):
+        """Make new parameters of the sum."""
+        rank = self.rank
+        if variables is not None:
+            return self._update_some(variables)
+        if self._updated is None:
+            self._updated = self._scenario.updated_bytes(rank.rank)
+        if not self._updated:
+            raise WrongText(NOTHING_TO_UPDATE)
+        rank.at_hand.begin_update(rank.samples, rank.step, None if rank.counts_updates or rank.rank else rank.version)
+        if rank.counts_updates:
+            rank.step = rank.version
+        return self._update()
+
+    def _update(self):
+        rank, update = self.rank, self._amounts.costs.update
+        rank.version += 1
+        start_s, samples, noise = rank.clock_s, rank.samples, self._update_noise[rank.step]
+        parts_s = [noise * update(size) for size in self._updated]
+        if rank.layerwise:
+            parts_s = [update.base_s]  # what each variable takes has been charged
+        parts_s[0] += rank.computing.cold_s(update)
+        yield from rank.mechanics.work_on(parts_s, "update", samples, sum(self._updated), NOBODY, rank.version)
+        rank.computing.warm()
+        rank.samples, rank.minibatches = 0, 0
+        if rank.rank == 0:
+            yield from rank.world.updated(rank, samples, start_s)
+
+    def _update_some(self, variables):
+        """The optimiser makes new parameters of some variables' sums."""
+        for number in variables:
+            size_bytes = self._amounts.variable_bytes[number]
+            yield from self.rank.work("reduce", self._amounts.costs.update.slope_s * size_bytes, 0, size_bytes)
+
+    def evaluate(self):
+        """Loss and accuracy, where they are due."""
+        rank = self.rank
+        if rank.rank or not self._amounts.evaluates or not self._scenario.evaluates(rank.step):
+            return DONE
+        test_size = self._scenario.test_size
+        return rank.work("evaluate", self._amounts.costs.evaluate(test_size), test_size)

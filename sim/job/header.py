@@ -1,0 +1,210 @@
+"""The head of a trace: what was run, where, and how it ended. It is checked whenever a file is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+from sim.base.errors import WrongSetting, from_validation
+from sim.base.ranges import JOB, MOST, MOST_RANKS
+
+SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
+WRITTEN = "a trace written by sim.run or real.run"
+LONGEST_RUN_S = 1e12  # of a run
+SIMULATED, IMPORTED = ("event", "vector"), "imported"  # worlds whose times no run of ours took
+OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; any other name is another runtime's
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a real run trained its model.
+
+    Args:
+        data: digits, synthetic, words, or the path of files.
+        optimiser: sgd, mom, rms or adm.
+        learning_rate: of the first step; it falls by `decay_rate` every `decay_steps` steps, never if these are 0.
+        device: cpu or gpu; `master_on_cpu` keeps master and servers off the GPU.
+        threads: of TensorFlow, for each rank.
+    """
+
+    __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
+    data: str
+    optimiser: str
+    learning_rate: float
+    decay_steps: int
+    decay_rate: float
+    device: str
+    master_on_cpu: bool
+    threads: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was run, all of it but the cluster: a profile takes the cluster's place (sim.job.replay).
+
+    Args:
+        protocol: its name, or module:Class of a user's own; `settings` are its.
+        world: what ran it: event, vector, or a runtime by its name; imported is somebody else's log.
+        workload: its name; `model` describes it whole, unless it comes with the simulator; `digest` is of its description.
+        batch: samples per worker and step.
+        warmup: steps at the start that measurements leave out.
+        stragglers: what the user called the law of sleeps; `law` describes it whole.
+        cluster: its name.
+        servers: ranks before the workers: the master, or parameter servers; 0 where every rank is a worker.
+        servers_on, placement, variable_partitions, test_size, evaluate_every, sleeps_of: see sim.job.scenario.Scenario.
+        updates_per_step: of rank 0; as many as workers where each gradient is applied by itself.
+        training: of a real run.
+        hosts: the name and the cores of each rank's host, where ranks said so; shape (ranks, 2).
+        cpu_s: processor seconds of the measured steps, by rank, where ranks counted them.
+        ran_out: how often a worker had time left and no data.
+        evaluations: step, loss and accuracy of each.
+        sleep_in_compute: sleeps were not logged apart from the computation.
+        communication_in_update: nor was the communication from the master's update.
+        complete: whether the run came to its end.
+        details: whatever else is of interest to a reader; no program depends on it.
+    """
+
+    __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
+    protocol: str
+    world: str
+    workload: str
+    workers: int
+    steps: int
+    warmup: int
+    batch: int
+    seed: int
+    replication: int = 0
+    settings: dict[str, bool | int | float | str] = field(default_factory=dict)
+    digest: str = ""
+    model: dict[str, Any] | None = None
+    stragglers: str = "none"
+    law: dict[str, Any] = field(default_factory=lambda: {"kind": "constant", "value": 0.0})
+    cluster: str = ""
+    servers: int = 1
+    servers_on: Literal["own", "workers"] = "own"
+    placement: str = "round-robin"
+    variable_partitions: int = 1
+    test_size: int = 0
+    evaluate_every: int = 10
+    sleeps_of: int | None = None
+    updates_per_step: int = 1
+    training: Training | None = None
+    hosts: tuple[tuple[str, int], ...] = ()
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    ran_out: int = 0
+    evaluations: tuple[tuple[int, float, float], ...] = ()
+    sleep_in_compute: bool = False
+    communication_in_update: bool = False
+    complete: bool = True
+    details: dict[str, Any] = field(default_factory=dict)
+    schema: str = SCHEMA
+
+    @property
+    def ranks(self) -> int:
+        """Processes: master or servers, and workers; or one alone."""
+        return max(1, self.servers + self.workers)
+
+    @property
+    def measured(self) -> bool:
+        """Whether its times are those of a real run of ours."""
+        return measured(self.world)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else's runtime ran it for real, in place of the protocol's text."""
+        return self.measured and self.world != OWN_TEXT
+
+    def same_job(self, other: Header) -> bool:
+        """Whether both say the same of what was run, and in which world; of where it was, and how it went, they need not."""
+        return self._job() == other._job()
+
+    def _job(self) -> str:
+        """As a file has it: of its settings, what is a tuple here is a list there."""
+        return json.dumps({name: value for name, value in asdict(self).items() if name not in RECORDED})
+
+    def text(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
+
+def measured(world: str) -> bool:
+    """Whether times of a world are those of real runs of ours."""
+    return world not in (*SIMULATED, IMPORTED)
+
+
+# What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
+RECORDED = (
+    "cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
+    "sleep_in_compute", "communication_in_update",
+)  # fmt: skip
+
+RANGES = JOB | {
+    "replication": (0, MOST),
+    "sleeps_of": (0, MOST),
+    "updates_per_step": (1, MOST_RANKS),
+    "ran_out": (0, MOST),
+}
+RANGES_OF_TRAINING = {
+    "learning_rate": (0, MOST),
+    "decay_steps": (0, MOST),
+    "decay_rate": (0, MOST),
+    "threads": (1, MOST_RANKS),
+}
+
+
+def checked(text: str | bytes, source: str) -> Header:
+    """The header in JSON.
+
+    Args:
+        source: the file, as a complaint names it.
+
+    Raises:
+        WrongSetting: no JSON, another schema, a field missing, of another type or out of its range.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongSetting("trace file", source, WRITTEN) from error
+    if not isinstance(table, dict):
+        raise WrongSetting("trace file", source, WRITTEN)
+    if table.get("schema") != SCHEMA:
+        raise WrongSetting(f"{source}: schema", table.get("schema"), f"{SCHEMA} (record it again)")
+    missing = [one.name for one in fields(Header) if one.name not in table]
+    if missing:
+        raise WrongSetting(f"{source}: {missing[0]}", "nothing", "this key is required")
+    try:
+        header = TypeAdapter(Header).validate_json(text)
+    except ValidationError as error:
+        raise from_validation(source, error) from error
+    _check_ranges(header, RANGES, source)
+    if header.training:
+        _check_ranges(header.training, RANGES_OF_TRAINING, f"{source}: training")
+    _check_ranks(header, source)
+    return header
+
+
+def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:
+    for name, (least, most) in ranges.items():
+        value = getattr(table, name)
+        if value is not None and not least <= value <= most:
+            raise WrongSetting(f"{source}: {name}", value, f"a number from {least} to {most}")
+
+
+def _check_ranks(header: Header, source: str) -> None:
+    """What has a name has one, and what is said of each rank is of ranks that there are."""
+    for name in ("protocol", "world", "workload", "placement"):
+        if not getattr(header, name):
+            raise WrongSetting(f"{source}: {name}", "", "a name")
+    if header.updates_per_step > max(1, header.workers):
+        raise WrongSetting(f"{source}: updates_per_step", header.updates_per_step, f"at most {max(1, header.workers)}")
+    if header.hosts and len(header.hosts) != header.ranks:
+        raise WrongSetting(f"{source}: hosts", f"{len(header.hosts)} of them", f"one for each of {header.ranks} ranks")
+    for name, cores in header.hosts:
+        if not 1 <= cores <= MOST_RANKS:
+            raise WrongSetting(f"{source}: hosts", [name, cores], f"1 to {MOST_RANKS} cores")
+    for rank, seconds in header.cpu_s.items():
+        if not (rank.isdecimal() and int(rank) < header.ranks and 0 <= seconds <= LONGEST_RUN_S):
+            raise WrongSetting(f"{source}: cpu_s", {rank: seconds}, f"seconds of ranks 0 to {header.ranks - 1}")

@@ -1,0 +1,67 @@
+"""From a scenario to the head of its trace: all of the job but the cluster, of which it has the name alone (sim.job.replay leads back)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+from sim.job.header import Header
+
+if TYPE_CHECKING:
+    from sim.laws import Stragglers
+    from sim.model.workload import Workload
+
+# Fields of a scenario that a header has in other words; all others it has by the same names.
+IN_OTHER_WORDS = {"protocol", "workload", "cluster", "stragglers", "stragglers_name"}
+
+
+def header_of(scenario, world: str, replication: int = 0, **recorded) -> Header:
+    """The head of a trace of this scenario.
+
+    Args:
+        scenario: sim.job.scenario.Scenario.
+        recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
+    """
+    from sim.protocols import name_of
+
+    return Header(
+        protocol=name_of(scenario.protocol),
+        settings=asdict(scenario.protocol),
+        world=world,
+        **told_of(scenario.workload, scenario.stragglers),
+        stragglers=scenario.stragglers_name,
+        cluster=scenario.cluster.name,
+        replication=replication,
+        updates_per_step=scenario.updates_per_step,
+        **{name: getattr(scenario, name) for name in same_names(scenario)},
+        **recorded,
+    )
+
+
+def same_names(scenario) -> list[str]:
+    return [one.name for one in fields(scenario) if one.name not in IN_OTHER_WORDS]
+
+
+def told_of(model: Workload, law: Stragglers) -> dict:
+    """The fields of a header that say what was trained, and how long ranks were made to sleep."""
+    whole = None if _comes_along(model) else model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return {"workload": model.name, "digest": digest(model), "model": whole, "law": law.model_dump(mode="json")}
+
+
+def digest(model: Workload) -> str:
+    """Of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
+    from sim.model.nominal import nominal
+
+    said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if model.flops_per_sample is not None and model.costs == nominal(model.flops_per_sample, model.parameters):
+        said.pop("costs", None)
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _comes_along(model: Workload) -> bool:
+    """Whether this very workload comes with the simulator."""
+    from sim.model.workload import NAMED
+
+    return model.name in NAMED and NAMED[model.name] == model

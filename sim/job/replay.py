@@ -1,0 +1,118 @@
+"""From the head of a trace to the scenario (sim.job.heading leads there).
+
+A trace says all that is needed to run the job again, but the cluster.
+
+A profile takes the cluster's place, so the header has its name alone. Laws are written whole, and so are workloads of a user's own:
+a replay reads no file but the trace. A workload that comes with the simulator is named, with the digest of its description, because
+large ones have hundreds of variables; a replay refuses another model of that name.
+
+A user's own protocol is written as module:Class, and a replay imports it, as --protocol does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sim.base.errors import WrongSetting, from_validation
+from sim.job.header import Header, checked
+from sim.job.heading import digest, same_names
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+    from sim.laws import Stragglers
+    from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster
+    from sim.protocols.base import Protocol
+
+
+def scenario_of(header: Header, cluster: Cluster | None = None) -> Scenario:
+    """The scenario that a header is of, on `cluster`.
+
+    Raises:
+        WrongSetting: a protocol that cannot be imported, a workload that is another one now, or a job that cannot be.
+    """
+    from sim.job.scenario import LATER, Scenario
+
+    return Scenario(
+        protocol=protocol_of(header),
+        workload=workload_of(header),
+        cluster=cluster or LATER,
+        stragglers=law_of(header),
+        stragglers_name=header.stragglers,
+        **{name: getattr(header, name) for name in same_names(Scenario)},
+    )
+
+
+def protocol_of(header: Header) -> Protocol:
+    """The protocol of a run, with its settings.
+
+    Raises:
+        WrongSetting: no such protocol, or not with these settings.
+    """
+    from sim import protocols
+
+    return protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
+
+
+def law_of(header: Header) -> Stragglers:
+    """The law of a run's sleeps, or of what else slowed its workers down.
+
+    Raises:
+        WrongSetting: it is none.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from sim.laws import AnyStragglers
+
+    try:
+        return TypeAdapter(AnyStragglers).validate_python(header.law)
+    except ValidationError as error:
+        raise from_validation("law", error) from error
+
+
+def workload_of(header: Header) -> Workload:
+    """The workload of a run.
+
+    Raises:
+        WrongSetting: it is none, or the one of that name that comes with the simulator is another one now.
+    """
+    from sim.base.files import validated
+    from sim.model import workload
+
+    if header.model is None and header.workload not in workload.NAMED:
+        raise WrongSetting("workload", header.workload, f"a model that is described, or {', '.join(workload.NAMED)}")
+    found = (
+        workload.NAMED[header.workload] if header.model is None else validated(workload.Workload, header.model, "model")
+    )
+    if (found.name, digest(found)) != (header.workload, header.digest):
+        allowed = f"the {header.workload} of the simulator, which is another model now (record it again)"
+        raise WrongSetting("workload", f"{header.workload}, {header.digest or 'without a digest'}", allowed)
+    return found
+
+
+@contextmanager
+def said_of(source: str) -> Iterator[None]:
+    """Within it, what is wrong is said of `source`."""
+    try:
+        yield
+    except WrongSetting as error:
+        raise WrongSetting(f"{source}: {error.setting}", error.given, error.allowed) from error
+
+
+def header(text: str | bytes, source: str) -> Header:
+    """The header in JSON, of a run that can be: a model or a law that is described whole is one.
+
+    Args:
+        source: the file, as a complaint names it.
+
+    Raises:
+        WrongSetting: it is no such header.
+    """
+    found = checked(text, source)
+    with said_of(source):
+        law_of(found)
+        if found.model is not None:
+            workload_of(found)
+    return found

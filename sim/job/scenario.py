@@ -1,0 +1,461 @@
+"""All that a world needs to run: who runs what, on what, how long, on which luck."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sim.base.errors import WrongSetting
+from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
+from sim.laws import Constant, FoldedMixture, Stragglers
+from sim.laws.steps import Steps, joined
+from sim.luck import Luck
+from sim.model.costs import Costs, Line
+from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.model.variable_placement import placed, server_bytes, server_slices
+from sim.model.workload import Variable, Workload
+from sim.platform import named_gpus
+from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
+from sim.protocols.base import Protocol
+from sim.randomness import Stream, generator
+
+if TYPE_CHECKING:
+    from sim.job.header import Header
+
+GOLDEN_RATIO = (5**0.5 - 1) / 2
+SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
+NICKEL_RATIO = (29**0.5 - 5) / 2  # the fourth of these means, 5**0.5 - 2, does keep step with the first
+
+LATER: Any = None  # of fields that __post_init__ fills where they are not given
+
+
+class Groups(NamedTuple):
+    """Workers, those together that send together.
+
+    Args:
+        senders: the first of each group.
+        of: each worker's group.
+    """
+
+    senders: list[int]
+    of: dict[int, list[int]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One job.
+
+    Args:
+        workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
+        steps: measured steps, after `warmup` steps that are left out.
+        batch: samples per worker and step.
+        cluster: one rank a host if None; a scenario that was made has one, and a batch.
+        stragglers: law of the induced sleep of each worker and step, seconds, or of what else slows workers down.
+        stragglers_name: what the user called it.
+        test_size: samples of an evaluation; 0 is none.
+        evaluate_every: steps from one evaluation to the next.
+        servers: parameter servers, of protocols that have them; else 1, the master, or 0 where there is none.
+        placement: how variables are placed on them, round-robin or greedy.
+        variable_partitions: parts that each variable is cut into before.
+        servers_on: own: servers, or the master, fill slots before the workers do; workers: they sit on the workers' hosts in turn,
+            beside them, and take no slot (TF_PS_IN_WORKER of seed 004).
+        sleeps_of: the replication whose sleeps all replications have; each its own if None.
+
+    Raises:
+        WrongSetting: a number out of range, or more ranks than slots.
+    """
+
+    protocol: Protocol
+    workload: Workload
+    workers: int = 3
+    steps: int = 100
+    warmup: int = 10
+    batch: int = LATER  # the workload's own if None
+    cluster: Cluster = LATER
+    stragglers: Stragglers = field(default_factory=lambda: Constant(value=0))
+    stragglers_name: str = "none"
+    seed: int = 0
+    test_size: int = 0
+    evaluate_every: int = 10
+    sleeps_of: int | None = None
+    servers: int = 1
+    placement: str = "round-robin"
+    variable_partitions: int = 1
+    servers_on: str = "own"
+
+    def __post_init__(self):
+        if self.batch is None:
+            object.__setattr__(self, "batch", self.workload.batch)
+        if not self.served:
+            object.__setattr__(self, "servers", 0)
+        elif not self.protocol.has_servers:
+            object.__setattr__(self, "servers", 1)
+        for name, (least, most) in (JOB | {"servers": (1 if self.served else 0, MOST_RANKS)}).items():
+            check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
+        if self.workers < 1 and not self.protocol.can_be_alone:
+            raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
+        if self.servers_on not in ("own", "workers"):
+            raise WrongSetting("--servers-on", self.servers_on, "own or workers")
+        self.protocol.check(self)
+        self.stragglers.check(self)
+        if self.servers:
+            _ = self.server_slices
+        if self.cluster is None:
+            beside = self.servers_on == "workers" and self.workers
+            hosts, threads = self.workers if beside else self.ranks, 2 if self.protocol.overlaps else 1
+            object.__setattr__(self, "cluster", one_rank_a_host(hosts, cores=threads))
+        _ = self.hosts
+
+    def __getstate__(self):
+        """What was worked out from the fields is not kept: each process that gets the scenario does so anew."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def check_evaluation(self) -> None:
+        """Refuse what no rank can do that follows the protocol's text, in whatever world; TensorFlow's workers can.
+
+        Raises:
+            WrongSetting: the first of several servers is to evaluate.
+        """
+        if self.servers > 1 and self.test_size:
+            allowed = "0 with several servers, of which none holds all parameters; TensorFlow's runtime can"
+            raise WrongSetting("--test-size", self.test_size, allowed)
+
+    def check_computing(self) -> None:
+        """Refuse a job of which nothing says how long computing takes, before it is simulated.
+
+        Raises:
+            WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
+            sim.platform.named_gpus.
+        """
+        named_gpus.check(self.cluster, self.workload)
+        costs, name = self.costs, self.workload.name
+        if not (costs.compute(self.batch) or costs.partition(self.batch)):
+            allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
+            raise WrongSetting("--workload", f"{name}, of which nothing does", allowed)
+        for option, samples, seconds in (
+            ("--batch", self.batch, costs.compute(self.batch)),
+            ("--test-size", self.test_size, costs.evaluate(self.test_size)),
+        ):
+            if seconds > LONGEST_S:
+                allowed = f"samples that take at most {LONGEST_S:,} seconds; these take {seconds:,.0f}"
+                raise WrongSetting(option, samples, allowed)
+        if self.workload.is_nominal and self.cluster.costs_of(self.workload) is None:
+            for host in self.cluster.hosts:
+                if host.gpus and host.gpu is None and "speed" not in host.model_fields_set:
+                    allowed = 'gpu = "V100" or the like; or its speed, relative to a nominal core of 100 Gflop/s; or a workload\'s '
+                    allowed += "step or costs, or a profile"
+                    raise WrongSetting(
+                        f"--cluster: hosts: speed of {host.name}", f"nothing, and {host.gpus} gpus", allowed
+                    )
+
+    @property
+    def ranks(self) -> int:
+        """Processes: the master, or the servers if any, and then the workers; or one alone."""
+        return self.servers + self.workers
+
+    @property
+    def updates_per_step(self) -> int:
+        """Updates of a server in which every worker contributes once on average."""
+        return self.protocol.updates_per_step(self.workers)
+
+    @property
+    def updates(self) -> int:
+        """Updates of the first server in the whole run."""
+        return self.rounds * self.updates_per_step
+
+    @cached_property
+    def hosts(self) -> list[int]:
+        """The index in the cluster's machines of each rank's host, shape (ranks,).
+
+        Raises:
+            WrongSetting: more ranks than slots.
+        """
+        if self.servers_on == "own" or self.workers == 0:
+            return self.cluster.placement(self.ranks, self.servers)
+        workers = self.cluster.placement(self.workers, 0)
+        used = sorted(set(workers))
+        return [used[server % len(used)] for server in range(self.servers)] + workers
+
+    @cached_property
+    def machines(self) -> list[Host]:
+        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count.
+
+        Their speeds are relative to what the costs are of.
+        """
+        kinds = named_gpus.relative(list(self.cluster.hosts), self.cluster, self.workload)
+        each = chain.from_iterable(repeat(host, host.count) for host in kinds)
+        return list(islice(each, max(self.hosts) + 1))
+
+    @cached_property
+    def on_named_gpus(self) -> bool:
+        """Whether computing is known from the names of GPUs alone."""
+        return named_gpus.covers(self)
+
+    @property
+    def cores_shared(self) -> bool:
+        """Whether ranks share cores, with one another or with a runtime's other threads."""
+        return bool(len(set(self.hosts)) < self.ranks or self.cluster.shared_cores or self.threaded)
+
+    @cached_property
+    def cores_suffice(self) -> bool:
+        """Whether every thread that works has a core of its own, and none slows another down."""
+        if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.look_s:
+            return False
+        for index, ranks in Counter(self.hosts).items():
+            host = self.machines[index]
+            threads = ranks * (2 if self.protocol.overlaps and not host.gpus else 1)
+            if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
+                return False
+        return True
+
+    @cached_property
+    def threaded(self) -> bool:
+        """Whether other threads of a runtime work beside its ranks."""
+        return bool(self.costs.background != Line() or self.network.background_s or self.cluster.local.background_s)
+
+    @cached_property
+    def served(self) -> tuple[Variable, ...]:
+        """The variables that the master or the servers hold."""
+        return self.protocol.served(self.workload)
+
+    @cached_property
+    def placeable(self) -> tuple[Variable, ...]:
+        """The variables that take a turn at the servers, in creation order: those served; untrained ones too where all are served."""
+        return self.workload.created if self.served == self.workload.variables else self.served
+
+    @cached_property
+    def summed(self) -> tuple[Variable, ...]:
+        """The variables that workers sum among themselves."""
+        return self.protocol.summed(self.workload)
+
+    @cached_property
+    def summed_items(self) -> int:
+        """Numbers in them."""
+        return sum(variable.size for variable in self.summed)
+
+    def groups(self, hosts: list[int]) -> Groups:
+        """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it.
+
+        Args:
+            hosts: of each rank, shape (ranks,); real ones need not be where the cluster has them.
+        """
+        together: dict[int, list[int]] = {}
+        for worker in range(self.servers, self.ranks):
+            shared = self.protocol.local_aggregation and self.served
+            together.setdefault(hosts[worker] if shared else worker, []).append(worker)
+        groups = list(together.values())
+        return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
+
+    @cached_property
+    def placed(self) -> list[tuple[Variable, int]]:
+        """Every variable that servers hold, or its parts, with its server, in creation order."""
+        return placed(self.placeable, self.servers, self.placement, self.variable_partitions)
+
+    @cached_property
+    def server_bytes(self) -> list[int]:
+        """Bytes of a message with all that a server holds, shape (servers,)."""
+        return server_bytes(self.placeable, self.servers, self.placement, self.variable_partitions)
+
+    @cached_property
+    def server_slices(self) -> list[list[slice]]:
+        """What each server holds of the flat vector of served variables, shape (servers, pieces)."""
+        given = self.servers, self.placement, self.variable_partitions
+        return server_slices(self.placeable, *given) if self.served else []
+
+    @cached_property
+    def loads(self) -> Callable[..., list[Load]]:
+        """loads(server, minibatches=1): what these need of a server, each a message of its own.
+
+        All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
+        """
+        return cache(self._loads)
+
+    def _loads(self, server: int, minibatches: int = 1) -> list[Load]:
+        held = [variable for variable, holder in self.placed if holder == server]
+        if self.protocol.has_servers and any(variable.rows for variable in held):
+            return [variable.load(self.batch, minibatches) for variable in held]
+        return [Load(0, sum(variable.size for variable in held))]
+
+    @property
+    def sends_rows(self) -> bool:
+        """Whether rows of sparse variables travel between servers and workers."""
+        return self.protocol.has_servers and any(variable.rows for variable in self.served)
+
+    @cached_property
+    def gathered_loads(self) -> list[Load]:
+        """The rows that workers hand to one another, of each variable."""
+        return [variable.load(self.batch) for variable in self.gathered_variables]
+
+    @cached_property
+    def gathered_variables(self) -> tuple[Variable, ...]:
+        """The variables of which workers hand rows to one another."""
+        return self.protocol.gathered(self.workload)
+
+    @cached_property
+    def packed_bytes(self) -> int:
+        """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
+        loads = [load for server in range(self.servers) for load in self.loads(server)] + self.gathered_loads
+        return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.summed_items)
+
+    def updated_bytes(self, rank: int) -> list[int]:
+        """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
+        if rank < self.servers:
+            return [load.answer_bytes for load in self.loads(rank, self._applied_at_once)]
+        return self._updated_by_worker
+
+    @cached_property
+    def _updated_by_worker(self) -> list[int]:
+        loads = [variable.load(self.batch, self._applied_at_once) for variable in self.gathered_variables]
+        return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + [
+            load.answer_bytes for load in loads
+        ]
+
+    @property
+    def _applied_at_once(self) -> int:
+        """Minibatches whose gradients an update applies together."""
+        return max(1, min(self.workers, self.protocol.gradients_per_update(self.workers)))
+
+    def updated_by(self, rank: int) -> int:
+        """How many parameters a rank applies the optimiser to."""
+        if rank < self.servers:
+            return sum(variable.size for variable, server in self.placed if server == rank)
+        return self.summed_items
+
+    def worker_number(self, rank: int) -> int:
+        """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""
+        return rank - self.servers + 1 if rank >= self.servers else rank
+
+    def rank_of(self, worker: int) -> int:
+        """The rank of a worker by its number."""
+        return worker + self.servers - 1
+
+    @property
+    def rounds(self) -> int:
+        """Steps run: warm-up and measured."""
+        return self.warmup + self.steps
+
+    @cached_property
+    def costs(self) -> Costs:
+        """Measured on the cluster if it was calibrated for this workload; else of its GPUs, or the workload's nominal ones."""
+        given = self.cluster, self.workload
+        return self.cluster.costs_of(self.workload) or named_gpus.costs(*given) or self.workload.costs
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the master evaluates at the end of this step."""
+        return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
+
+    def sleeps(self, replication: int, worker: int) -> Stream | Steps:
+        """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
+        return self.stragglers.sleeps(self, self._luck(replication), worker)
+
+    def noise(self, replication: int, worker: int) -> Stream | Steps:
+        """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
+        noise = Stream(self.costs.noise, self.seed, replication, worker, "noise")
+        return joined([noise, self.stragglers.factors(self, self._luck(replication), worker)], np.multiply, 1.0)
+
+    def _luck(self, replication: int) -> Luck:
+        return Luck(self.seed, replication if self.sleeps_of is None else self.sleeps_of)
+
+    def delays(self, replication: int, worker: int) -> Stream | None:
+        """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
+        std_s = self.protocol.delay_std_s
+        law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": std_s, "weight": 1}]})
+        return Stream(law, self.seed, replication, worker, "delay") if std_s > 0 else None
+
+    @property
+    def network(self) -> Link:
+        """The link between hosts, as the protocol's messages find it."""
+        cluster = self.cluster
+        return cluster.library if cluster.library and self.protocol.in_library else cluster.network
+
+    def run_factor(self, replication: int, host: int) -> float:
+        """The factor on all computation of one run on one host, by its index in the cluster's machines.
+
+        Replications walk through the law by the golden ratio from a random start, for their mean is then near the law's
+        after a few; drawn independently, 20 of them leave a prediction uncertain by a quarter of the drift.
+        """
+        if self.costs.run.sole is not None:
+            return self.costs.run.sole
+        start = generator(self.seed, 0, host, "run").random()
+        return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
+
+    def error_factor(self, replication: int) -> float:
+        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise.
+
+        Where it is large, on GPUs that are known by name alone, the first has the median, and two that follow are at equal distances
+        from it: the answer of a few replications would else be far off.
+        """
+        if self.on_named_gpus:
+            place = ((replication + 1) // 2 * SILVER_RATIO + 0.5) % 1
+            return math.exp(self.costs.error * _normal(place) * (-1) ** replication)
+        return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
+
+    def resume_s(self, replication: int) -> float:
+        """What the first work after a sleep takes more in one run, as far as its profile knows; may be less than nothing."""
+        return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
+
+    def contention(self, replication: int, host: Host) -> float:
+        """How much busy cores of a host slow each other, as far as calibration knows: of one replication.
+
+        Some draws are below 0, or ignorance would make jobs slower; all busy cores together never work twice as fast.
+        """
+        off = math.exp(self._off(host.contention_error, replication, 1, BRONZE_RATIO))
+        return max(-0.5 / host.cores, (1 + host.contention) * off - 1)
+
+    def _off(self, deviation: float, replication: int, number: int, ratio: float) -> float:
+        """Normal, of mean 0; replications walk through it, as through the law of runs."""
+        if not deviation:
+            return 0.0
+        start = generator(self.seed, 0, number, "error").random()
+        return deviation * _normal((start + replication * ratio) % 1)
+
+    def without_stragglers(self) -> Scenario:
+        """The same job with no induced sleep."""
+        return replace(self, stragglers=Constant(value=0), stragglers_name="none")
+
+    def at_the_median(self) -> Scenario:
+        """The same job where every rank is as the median one: no stragglers, noise and hosts' speeds at their medians.
+
+        Nominal noise, which is a guess, stays as it is.
+        """
+        costs, workload, known = self.costs.at_the_median(), self.workload, self.cluster.costs
+        if self.cluster.costs_of(workload):
+            known = known | {workload.name: costs}
+        elif not workload.is_nominal:
+            workload = workload.model_copy(update={"costs": costs})
+        workers = self.hosts[self.servers :] or self.hosts
+        speed = float(np.median([self.machines[host].speed for host in workers]))
+        hosts = tuple(
+            host if host.speed == speed else host.model_copy(update={"speed": speed}) for host in self.cluster.hosts
+        )
+        cluster = self.cluster.model_copy(update={"costs": known, "hosts": hosts})
+        return replace(self.without_stragglers(), cluster=cluster, workload=workload)
+
+    @property
+    def slowed(self) -> bool:
+        """Whether any stragglers are induced."""
+        return self.stragglers != Constant(value=0)
+
+    def header(self, world: str, replication: int = 0, **recorded) -> Header:
+        """The head of a trace of this scenario, see sim.job.replay, which also leads back.
+
+        Args:
+            recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
+        """
+        from sim.job import heading
+
+        return heading.header_of(self, world, replication, **recorded)
+
+
+def _normal(share: float) -> float:
+    """The quantile of a normal distribution."""
+    from scipy.special import ndtri
+
+    return float(ndtri(share))

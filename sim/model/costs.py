@@ -1,0 +1,122 @@
+"""What a rank's work costs one core, as straight lines: base_s + slope_s x amount."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from sim.base.ranges import LogSpread, Seconds
+from sim.laws import AnyLaw, Constant, Law, LogNormal
+
+COLD_FROM_S, COLD_AFTER_S = (
+    2e-3,
+    8e-3,
+)  # of idling: after less a rank is warm, after more it is cold (measured; see DESIGN.md)
+WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
+OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
+
+
+class Line(BaseModel):
+    """Seconds of one core for an amount of work.
+
+    Args:
+        base_s: seconds whatever the amount.
+        slope_s: seconds for each sample or byte more.
+        cold_s: seconds more after the rank has long been idle: its caches have gone cold, and its threads sleep.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    base_s: Seconds = 0.0
+    slope_s: Seconds = 0.0
+    cold_s: Seconds = 0.0
+
+    def __call__(self, amount: float) -> float:
+        return self.base_s + self.slope_s * amount
+
+    def cold(self, idle_s):
+        """Seconds more after so many idle ones, a number or an array; no gradient was computed or packed and no update made meanwhile."""
+        return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
+
+
+def cold_share(idle_s):
+    """How cold a rank is after so many idle seconds, from 0 to 1: as much more with each doubling."""
+    return np.log(np.clip(idle_s, COLD_FROM_S, COLD_AFTER_S) / COLD_FROM_S) / math.log(COLD_AFTER_S / COLD_FROM_S)
+
+
+def _of_mean_one(law: Law) -> Law:
+    if abs(law.mean - 1) > OFF_ONE:
+        raise ValueError(f"a law of mean 1, to within {OFF_ONE:.0%}: it is a factor (this one's is {law.mean:.4g})")
+    return law
+
+
+Factor = Annotated[AnyLaw, AfterValidator(_of_mean_one)]
+
+
+class Costs(BaseModel):
+    """What one workload costs the ranks of one cluster.
+
+    Args:
+        input: fetching and feeding a minibatch; amount in samples.
+        resume_s: what the first work after an induced sleep takes more, where that was measured for a step as a whole.
+        resume_error_s: standard deviation of seconds by which that is off in one run, drawn once for each replication.
+        compute: one gradient of a fixed minibatch; amount in samples. Of `compute`, `partition` and `update` a rank that has been idle
+            takes `cold_s` more, once.
+        loop_s: entering the in-graph loop of partitions, once a step.
+        partition: one turn of that loop; amount in samples of the micro-batch. A workload that gives neither has them from `compute`.
+        pack: the gradients of all variables are joined into one message; amount in bytes.
+        take_up: a worker takes up new parameters; amount in bytes.
+        reduce: the master adds one gradient to the sum; amount in bytes.
+        reduce_rows: the same of rows of a sparse variable, which are added one by one; as `reduce` if not given.
+        update: the master divides and applies the optimiser; amount in bytes.
+        background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads, at random moments;
+            amount in samples.
+        evaluate: loss and accuracy at the master; amount in samples.
+        call: what a library does around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
+        agree_s: seconds of no core before a call, while its ranks agree on it: of a cycle (Horovod), or until they look.
+        negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
+        noise: factor on a step's computation, drawn for each rank and step, mean 1.
+        input_noise: the same on a step's input.
+        update_noise: factor on the master's update, drawn for each step, mean 1.
+        run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
+        error: standard deviation of the logarithm of a factor on all work of a run on all cores, drawn once for each replication: how
+            far off the profile is for one more run, besides what the laws above say.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: Line = Line()
+    resume_s: Seconds = 0.0
+    resume_error_s: Seconds = 0.0
+    compute: Line = Line()
+    loop_s: Seconds = 0.0
+    partition: Line = Line()
+    pack: Line = Line()
+    take_up: Line = Line()
+    reduce: Line = Line()
+    reduce_rows: Line | None = None
+    update: Line = Line()
+    evaluate: Line = Line()
+    background: Line = Line()
+    call: Line = Line()
+    agree_s: Seconds = 0.0
+    negotiate_s: Seconds = 0.0
+    noise: Factor = LogNormal(cv=0.0)
+    input_noise: Factor = LogNormal(cv=0.0)
+    update_noise: Factor = LogNormal(cv=0.0)
+    run: Factor = LogNormal(cv=0.0)
+    error: LogSpread = 0.0
+
+    def at_the_median(self) -> Costs:
+        """With every factor at its median."""
+        names = [name for name in ("noise", "input_noise", "update_noise", "run") if getattr(self, name).sole is None]
+        medians = {name: Constant(value=getattr(self, name).quantile(0.5)) for name in names}
+        off = {"error": 0.0} if self.error else {}
+        return self.model_copy(update=medians | off) if medians or off else self
+
+    def with_partitions(self) -> Costs:
+        """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""
+        if self.model_fields_set & {"loop_s", "partition"} or "compute" not in self.model_fields_set:
+            return self
+        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": Line(slope_s=self.compute.slope_s)})

@@ -1,0 +1,111 @@
+"""Which parameter server holds which variable, by TensorFlow's rules.
+
+TensorFlow gives untrained variables, the moving means and variances of batch normalisation, to servers like any others: they
+take a turn of round-robin, and greedy placement counts their bytes. Here they do so too, and do nothing else. A training step does
+not need them: each worker sends the means and variances of its batch to them (TensorFlow 1, moving_averages.py). These bytes are
+not modelled, because they are few: at most 0.3 % of a gradient in the models of the zoo. A global step takes a turn too. Where it
+is created first, all variables move on by a server and the shares stay; no workload therefore has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+from sim.base.ranges import MOST_VARIABLES
+from sim.model.workload import HEADER_BYTES, ITEM_BYTES, Variable
+
+
+def round_robin(variables: Sequence[Variable], servers: int) -> list[int]:
+    """The server of each variable: one after another in creation order (tf.compat.v1.train.replica_device_setter)."""
+    return [index % servers for index in range(len(variables))]
+
+
+def greedy(variables: Sequence[Variable], servers: int) -> list[int]:
+    """The server of each variable: the one that holds the fewest bytes (GreedyLoadBalancingStrategy, byte_size_load_fn)."""
+    loads, chosen = [0] * servers, []
+    for variable in variables:
+        server = loads.index(min(loads))
+        loads[server] += variable.size
+        chosen.append(server)
+    return chosen
+
+
+STRATEGIES = {"round-robin": round_robin, "greedy": greedy}
+
+
+def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
+    """Every variable cut along its first axis into `parts` near-equal parts (tf.compat.v1.fixed_size_partitioner).
+
+    As there, the first parts are the larger ones by a row, and a variable of fewer rows than parts is not cut further. Untrained
+    ones stay whole, as in tf.compat.v1.layers.batch_normalization.
+    """
+    cut = []
+    for variable in variables:
+        if not variable.trained:
+            cut.append(variable)
+            continue
+        rows, count = variable.shape[0], min(parts, variable.shape[0])
+        sizes = [rows // count + (part < rows % count) for part in range(count)]
+        cut += [variable.part(i, size) for i, size in enumerate(sizes)]
+    return cut
+
+
+def placed(
+    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+) -> list[tuple[Variable, int]]:
+    """Every trained variable, or its parts, with its server, in creation order.
+
+    Raises:
+        WrongSetting: an unknown strategy.
+    """
+    return [
+        (variable, server) for variable, server in _all_placed(variables, servers, strategy, parts) if variable.trained
+    ]
+
+
+def server_slices(
+    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+) -> list[list[slice]]:
+    """What each server holds of the flat parameter vector, shape (servers, pieces); together they are all of it.
+
+    A server to which untrained variables alone fall has no piece.
+
+    Raises:
+        WrongSetting: an unknown strategy, or a server that would hold no variable at all.
+    """
+    held: list[list] = [[] for _ in range(servers)]
+    start = 0
+    for variable, server in _all_placed(variables, servers, strategy, parts):
+        if variable.trained:
+            held[server].append(slice(start, start + variable.size))
+            start += variable.size
+    return held
+
+
+def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
+    if strategy not in STRATEGIES:
+        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES) + nearest(strategy, STRATEGIES))
+    count = sum(min(parts, v.shape[0]) if v.trained else 1 for v in variables)
+    if count > MOST_VARIABLES:
+        allowed = f"fewer: these make {count:,} parts of variables, and {MOST_VARIABLES:,} are the most"
+        raise WrongSetting("--variable-partitions", parts, allowed)
+    if servers > count:
+        raise WrongSetting(
+            "--servers", servers, f"at most {count}: one for each variable, or more --variable-partitions"
+        )
+    cut = partitioned(variables, parts) if parts > 1 else list(variables)
+    return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
+
+
+def server_bytes(
+    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+) -> list[int]:
+    """Bytes of a message that carries what each server holds, shape (servers,); header and float32 numbers.
+
+    Raises:
+        WrongSetting: see `server_slices`.
+    """
+    held = server_slices(variables, servers, strategy, parts)
+    return [HEADER_BYTES + ITEM_BYTES * sum(piece.stop - piece.start for piece in pieces) for pieces in held]

@@ -1,0 +1,246 @@
+"""What is trained: the variables of a model, the samples of a minibatch, and what they cost a nominal core."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from sim import zoo
+from sim.base.errors import WrongSetting
+from sim.base.files import read_toml, validated
+from sim.base.nearest import nearest
+from sim.base.ranges import (
+    MOST_PARAMETERS,
+    MOST_VARIABLES,
+    Classes,
+    Count,
+    Counted,
+    Flag,
+    Flops,
+    Layers,
+    Name,
+    Precision,
+    Seconds,
+)
+from sim.model.costs import Costs
+from sim.model.nominal import measured, nominal
+from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
+
+SCHEMA = "workload/1"
+MOST_DIMENSIONS = 32  # of a tensor
+
+
+class Variable(BaseModel):
+    """One tensor of a model.
+
+    Args:
+        name: unique in its model.
+        shape: rows, columns and so on.
+        rows: which of its rows (along the first axis) a minibatch touches, of a sparse variable.
+        trained: false of the moving means and variances of batch normalisation. They take their turn when variables are placed
+            on servers, and nothing else: see `sim.model.variable_placement`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Name
+    shape: tuple[Count, ...] = Field(min_length=1, max_length=MOST_DIMENSIONS)
+    rows: Rows | None = None
+    trained: Flag = True
+
+    @model_validator(mode="after")
+    def _rows_that_can_be(self):
+        if self.rows and not self.trained:
+            raise ValueError(f"{self.name}: rows are those that have a gradient, and this variable is not trained")
+        if self.rows and self.rows.per_minibatch >= self.shape[0]:
+            raise ValueError(f"{self.name}: rows.per_minibatch must be below the number of rows, {self.shape[0]}")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def part(self, index: int, rows: int) -> Variable:
+        """A part of so many rows."""
+        law = self.rows and self.rows.model_copy(update={"of": self.rows.of or self.shape[0]})
+        return Variable(name=f"{self.name}/part_{index}", shape=(rows, *self.shape[1:]), rows=law)
+
+    def load(self, samples: int, minibatches: int = 1) -> Load:
+        """What travels of it: all, or the rows that so many minibatches of so many samples touch between them."""
+        if self.rows is None:
+            return Load(0, self.size)
+        touched = max(1, round(self.shape[0] * self.rows.share(self.shape[0], samples, minibatches)))
+        return Load(touched, touched * (self.size // self.shape[0]))
+
+
+class Step(BaseModel):
+    """A step of one process alone that was measured.
+
+    Args:
+        time_s: that it took; in a file, `time`.
+        batch: its samples.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    time_s: Seconds = Field(alias="time", gt=0)
+    batch: Count
+
+
+def equal_layers(parameters: int, layers: int) -> tuple[Variable, ...]:
+    """Variables of one dimension, as equal as whole numbers can be: the first ones have one number more."""
+    each, more = divmod(parameters, layers)
+    return tuple(Variable(name=f"layer_{i}", shape=(each + (i < more),)) for i in range(layers))
+
+
+def _several(given):
+    """One step is a list of one."""
+    return given if isinstance(given, (list, tuple)) else (given,)
+
+
+class Workload(BaseModel):
+    """A model and how it is fed.
+
+    Args:
+        name: what `--workload` calls it.
+        created: all variables in the order in which the model creates them; files, and who makes a workload, say `variables`.
+        total: or how many parameters there are, in so many equal `layers`; files say `parameters`.
+        layers: each is a variable. A layer's gradient is known, fused, sent and placed on a server as one.
+        sample_shape: shape of one input.
+        inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
+        classes: number of labels.
+        batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
+        precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters and gradients are
+        float32, as in mixed precision.
+        flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
+        step: or one or more steps that were measured: the costs of computing follow from them, those of all else are nominal.
+        costs: or seconds on a nominal core; a calibrated cluster overrides them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_: Literal["workload/1"] = Field(default="workload/1", alias="schema")
+    name: Name
+    created: tuple[Variable, ...] = Field(default=(), max_length=MOST_VARIABLES, alias="variables")
+    total: Counted | None = Field(default=None, alias="parameters")
+    layers: Layers | None = None
+    sample_shape: tuple[Count, ...] = Field(default=(1,), max_length=MOST_DIMENSIONS)
+    inputs: Literal["pictures", "words"] = "pictures"
+    classes: Classes = 10
+    batch: Count = 256
+    precision: Precision | None = None
+    flops_per_sample: Flops | None = None
+    step: Annotated[tuple[Step, ...], BeforeValidator(_several)] = ()
+    costs: Costs = Costs()
+
+    @model_validator(mode="after")
+    def _variables_of_layers(self):
+        if self.total is None and self.layers is None:
+            if not self.created:
+                raise WrongSetting(
+                    "variables", "none", 'at least one; or parameters and layers, such as "120 M" and 48'
+                )
+            return self
+        if "created" in self.model_fields_set:
+            raise WrongSetting("variables", "parameters or layers too", "one or the other")
+        if self.layers is None:
+            raise WrongSetting(
+                "layers", "nothing", "how many equal layers the parameters are in; 1: all are one variable"
+            )
+        if self.total is None or self.total < self.layers:
+            raise WrongSetting("parameters", self.total, f"at least as many as layers, {self.layers}")
+        object.__setattr__(self, "created", equal_layers(self.total, self.layers))
+        return self
+
+    @model_validator(mode="after")
+    def _something_is_trained(self):
+        if not self.variables:
+            raise ValueError("variables: none of them is trained")
+        return self
+
+    @model_validator(mode="after")
+    def _not_too_large(self):
+        if sum(variable.size for variable in self.created) > MOST_PARAMETERS:
+            raise ValueError(f"variables: more than {MOST_PARAMETERS:,} numbers")
+        return self
+
+    @model_validator(mode="after")
+    def _costs_from_what_is_given(self):
+        if self.step and self.model_fields_set & {"costs", "flops_per_sample"}:
+            raise ValueError("step: without costs and flops_per_sample")
+        if self.step:
+            object.__setattr__(self, "costs", measured(self.step, self.parameters))
+            if "batch" not in self.model_fields_set:
+                object.__setattr__(self, "batch", self.step[0].batch)
+        elif self.is_nominal:
+            object.__setattr__(self, "costs", nominal(self.flops_per_sample or 0.0, self.parameters))
+        else:
+            object.__setattr__(self, "costs", self.costs.with_partitions())
+        return self
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether computing takes what a nominal core would need for the operations, and nothing was measured."""
+        return self.flops_per_sample is not None and "costs" not in self.model_fields_set
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """Those that are trained, in creation order; their sizes decide what the network carries."""
+        return tuple(variable for variable in self.created if variable.trained)
+
+    def without_untrained(self) -> Workload:
+        """The same model, but for the variables that are not trained."""
+        if self.variables == self.created:
+            return self
+        given = self.model_dump(by_alias=True, exclude_unset=True)
+        return Workload.model_validate(given | {"variables": self.variables})
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return sum(v.size for v in self.variables)
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes of a message that carries all parameters, or their gradient: header and float32 payload."""
+        return HEADER_BYTES + ITEM_BYTES * self.parameters
+
+
+class Zoo(Mapping):
+    """The workloads that come with the simulator, by name (`sim.zoo`)."""
+
+    def __iter__(self):
+        return iter(_names())
+
+    def __len__(self):
+        return len(_names())
+
+    def __getitem__(self, name: str) -> Workload:
+        return _from_zoo(name)
+
+
+NAMED = Zoo()
+
+
+def read(text: str) -> Workload:
+    """The workload called `text`, or described by the TOML file `text`.
+
+    Raises:
+        WrongSetting: neither a name nor a usable file.
+    """
+    if text in NAMED:
+        return NAMED[text]
+    if not os.path.exists(text):
+        raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
+    return validated(Workload, read_toml(text, "--workload"), text)
+
+
+_names = cache(zoo.names)
+
+
+@cache
+def _from_zoo(name: str) -> Workload:
+    return validated(Workload, zoo.table(name), name)

@@ -1,0 +1,1 @@
+"""What ranks run on: hosts, links, how TCP and polling behave."""

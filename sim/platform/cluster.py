@@ -1,0 +1,321 @@
+"""Hosts, the links between them, and where the ranks sit; a profile is a cluster that calibration wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from sim.base.errors import WrongSetting
+from sim.base.files import read_toml, validated
+from sim.base.nearest import nearest
+from sim.base.ranges import (
+    MOST_RANKS,
+    Bytes,
+    BytesPerSecond,
+    Cores,
+    Flag,
+    Hosts,
+    LogSpread,
+    Name,
+    Parameters,
+    Ranks,
+    RanksIfAny,
+    Seconds,
+    Slowdown,
+    Speed,
+    Spread,
+)
+from sim.model.costs import Costs
+from sim.platform.gpu import Gpu
+from sim.platform.tcp import Tcp
+
+if TYPE_CHECKING:
+    from sim.model.workload import Workload
+
+SCHEMA = "cluster/1"
+
+
+def _by_name(section: str) -> BeforeValidator:
+    """What has a name in a section of the catalogue, where a file gives one."""
+
+    def found(given: Any) -> Any:
+        from sim import catalogue
+
+        return catalogue.find(section, given) if isinstance(given, str) else given
+
+    return BeforeValidator(found)
+
+
+class Host(BaseModel):
+    """`count` equal machines; `type` is the name of one in sim.catalogue, from which everything comes that is not given.
+
+    Args:
+        name: what mpirun would call it; numbered when count > 1.
+        cores: ranks beyond this number share them; one for each GPU if only that is known by name.
+        gpus: of each, one for every rank placed here; ranks then compute on their own and share only the cores and the port.
+        gpu: each of them, by its name in sim.catalogue or with its rates: see sim.platform.gpu.
+        slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
+        speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
+        contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
+        contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
+            own.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Name = "host"
+    count: Hosts = 1
+    cores: Cores = 1
+    gpus: Cores | None = None
+    gpu: Annotated[Gpu, _by_name("gpus")] | None = None
+    slots: Ranks | None = None
+    speed: Speed = 1.0
+    contention: Slowdown = 0.0
+    contention_error: LogSpread = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_type(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        from sim import catalogue
+
+        table = catalogue.of_type(given)
+        if table.get("gpu") is None:
+            return table
+        several = table.get("gpus") or 1
+        return {"gpus": several, "cores": several} | table
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks one of these takes."""
+        return self.slots or self.gpus or self.cores
+
+
+class Link(BaseModel):
+    """LogGP (Alexandrov et al., 1995): L, o, g and 1/G. Between hosts a port carries the bytes; within a host, the receiver's core.
+
+    Args:
+        latency_s: L, from the sender's port to the receiver's.
+        overhead_s: o, seconds of a core at each end of a message.
+        gap_s: g, seconds a port is taken by any message besides its bytes.
+        bandwidth_bytes_per_s: 1/G.
+        sustained_bytes_per_s: what a port carries in the long run, if less than that: it earns credit for so many bytes a second,
+            has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
+        background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
+            (gRPC's, in TensorFlow's servers). They slow whoever needs the cores.
+        wakes: within a host, the latency is that of waking a core that idles: there is none while all its cores are busy.
+        fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
+        unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
+        ramp_bytes: of a fair link, who comes to its sender's port while another message leaves has a sixteenth of its share at first,
+            for the window of the other has grown, and twice as much whenever the port could have passed so many bytes.
+        burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
+        eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
+            (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
+            ranks that exchange messages send them one after the other, unless they begin within a word's travel. None if nobody asks.
+        queue_bytes: of a fair link, what stands before a port that is busy: what comes and is no longer than that waits behind it
+            (MPI's words about a rendezvous, requests): latency under load.
+        buffer_bytes: of a fair link, what a sender's system keeps: a send ends when no more than that has still to leave.
+        store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
+            over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
+        tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    latency_s: Seconds = 20e-6
+    overhead_s: Seconds = 5e-6
+    gap_s: Seconds = 0.0
+    bandwidth_bytes_per_s: BytesPerSecond = 1.25e9
+    sustained_bytes_per_s: BytesPerSecond | None = None
+    background_s: Seconds = 0.0
+    wakes: Flag = False
+    fair: Flag = False
+    unfairness: Spread = 0.0
+    ramp_bytes: Bytes = 0.0
+    burst_bytes: Bytes = 0.0
+    eager_bytes: Bytes | None = None
+    queue_bytes: Bytes = 0.0
+    buffer_bytes: Bytes = 0.0
+    store_and_forward: Flag = False
+    tcp: Tcp | None = None
+
+    @model_validator(mode="after")
+    def _shapes_alike(self):
+        if self.fair and self.sustained_bytes_per_s:
+            raise ValueError("sustained_bytes_per_s without fair")
+        shared = ("unfairness", "ramp_bytes", "burst_bytes", "queue_bytes", "buffer_bytes")
+        if not self.fair and (self.eager_bytes is not None or any(getattr(self, name) for name in shared)):
+            raise ValueError(f"eager_bytes, {', '.join(shared)} with fair = true")
+        if self.fair and self.tcp:
+            raise ValueError("tcp without fair")
+        if self.store_and_forward and (self.fair or self.tcp):
+            raise ValueError("store_and_forward without fair and tcp")
+        return self
+
+    def asks_for(self, size_bytes: float) -> bool:
+        """Whether a message leaves when its receiver has asked for it."""
+        return self.eager_bytes is not None and size_bytes > self.eager_bytes
+
+    def occupancy_s(self, size_bytes: float) -> float:
+        """Seconds that one message takes a port."""
+        return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
+
+    def credit_s(self, size_bytes: float) -> float:
+        """Seconds in which a port earns the credit for one message; 0 where none is needed."""
+        return size_bytes / self.sustained_bytes_per_s if self.sustained_bytes_per_s else 0.0
+
+
+LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
+
+
+class Model(BaseModel):
+    """Which model a profile's costs are of, whatever its name: its parameters, and a digest of what is computed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    parameters: Parameters
+    digest: str
+
+    @classmethod
+    def of(cls, workload: Workload) -> Model:
+        """Of a workload; names of variables, and costs that it says itself, change nothing."""
+        variables = [variable.model_dump(mode="json", exclude={"name"}) for variable in workload.variables]
+        said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
+        said += workload.precision or ""
+        return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
+
+
+class Provenance(BaseModel):
+    """Where the numbers of a profile come from.
+
+    Args:
+        models: of the workloads that were fitted, by name.
+        workers, hosts: the most that any run fitted had; None in profiles of an older version.
+        repeated: workloads of which runs repeated one another, so that it is known how runs differ.
+        slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
+            what the profile says of such runs rests on the model alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    traces: tuple[str, ...] = ()
+    made: str = ""
+    notes: tuple[str, ...] = ()
+    models: dict[str, Model] = {}
+    workers: RanksIfAny | None = None
+    hosts: Ranks | None = None
+    repeated: tuple[str, ...] = ()
+    slept: Flag = False
+    crowded: Flag = False
+
+
+class Cluster(BaseModel):
+    """What ranks run on.
+
+    Args:
+        hosts: filled with ranks in order, as mpirun fills slots.
+        network: the link between hosts.
+        library: `network` as it is within a library's collective, whose ranks look for messages without sleeping; the same if None.
+        local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
+        shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
+        oversleep_s: how much longer than asked a sleep takes.
+        look_s: seconds of a core for one look of a rank that waits at whether something has come: it naps in between
+        (sim.platform.polling), sees
+            what has come at the next look, and ranks that share cores take these from one another; 0 of runtimes that are woken.
+        costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
+        provenance: set by calibration.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_: Literal["cluster/1"] = Field(default="cluster/1", alias="schema")
+    name: Name = "cluster"
+    hosts: tuple[Host, ...] = Field(min_length=1, max_length=MOST_RANKS)
+    network: Link = Link()
+    library: Link | None = None
+    local: Annotated[Link, _by_name("links")] = LOCAL
+    shared_cores: Cores | None = None
+    oversleep_s: Seconds = 0.0
+    look_s: Seconds = 0.0
+    costs: dict[str, Costs] = {}
+    provenance: Provenance | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _links_of_types(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("hosts"), list | tuple):
+            return given
+        from sim import catalogue
+
+        return catalogue.links_of(given["hosts"]) | given
+
+    def costs_of(self, workload: Workload) -> Costs | None:
+        """What a workload costs here; None if that was not measured, or only of another model of the same name."""
+        known = self.provenance.models.get(workload.name) if self.provenance else None
+        return None if known and known != Model.of(workload) else self.costs.get(workload.name)
+
+    def machines(self) -> Iterator[Host]:
+        """Every host singly, in order."""
+        for h in self.hosts:
+            for i in range(h.count):
+                yield h.model_copy(update={"name": f"{h.name}{i}" if h.count > 1 else h.name, "count": 1})
+
+    def placement(self, ranks: int, servers: int = 1) -> list[int]:
+        """The index in `machines()` of each rank's host; `servers` of the ranks are no workers.
+
+        Raises:
+            WrongSetting: more ranks than slots.
+        """
+        slots = sum(host.count * host.ranks for host in self.hosts)
+        if ranks > slots:
+            others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
+            allowed = f"at most {slots - servers} workers: the cluster {self.name!r} has {slots} slots{others}"
+            raise WrongSetting("--workers", ranks - servers, allowed)
+        room = chain.from_iterable(repeat(host.ranks, host.count) for host in self.hosts)
+        return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
+
+    def crowded(self, hosts: list[int]) -> bool:
+        """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
+        if self.shared_cores:
+            return len(hosts) > self.shared_cores
+        ranks = Counter(hosts)
+        machines = islice(self.machines(), max(ranks, default=-1) + 1)
+        return any(host.gpus is None and ranks[index] > host.cores for index, host in enumerate(machines))
+
+
+def one_rank_a_host(ranks: int, cores: int = 1) -> Cluster:
+    """The cluster assumed when none is given: every rank has a host of its own, 10 Gbit/s between them.
+
+    Args:
+        cores: of each host, one for each thread of a rank.
+    """
+    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks), cores=cores, slots=1),))
+
+
+def read(text: str) -> Cluster:
+    """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
+
+    Raises:
+        WrongSetting: no such file or kind of host, another schema, a wrong unit or key.
+    """
+    from sim import catalogue
+
+    return catalogue.cluster_of(text) or _from_file(text)
+
+
+def _from_file(path: str) -> Cluster:
+    if not os.path.exists(path):
+        from sim import catalogue
+
+        kinds = catalogue.all_of("hosts")
+        allowed = f"a file, or one of {', '.join(kinds)}, also times a number{nearest(path.partition('*')[0], kinds)}"
+        raise WrongSetting("--cluster", path, allowed)
+    table = read_toml(path, "--cluster")
+    if table.get("schema") != SCHEMA:
+        raise WrongSetting(
+            f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)"
+        )
+    return validated(Cluster, table, path)

@@ -1,0 +1,112 @@
+"""What computing takes on GPUs that are known by name, where nothing was measured: their peak rates, and what training reaches."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING
+
+from sim.answers import interval
+from sim.base.errors import WrongSetting
+from sim.model import nominal
+from sim.model.sparse_rows import ITEM_BYTES
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+    from sim.model.costs import Costs
+    from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster, Host
+    from sim.platform.gpu import Gpu
+
+
+def reference(cluster: Cluster, workload: Workload) -> Gpu | None:
+    """The GPU that costs are of: the first one that has a name. None where there is none, or costs are measured."""
+    first = next((host.gpu for host in cluster.hosts if host.gpu), None)
+    if first is None or "costs" in workload.model_fields_set or cluster.costs_of(workload) is not None:
+        return None
+    return first
+
+
+def costs(cluster: Cluster, workload: Workload) -> Costs | None:
+    """Costs on the GPU of reference; None without one.
+
+    How far the rate may be off is that of the least known GPU of the cluster.
+    """
+    gpu = reference(cluster, workload)
+    if gpu is None:
+        return None
+    if not workload.is_nominal or workload.flops_per_sample is None:
+        return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
+    spread = max(host.gpu.reached(workload.precision).spread or 0.0 for host in cluster.hosts if host.gpu)
+    reached = flops_per_s(gpu, workload)
+    return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
+
+
+def flops_per_s(gpu: Gpu, workload: Workload) -> float:
+    """Operations a second that training reaches on a GPU, in the middle of models."""
+    rate = gpu.reached(workload.precision)
+    return rate.peak * (rate.share or 1.0)
+
+
+def relative(hosts: list[Host], cluster: Cluster, workload: Workload) -> list[Host]:
+    """The hosts with their speeds relative to the GPU of reference; as they are without one."""
+    gpu = reference(cluster, workload)
+    if gpu is None:
+        return hosts
+    return [host.model_copy(update={"speed": host.speed * _speed(host, gpu, workload)}) for host in hosts]
+
+
+def _speed(host: Host, gpu: Gpu, workload: Workload) -> float:
+    """Relative to this GPU. A host without GPUs does a server's work, over parameters: its memory says how fast."""
+    if host.gpu == gpu:
+        return 1.0
+    if host.gpu:
+        return flops_per_s(host.gpu, workload) / flops_per_s(gpu, workload)
+    if host.gpus:
+        return nominal.CORE_FLOPS / flops_per_s(gpu, workload)
+    return nominal.CORE_BYTES_PER_S / gpu.memory_bytes_per_s
+
+
+def covers(scenario: Scenario) -> bool:
+    """Whether the answer's error is that of a GPU's rate: all workers have such GPUs, and nothing was measured."""
+    if reference(scenario.cluster, scenario.workload) is None or not scenario.workload.is_nominal:
+        return False
+    return all(scenario.machines[index].gpu for index in scenario.hosts[scenario.servers :])
+
+
+def check(cluster: Cluster, workload: Workload) -> None:
+    """Refuse a cluster on which a workload cannot be computed, or nothing says how fast.
+
+    Raises:
+        WrongSetting: a format of numbers that a GPU does not have, or a step that was measured where GPUs differ.
+    """
+    if reference(cluster, workload) is None:
+        return
+    gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
+    if workload.step and len(gpus) > 1:
+        allowed = "one kind of GPU, on which it was measured; or flops_per_sample in place of step"
+        raise WrongSetting("--cluster: hosts: gpu", ", ".join(gpus), allowed)
+    for gpu in gpus.values():
+        gpu.reached(workload.precision)
+
+
+def note(scenario: Scenario) -> str:
+    """How well computing is known, in words."""
+    cluster, workload = scenario.cluster, scenario.workload
+    gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
+    formats = {name: gpu.format_of(workload.precision) for name, gpu in gpus.items()}
+    said = " or ".join(f"{name} ({formats[name]})" for name in gpus)
+    known = costs(cluster, workload)
+    factor = exp(interval.of_normal(known.error if known else 0.0))
+    unknown = [name for name, gpu in gpus.items() if not gpu.is_known(workload.precision)]
+    why = f", as no model's rate on {' or '.join(unknown)} in this format was at hand" if unknown else ""
+    held_bytes = 2 * ITEM_BYTES * workload.parameters
+    small = [name for name, gpu in gpus.items() if 0 < gpu.memory_bytes < held_bytes]
+    full = (
+        f"; parameters and gradients take {held_bytes / 1e9:,.0f} GB, more than {' or '.join(small)} has"
+        if small
+        else ""
+    )
+    return (
+        f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}; "
+        f"links and libraries are taken to be as described{full}"
+    )

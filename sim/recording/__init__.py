@@ -1,0 +1,1 @@
+"""Traces: rows, files, and what is drawn or compared of them."""

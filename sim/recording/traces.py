@@ -1,0 +1,108 @@
+"""The record: one row an activity, the same for simulated and measured runs; parquet or JSON lines by the file's ending.
+
+A file holds a checksum of its header and its rows, so that what is read is what was written. The parts of a growing trace have none:
+of these a flipped digit or a lost line is not seen, unless the row that it leaves cannot be.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.base.errors import WrongSetting
+from sim.base.files import reading, write_whole
+from sim.job import replay
+from sim.job.header import Header, Training
+from sim.recording import records
+from sim.recording.activity import ACTIVITIES, NOBODY, Activity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ACTIVITIES", "NOBODY", "Activity", "Header", "Trace", "Training", "read"]
+
+HEADER_FILE = "header.json"  # in the folder in which the ranks of a real run write their parts
+
+
+@dataclass
+class Trace:
+    """A header and its activities, in a table with the columns of `Activity`, ordered by end_s."""
+
+    header: Header
+    rows: pd.DataFrame
+
+    @classmethod
+    def of(cls, header: Header, activities: list[Activity]) -> Trace:
+        """A trace of activities in any order."""
+        import pandas as pd
+
+        rows = pd.DataFrame(activities, columns=list(Activity._fields))
+        return cls(header, rows.sort_values(["end_s", "rank", "start_s"], kind="stable", ignore_index=True))
+
+    def write(self, path: str | Path) -> None:
+        """Write the file whole, or not at all; `.parquet` or `.jsonl`.
+
+        Raises:
+            WrongSetting: another ending, or a folder that cannot be written.
+        """
+        check_path(path)
+        written = records.write_parquet if Path(path).suffix == ".parquet" else records.write_jsonl
+        write_whole(path, lambda file: written(asdict(self.header), self.rows, file))
+
+
+def part_file(folder: Path, rank: int) -> Path:
+    """Where a rank writes its part of a growing trace."""
+    return folder / f"rank-{rank:05d}.jsonl"
+
+
+def read_parts(folder: Path) -> Trace:
+    """What the ranks of a run have written so far; an activity that a crash cut short is dropped.
+
+    Raises:
+        WrongSetting: no parts there, or parts that are not of one run.
+    """
+    try:
+        text = (folder / HEADER_FILE).read_bytes()
+    except OSError as error:
+        raise WrongSetting("trace folder", str(folder), "the parts of a trace that real.run has begun") from error
+    head, rows = replay.header(text, str(folder / HEADER_FILE)), []
+    for part in sorted(folder.glob("rank-*.jsonl")):
+        with reading("trace file", part):
+            lines = part.read_bytes().split(b"\n")
+        rows += records.parsed(lines[:-1], str(part))  # after the last newline: nothing, or a cut row
+    trace = Trace.of(head, [Activity(*row) for row in rows])
+    records.check(head, trace.rows, str(folder))
+    return trace
+
+
+def check_path(path: str | Path) -> None:
+    """Refuse a trace file whose ending says no format, before anything is run.
+
+    Raises:
+        WrongSetting: neither .parquet nor .jsonl.
+    """
+    if Path(path).suffix not in (".parquet", ".jsonl"):
+        raise WrongSetting("trace file", str(path), "a name that ends in .parquet or .jsonl")
+
+
+def read(path: str | Path) -> Trace:
+    """The trace in a file, or in the folder of one that is growing.
+
+    Raises:
+        WrongSetting: no such file, no trace, one of another schema, one that was damaged, or rows that its header forbids.
+    """
+    if Path(path).is_dir():
+        return read_parts(Path(path))
+    check_path(path)
+    source = str(path)
+    with reading("trace file", path):
+        text, rows, checksum = (records.read_parquet if Path(path).suffix == ".parquet" else records.read_jsonl)(source)
+    head = replay.header(text, source)
+    if checksum != records.checksum(json.loads(text), rows):
+        raise WrongSetting(
+            "trace file", source, "a whole trace (its checksum says that this one was damaged or edited)"
+        )
+    records.check(head, rows, source)
+    return Trace(head, rows)

@@ -1,0 +1,1 @@
+"""Questions that take several simulations."""

@@ -1,0 +1,213 @@
+"""A change to a job, as `--what-if` takes it: `workers=64`, `network.bandwidth="25 Gbit/s"`, `protocol=allreduce, algorithm=ring`."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from sim import options
+from sim.base.errors import WrongSetting
+from sim.base.files import validated
+from sim.base.nearest import nearest
+from sim.platform.cluster import Cluster
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+
+OPTION = "--what-if"
+OF_THE_JOB = (
+    *("protocol", "workers", "servers", "placement", "variable_partitions", "batch", "stragglers", "workload"),
+    *("cluster", "servers_on", "test_size", "evaluate_every"),
+)
+OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is given anew; all else stays as it is.
+
+    Args:
+        text: as the user wrote it.
+        values: what is written for each path: an option, a setting of the protocol, or a dotted path into the cluster.
+    """
+
+    text: str
+    values: dict[str, str]
+
+
+def parse(text: str) -> Change:
+    """The change that a text describes: `path=value`, several with commas between them.
+
+    Raises:
+        WrongSetting: a part has no path or no value, or a path is there twice.
+    """
+    values: dict[str, str] = {}
+    for part in _parts(text):
+        path, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (path and equals and value):
+            raise WrongSetting(OPTION, text, "NAME=VALUE, or several with commas between them")
+        if path in values:
+            raise WrongSetting(OPTION, text, f"each name once: {path} is there twice")
+        values[path] = _unquoted(value)
+    return Change(text, values)
+
+
+def applied(change: Change, given: argparse.Namespace, read: options.Readers) -> Scenario:
+    """The job that the options describe, changed.
+
+    Raises:
+        WrongSetting: a path that does not exist, a value that it cannot have, or a job that cannot be.
+    """
+    from sim import simulated_options
+
+    job, settings, cluster = _sorted(change, given, read)
+    changed = argparse.Namespace(**vars(given) | job)
+    changed.set = _settings(changed, settings, read)
+    if not cluster:
+        return simulated_options.scenario(changed, read)
+    reads = copy.copy(read)
+    setattr(reads, "cluster", lambda path: with_values(read.cluster(path), cluster))  # noqa: B010 mypy takes it for a method
+    described = options.scenario(changed, read=reads, servers_on=changed.servers_on)
+    if not changed.cluster:
+        described = replace(described, cluster=with_values(described.cluster, cluster))
+    described.check_computing()
+    return described
+
+
+def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
+    """The cluster with other values at some dotted paths.
+
+    Raises:
+        WrongSetting: no such path, or a value that it cannot have.
+    """
+    table = cluster.model_dump(by_alias=True, exclude_unset=True)
+    for path, text in values.items():
+        node: Any = cluster
+        inside: Any = table
+        *above, last = path.split(".")
+        for part in above:
+            key = _key(node, part, path)
+            node = _child(node, key)
+            inside = _opened(inside, key, node)
+        inside[_key(node, last, path)] = _value(text)
+    return validated(Cluster, table, OPTION)
+
+
+def _sorted(change: Change, given: argparse.Namespace, read: options.Readers) -> tuple[dict, dict, dict]:
+    """The values by what they are of: the job's options, the protocol's settings, the cluster.
+
+    Raises:
+        WrongSetting: a path that is of none of them.
+    """
+    from sim.sweeps.grid import value_of
+
+    names = {path: path.replace("-", "_") for path in change.values}
+    job = {
+        name: value_of(name, change.values[path], f"{OPTION} ") for path, name in names.items() if name in OF_THE_JOB
+    }
+    protocol = read.protocol(str(job.get("protocol", given.protocol)))
+    known = [one.name for one in fields(protocol)]
+    settings, cluster = {}, {}
+    for path, name in names.items():
+        if name in OF_THE_JOB:
+            continue
+        if name in known:
+            settings[name] = change.values[path]
+        elif path.split(".")[0] in OF_THE_CLUSTER:
+            cluster[path] = change.values[path]
+        else:
+            every = (*OF_THE_JOB, *known, *(f"{root}..." for root in OF_THE_CLUSTER))
+            raise WrongSetting(OPTION, path, f"{', '.join(every)}{nearest(path, every)}")
+    return job, settings, cluster
+
+
+def _settings(given: argparse.Namespace, settings: dict[str, str], read: options.Readers) -> list[str]:
+    """The protocol's settings: the base's, of those that this protocol has, and what is changed."""
+    known = {one.name for one in fields(read.protocol(given.protocol))}
+    kept = dict(one.partition("=")[::2] for one in given.set)
+    chosen = {name: value for name, value in kept.items() if name in known} | settings
+    return [f"{name}={value}" for name, value in chosen.items()]
+
+
+def _key(node, part: str, path: str) -> str | int:
+    """The key of a node that a part of a path means; units at the end of a name may be left out.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    names = _names(node)
+    longer = [name for name in names if name.startswith(f"{part}_")]
+    if part in names:
+        return int(part) if isinstance(node, tuple) else part
+    if len(longer) == 1:
+        return longer[0]
+    where = path.rpartition(part)[0].rstrip(".") or "the cluster"
+    said = f"of {where}: {', '.join(names)}" if names else f"no more: {where} has nothing below it"
+    raise WrongSetting(OPTION, path, f"{said}{nearest(part, names)}")
+
+
+def _names(node) -> list[str]:
+    if isinstance(node, BaseModel):
+        return list(type(node).model_fields)
+    if isinstance(node, tuple):
+        return [str(index) for index in range(len(node))]
+    return list(node) if isinstance(node, dict) else []
+
+
+def _child(node: Any, key: Any):
+    return getattr(node, key) if isinstance(node, BaseModel) else node[key]
+
+
+def _opened(table: Any, key: Any, node) -> dict | list:
+    """What a table holds at a key, so that it can be changed; all of the node if the table leaves it to defaults."""
+    if isinstance(table, dict) and key not in table:
+        table[key] = _plain(node)
+    if isinstance(table[key], tuple):
+        table[key] = list(table[key])
+    return table[key]
+
+
+def _plain(node):
+    if isinstance(node, BaseModel):
+        return node.model_dump(by_alias=True, exclude_unset=True)
+    if isinstance(node, dict):
+        return {key: _plain(value) for key, value in node.items()}
+    return [_plain(one) for one in node] if isinstance(node, tuple) else node
+
+
+def _value(text: str):
+    """As TOML reads it, or else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Cut at commas, but not within quotes and brackets."""
+    part = ""
+    closing: list[str] = []
+    for letter in text:
+        if closing and letter == closing[-1]:
+            closing.pop()
+        elif letter in "\"'" and not (closing and closing[-1] in "\"'"):
+            closing.append(letter)
+        elif letter in BRACKETS and not (closing and closing[-1] in "\"'"):
+            closing.append(BRACKETS[letter])
+        if letter == "," and not closing:
+            yield part
+            part = ""
+        else:
+            part += letter
+    yield part
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

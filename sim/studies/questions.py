@@ -1,0 +1,122 @@
+"""The questions that `sim.run` answers besides how fast a job goes: `--what-if` and `--why`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from sim import options
+from sim.command import Parser
+from sim.studies import failures
+
+if TYPE_CHECKING:
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
+    from sim.studies.failures import Lost
+    from sim.studies.what_if import Compared
+    from sim.studies.why import Why
+
+CAUSES = 6  # simulations that --why takes besides those of changes
+
+
+def question_options() -> Parser:
+    """A parent parser."""
+    parser = Parser(add_help=False)
+    group = parser.add_argument_group("questions")
+    group.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="compare with the job changed so, on the same random numbers: an option (workers=64), a setting of the protocol, or a "
+        "path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); may be repeated",
+    )
+    group.add_argument(
+        "--why", action="store_true", help="what the job would gain without each cause, and which changes would help"
+    )
+    group.add_argument(
+        "--failures",
+        metavar="'mtbf=30 d, ...'",
+        help="what hosts that fail cost: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of training between two; the "
+        "best if not given), run (24 h)",
+    )
+    return parser
+
+
+class Questions:
+    """What was asked about a job.
+
+    Args:
+        given: the options.
+        read: reads the files and names in them.
+
+    Raises:
+        WrongSetting: a change that cannot be.
+    """
+
+    def __init__(self, given: argparse.Namespace, read: options.Readers):
+        self._given, self._read = given, read
+        self._failures = failures.read(given.failures) if given.failures else None
+        self.changed = [(text, self._job(text)) for text in given.what_if]
+
+    def simulations(self, scenario: Scenario) -> int:
+        """About how many simulations the answers take."""
+        if not self._given.why:
+            return len(self.changed)
+        from sim.studies.why import candidates
+
+        return len(self.changed) + CAUSES + len(list(candidates(scenario)))
+
+    def answers(self, base: Result, simulate: Callable[[Scenario], Result]) -> Answers:
+        """Simulate whatever the questions need.
+
+        Args:
+            base: of the job.
+            simulate: another job, on the same random numbers.
+        """
+        from sim.studies.what_if import compare
+
+        compared = [compare(text, base, simulate(other)) for text, other in self.changed]
+        lost = failures.lost(base.scenario, self._failures) if self._failures else None
+        if not self._given.why:
+            return Answers(compared, lost)
+        from sim.studies.why import why
+
+        return Answers(compared, lost, why(base, simulate, self._job))
+
+    def _job(self, text: str) -> Scenario:
+        from sim.studies import changes
+
+        return changes.applied(changes.parse(text), self._given, self._read)
+
+
+class Answers:
+    """What the questions came to.
+
+    Args:
+        compared: each change beside the job.
+        lost: to failures; None if it was not asked.
+        why: None if it was not asked.
+    """
+
+    def __init__(self, compared: list[Compared], lost: Lost | None = None, why: Why | None = None):
+        self.compared, self.lost, self.why = compared, lost, why
+
+    def as_json(self) -> dict:
+        """What they add to the JSON answer."""
+        what_if = {"what_if": [one.as_json() for one in self.compared]} if self.compared else {}
+        lost = {"failures": asdict(self.lost)} if self.lost else {}
+        return what_if | lost | ({"why": self.why.as_json()} if self.why else {})
+
+    def show(self, base: dict) -> None:
+        """Print them, beside the base's JSON answer."""
+        from sim.studies import what_if
+
+        if self.lost:
+            print(failures.told(self.lost, base["samples_per_s"]))
+        if self.why:
+            self.why.show()
+        if self.compared:
+            what_if.show(self.compared, base)

@@ -1,0 +1,100 @@
+"""Changes to a job beside the job itself, with the same random numbers: how much each of them changes its throughput.
+
+Run by run both have the same sleeps, noise and drift, so that the difference is known much better than either throughput.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.answers import interval
+
+if TYPE_CHECKING:
+    from sim.answers.result import Result
+
+HEADINGS = ("what if", "samples/s", "mean step", "throughput", "9 in 10 pairs")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A changed job beside the base.
+
+    Args:
+        change: what was changed, as the user wrote it.
+        result: of the changed job.
+        ratio: its throughput over the base's, the geometric mean over pairs of runs with equal random numbers.
+        interval: low and high between which the ratio of one more pair falls nine times in ten; None if that is not known.
+        pairs: of runs.
+    """
+
+    change: str
+    result: Result
+    ratio: float
+    interval: tuple[float, float] | None
+    pairs: int
+
+    @property
+    def spread(self) -> str:
+        """The interval in words."""
+        if self.interval is None:
+            return "one pair" if self.pairs == 1 else "all equal"
+        return " to ".join(map(percent, self.interval))
+
+    def as_json(self) -> dict:
+        """The object of this change in the JSON answer."""
+        return {
+            "change": self.change,
+            "throughput_ratio": self.ratio,
+            "pairs": self.pairs,
+            "interval": {"level": interval.LEVEL, "throughput_ratio": self.interval},
+            "answer": self.result.answer(),
+        }
+
+
+def compare(change: str, base: Result, changed: Result) -> Compared:
+    """The changed job beside the base, run by run.
+
+    Args:
+        base, changed: whose first replications have the same number.
+    """
+    runs = min(base.done.runs, changed.done.runs)
+    ratios = changed.outcome.throughput()[:runs] / base.outcome.throughput()[:runs]
+    pair = interval.of_runs(ratios) if runs > 1 and np.ptp(ratios) > 0 else None
+    return Compared(change, changed, interval.middle(ratios), pair, runs)
+
+
+def show(compared: list[Compared], base: dict) -> None:
+    """Print the base and the changes, a row each.
+
+    Args:
+        base: the base's JSON answer.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in HEADINGS:
+        first = heading == HEADINGS[0]
+        table.add_column(heading, justify="left" if first else "right", no_wrap=not first)
+    table.add_row(*map(Text, _cells("as it is", base, None)))
+    for one in compared:
+        table.add_row(*map(Text, _cells(one.change, one.result.answer(), one)))
+    Console(highlight=False).print(table)
+
+
+def _cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
+    from sim.answers.summary import number, seconds
+
+    cells = [what, number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]
+    if compared is None:
+        return [*cells, "", ""]
+    return [*cells, percent(compared.ratio), compared.spread]
+
+
+def percent(ratio: float) -> str:
+    """How much more or less, in percent; as a factor where it is more than ten times."""
+    return f"x {ratio:,.1f}" if ratio >= 10 else f"{ratio - 1:+.1%}"

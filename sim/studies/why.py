@@ -1,0 +1,174 @@
+"""Why a job takes as long as it does: what it would gain without each cause, and which changes would help. All of it is simulated.
+
+Causes overlap (what hides behind computing costs nothing), so their gains do not add up; the largest one is the critical resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from sim.base.errors import RunFailed, WrongSetting
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Link
+from sim.studies.what_if import Compared, compare, percent
+
+if TYPE_CHECKING:
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
+
+FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
+SUMS = ("take_up", "reduce", "reduce_rows", "update")
+COMPUTING = ("input", "compute", "partition")
+HEADINGS = ("why", "mean step", "throughput", "9 in 10 pairs")
+LEAST = 0.005  # gains below this share of the throughput are not shown
+Simulate = Callable[["Scenario"], "Result"]
+
+
+@dataclass(frozen=True)
+class Why:
+    """What a job's throughput depends on.
+
+    Args:
+        causes: the job without each cause, beside the job; the largest gain first.
+        advice: changes that would help, likewise.
+        doubled: the job with twice the workers beside the job; None if there can be no such job.
+    """
+
+    causes: list[Compared]
+    advice: list[Compared]
+    doubled: Compared | None
+
+    @property
+    def critical(self) -> str | None:
+        """The cause without which the job would gain most; None if none of them matters."""
+        return self.causes[0].change if self.causes else None
+
+    def as_json(self) -> dict:
+        """The object `why` of the JSON answer."""
+        return {
+            "critical": self.critical,
+            "causes": [_told(one) for one in self.causes],
+            "advice": [_told(one) for one in self.advice],
+            "twice_the_workers": self.doubled and _told(self.doubled),
+        }
+
+    def show(self) -> None:
+        """Print a line for each cause and each change that would help."""
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for heading in HEADINGS:
+            first = heading == HEADINGS[0]
+            table.add_column(heading, justify="left" if first else "right", no_wrap=not first)
+        for cells in self._rows():
+            table.add_row(*map(Text, cells))
+        Console(highlight=False).print(table)
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for one in self.causes:
+            yield _cells(one.change, one)
+        if not self.causes:
+            yield (f"no cause changes it by {LEAST:.1%}",)
+        if self.doubled:
+            yield _cells(f"twice the workers: {self.doubled.ratio / 2:.0%} efficient", self.doubled)
+        for one in self.advice:
+            yield _cells(f"try {one.change}", one)
+
+
+def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Why:
+    """Simulate the job without each cause, and with changes that may help.
+
+    Args:
+        base: of the job.
+        simulate: with the base's random numbers.
+        changed: makes the job that a change, as `--what-if` takes it, describes.
+    """
+    scenario = base.scenario
+    causes = [compare(name, base, simulate(without)) for name, without in without_causes(scenario)]
+    doubled, *tried = (_tried(text, base, simulate, changed) for text in candidates(scenario))
+    helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
+    return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
+
+
+def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """Each cause of a step's time that the job has, and the job without it."""
+    if scenario.slowed:
+        yield "without induced stragglers", scenario.without_stragglers()
+    if scenario.ranks > 1:
+        yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
+    if not scenario.cores_suffice:
+        hosts = tuple(
+            host.model_copy(update={"cores": 4096, "slots": host.ranks, "contention": 0.0, "contention_error": 0.0})
+            for host in scenario.cluster.hosts
+        )
+        yield "without sharing cores", _on(scenario, hosts=hosts, shared_cores=None, look_s=0.0)
+    costs = scenario.costs
+    yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
+    halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
+    yield "computing twice as fast", with_costs(scenario, costs.model_copy(update=halves))
+
+
+def candidates(scenario: Scenario) -> Iterator[str]:
+    """Changes that may help, as `--what-if` takes them; the first is twice the workers."""
+    from sim import collectives
+    from sim.model.variable_placement import STRATEGIES
+
+    yield f"workers={2 * max(1, scenario.workers)}"
+    if scenario.protocol.has_servers and scenario.served:
+        yield f"servers={2 * scenario.servers}"
+    if scenario.servers > 1:
+        yield from (f"placement={name}" for name in STRATEGIES if name != scenario.placement)
+        yield f"variable_partitions={scenario.servers * scenario.variable_partitions}"
+    settings = asdict(scenario.protocol)
+    if "algorithm" in settings:
+        yield from (f"algorithm={name}" for name in collectives.NAMES if name != settings["algorithm"])
+
+
+def with_costs(scenario: Scenario, costs: Costs) -> Scenario:
+    """The job with other costs of its workload."""
+    workload, cluster = scenario.workload, scenario.cluster
+    if cluster.costs_of(workload) is None:
+        return replace(scenario, workload=workload.model_copy(update={"costs": costs}))
+    return _on(scenario, costs=cluster.costs | {workload.name: costs})
+
+
+def _on(scenario: Scenario, **changed) -> Scenario:
+    return replace(scenario, cluster=scenario.cluster.model_copy(update=changed))
+
+
+def _half(line: Line) -> Line:
+    return Line(base_s=line.base_s / 2, slope_s=line.slope_s / 2, cold_s=line.cold_s / 2)
+
+
+def _tried(text: str, base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Compared | None:
+    """The job with a change; None if there can be no such job."""
+    try:
+        return compare(text, base, simulate(changed(text)))
+    except (WrongSetting, RunFailed):
+        return None
+
+
+def _by_gain(compared: list[Compared]) -> list[Compared]:
+    return sorted(compared, key=lambda one: -one.ratio)
+
+
+def _cells(what: str, compared: Compared) -> tuple[str, ...]:
+    from sim.answers.summary import seconds
+
+    step = seconds(compared.result.answer()["step_s"]["mean"])
+    return what, step, percent(compared.ratio), compared.spread
+
+
+def _told(compared: Compared) -> dict:
+    answer = compared.as_json()
+    return {
+        "change": answer["change"],
+        "throughput_ratio": answer["throughput_ratio"],
+        "pairs": answer["pairs"],
+        "interval": answer["interval"],
+        "step_s": answer["answer"]["step_s"]["mean"],
+    }

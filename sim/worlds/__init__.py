@@ -1,0 +1,1 @@
+"""What both worlds share: a protocol's text at work, and the time that a run may take."""

@@ -1,0 +1,206 @@
+"""The text of a role, as a world runs it; what is wrong with a user's own is said in one line, with its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from copy import deepcopy
+from difflib import get_close_matches
+from functools import partial
+from inspect import GEN_CREATED, currentframe, getgeneratorstate, isgenerator
+from pathlib import Path
+
+from sim import verbs
+from sim.base.errors import RunFailed, WrongSetting, WrongText
+from sim.job.scenario import Scenario
+from sim.protocols import is_ours, name_of, own
+from sim.protocols.base import VERBS, Protocol, names_in
+from sim.verbs.me import PRIMITIVES
+
+WITH_PEERS = (
+    "receive",
+    "gather",
+    "take",
+    "take_first",
+    "answer",
+    "newest",
+    "pull",
+    "push",
+    "let_go",
+    "tell",
+    "hear",
+    "collect",
+)
+OURS = str(Path(__file__).parents[1]) + os.sep
+NO_TEXT = "it has no text: write `def {}(self, me)`"
+NO_GENERATOR = "it is no generator: verbs need `yield from`"
+A_FUNCTION = "{0} is a function: `from sim.verbs import {0}`, then `yield from {0}(me, ...)`"
+STEPPING = {"steps", "push", "newest"}  # what begins a worker's next step
+NO_STEPS = "nobody counts its steps: go through `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
+NOT_FROM = "`yield from me.verb()` is all that a text may yield; `for _ in me.steps()` is a loop"
+
+
+def role_of(scenario: Scenario, rank: int) -> str:
+    """The name of the text that a rank runs: worker, master, server or alone."""
+    if scenario.workers == 0:
+        return "alone"
+    if rank >= scenario.servers:
+        return "worker"
+    return "server" if scenario.protocol.has_servers else "master"
+
+
+def text_of(scenario: Scenario, role: str, me):
+    """The generator of a role, which `me` runs.
+
+    Raises:
+        WrongText: as it runs, if it is a user's own and makes a mistake.
+    """
+    protocol = scenario.protocol
+    return getattr(protocol, role)(me) if is_ours(protocol) else _watched(protocol, role, me)
+
+
+def _watched(protocol: Protocol, role: str, me):
+    """A user's text. Each rank has an object of its class to itself, as where ranks are processes."""
+    own.SOURCES.update(own.sources(type(protocol)))
+    try:
+        if getattr(type(protocol), role) is getattr(Protocol, role):
+            raise WrongText(NO_TEXT.format(role))
+        _check_roles(protocol, role)
+        watched = Watched(me)
+        text = getattr(deepcopy(protocol), role)(watched)
+        if not isgenerator(text):
+            watched.check_made()
+            raise WrongText(NO_GENERATOR)
+        yield from _followed(text)
+        watched.check_made()
+    except WrongText as error:
+        raise _placed(protocol, role, error.place or own.place(error), str(error)) from error
+    except (RunFailed, WrongSetting):
+        raise
+    except Exception as error:
+        raise _placed(protocol, role, own.place(error), own.complaint(error)) from error
+
+
+def _check_roles(protocol: Protocol, role: str) -> None:
+    """Refuse a worker's text that speaks to a rank that has no text, or whose steps nobody counts."""
+    used = names_in(type(protocol), role)
+    if protocol.masterless and "master" in used:
+        raise WrongText(NO_TEXT.format("master"))
+    if role == "worker" and used & set(PRIMITIVES) and not used & STEPPING:
+        raise WrongText(NO_STEPS)
+
+
+def _placed(protocol: Protocol, role: str, place: str, said: str) -> WrongText:
+    where = ", ".join(part for part in (name_of(protocol), f"the {role}'s text", place) if part)
+    return WrongText(f"{where}: {said}", place)
+
+
+def _followed(text):
+    """As `yield from text`, but that only verbs may yield.
+
+    Raises:
+        WrongText: the text yields by itself.
+    """
+    reply, go_on = None, text.send
+    while True:
+        try:
+            awaited = go_on(reply)
+        except StopIteration:
+            return
+        inner = text
+        while isgenerator(inner.gi_yieldfrom):
+            inner = inner.gi_yieldfrom
+        if not inner.gi_code.co_filename.startswith(OURS) or inner.gi_code.co_name == "steps":
+            raise WrongText(NOT_FROM, _line(inner.gi_frame))
+        try:
+            reply, go_on = (yield awaited), text.send
+        except GeneratorExit:
+            text.close()
+            raise
+        except BaseException as error:
+            reply, go_on = error, text.throw
+
+
+MAY_BE_NONE = ("delays",)
+
+
+class Watched:
+    """`me` of a user's text: it knows which verbs there are, and sees one that is called and never run."""
+
+    def __init__(self, me):
+        self._me, self._made = me, None
+
+    def __getattr__(self, name: str):
+        found = getattr(self._me, name, None) if name in VERBS else None
+        if found is None and (name not in VERBS or name not in MAY_BE_NONE):
+            raise AttributeError(_unknown(name))
+        return partial(self._call, name, found) if callable(found) else found
+
+    def __setattr__(self, name: str, value) -> None:
+        if not name.startswith("_") and hasattr(self._me, name):
+            raise WrongText(f"me.{name} is not a text's to set")
+        super().__setattr__(name, value)
+
+    def watch_verb(self, verb, name: str, given, named):
+        """Run a verb (sim.verbs) on the rank itself, which may do what a text may not."""
+        return self._call(f"{name}(me)", partial(verb, self._me), *given, **named)
+
+    def _call(self, name: str, verb, *given, **named):
+        self.check_made(given)
+        peers = given[1:] if name == "send" else given
+        if name.removesuffix("(me)") in (*WITH_PEERS, "send") and peers:
+            _check_peers(name, peers[0], self._me.scenario.ranks)
+        if name.removesuffix("(me)") not in (*PRIMITIVES, *verbs.__all__) or name == "training(me)":
+            return verb(*given, **named)
+        made = _begun(verb, given, named)
+        self._made = (name, made, _line(_outside(currentframe())))
+        return made
+
+    def check_made(self, given=()) -> None:
+        """Whether the verb that was called last has begun, or is one of the arguments `given` to the next.
+
+        Raises:
+            WrongText: it has not.
+        """
+        if self._made is None:
+            return
+        name, made, place = self._made
+        if getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
+            said = f"me.{name}()" if "(" not in name else name
+            raise WrongText(f"{said} does nothing without `yield from`", place)
+
+
+def _begun(verb, given, named):
+    """A verb, that does nothing before it is run."""
+    return (yield from verb(*given, **named))
+
+
+def _outside(frame):
+    """The frame of the text that called."""
+    while frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    return frame
+
+
+def _check_peers(name: str, peers, ranks: int) -> None:
+    """Refuse what is no rank; a list of ranks that is made as it is read is not looked into."""
+    peers = peers if isinstance(peers, Collection) else [peers] if isinstance(peers, int) else []
+    wrong = [peer for peer in peers if peer not in range(ranks)]
+    if wrong:
+        raise WrongText(f"{'' if '(' in name else 'me.'}{name}: {wrong[0]!r} is no rank; there are 0 to {ranks - 1}")
+
+
+def _unknown(name: str) -> str:
+    if name in VERBS:
+        return f"me.{name} is not to be had in this world"
+    if name in verbs.__all__:
+        return f"me has no {name}: " + A_FUNCTION.format(name)
+    near = get_close_matches(name, VERBS, 1)
+    functions = get_close_matches(name, verbs.__all__, 1)
+    if functions and not near:
+        return f"me has no {name}; the nearest is {functions[0]}(me, ...), of sim.verbs"
+    return f"me has no {name}" + (f"; the nearest is me.{near[0]}" if near else "; sim/verbs/me.py lists its verbs")
+
+
+def _line(frame) -> str:
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
