@@ -150,17 +150,6 @@ def test_every_gradient_is_summed_once_a_step(traces, workers, settings, world):
         assert moved.to_dict() == dict.fromkeys(range(ROUNDS), 4 * items * times)
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_the_first_gradients_leave_while_others_are_computed(traces, workers):
-    """Back-propagation does not wait: the last variable's gradient is announced before the first is there, in one step at least."""
-    rows = traces(of("horovod", workers, RING)).rows
-    begun = (
-        rows[(rows["activity"] == "send") & (rows["bytes"] == REQUEST_BYTES)].groupby(["rank", "step"])["start_s"].min()
-    )
-    ended = rows[rows["activity"] == "compute"].groupby(["rank", "step"])["end_s"].max()
-    assert (begun < ended.reindex(begun.index)).any()
-
-
 # ---- variables one by one to servers
 
 

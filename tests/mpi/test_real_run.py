@@ -121,6 +121,7 @@ def test_a_gpu_that_is_not_there_is_one_line():
 def test_workers_log_as_the_amb_repository_does(tmp_path):
     """And the importer for its logs reads them."""
     from calibration.fit import read
+    from calibration.importers.about import About
 
     done = run("--protocol", "fmb", "--workers", 2, *SMALL[:-1], "--verbose")
     lines = [line for line in done.stderr.splitlines() if "Sending [" in line]
@@ -128,6 +129,6 @@ def test_workers_log_as_the_amb_repository_does(tmp_path):
     assert sum("learning_rate = 0.001, step = " in line for line in done.stderr.splitlines()) == 22
     log = tmp_path / "run.log"
     log.write_text(done.stderr)
-    (source,) = read(str(log), "amb-log", "mlp", "niagara*0.001")
+    (source,) = read(str(log), "amb-log", About("mlp", "niagara*0.001"))
     assert (source.trace.rows["activity"] == "compute").sum() == 2 * 21  # the end of the last round is not logged
     assert (source.trace.rows["samples"].max()) >= 32
