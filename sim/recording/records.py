@@ -24,6 +24,7 @@ TYPES = {name: "float64" if name in SECONDS else "int64" for name in (*SECONDS, 
 EARLIEST_S = -60.0  # of a row: clocks of several hosts differ a little
 OF_A_BATCH = ("input", "compute")
 MOST_MINIBATCHES = 10**6  # of each rank in one update
+MOST_OF_A_WINDOW = 10**4  # steps of a worker between two updates by the clock
 MOST = 10**15  # bytes of a row: a thousand of them can be added up
 SMALL = (
     10**6
@@ -160,7 +161,8 @@ def _checked_schema(file, source: str) -> dict[bytes, bytes]:
 def check(head: Header, rows: pd.DataFrame, source: str) -> None:
     """Refuse rows that a run with this header cannot have had.
 
-    Steps count from 0. Where messages come in any order, a worker may make as many steps as there are updates, and some more.
+    Steps count from 0. Where messages come in any order, a worker may make as many steps as there are updates, and some more; where a
+    master updates by the clock, many in each of its windows.
 
     Raises:
         WrongSetting: naming the column, and the row by its number from 0.
@@ -170,7 +172,7 @@ def check(head: Header, rows: pd.DataFrame, source: str) -> None:
         "start_s": (EARLIEST_S, LONGEST_RUN_S),
         "end_s": (EARLIEST_S, LONGEST_RUN_S),
         "rank": (0, head.ranks - 1),
-        "step": (0, updates),
+        "step": (0, updates * (MOST_OF_A_WINDOW if "window_s" in head.settings else 1)),
         "samples": (0, max(head.batch * head.ranks * MOST_MINIBATCHES, head.test_size)),
         "bytes": (0, MOST),
         "peer": (NOBODY, head.ranks - 1),

@@ -39,6 +39,14 @@ def test_a_trace_is_read_as_it_was_written(tmp_path, name, suffix):
     assert again.rows.equals(records.typed(trace.rows))
 
 
+def test_a_worker_may_make_many_steps_in_a_window_of_its_master(tmp_path):
+    """Its master updates by the clock, and gradients take a tenth of that."""
+    protocol = make("amb-dg", ["time_limit_s=1ms", "partitions=1", "window_s=0.2"])
+    trace = event.trace(Scenario(protocol, workload.NAMED["mlp"], workers=1, steps=4, warmup=1, batch=8))
+    assert trace.rows["step"].max() > 3 * 5
+    assert traces.read(written(trace, tmp_path, ".parquet")).rows.equals(records.typed(trace.rows))
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_trace_without_rows(tmp_path, header, suffix):
     assert len(traces.read(written(Trace.of(header, []), tmp_path, suffix)).rows) == 0
