@@ -142,7 +142,8 @@ class Results:
 
         table = pa.concat_tables([self._schema.empty_table(), *self._tables])
         rows = {digest: row for row, digest in enumerate(table["digest"].to_pylist())}
-        return table.take([rows[digest] for digest in self._jobs if digest in rows])
+        order = [rows[digest] for digest in self._jobs if digest in rows]
+        return table.take(pa.array(order, pa.int64()))  # of none, whose type is not seen, too
 
     def _read(self, path: Path) -> pa.Table:
         """The rows of an earlier go.

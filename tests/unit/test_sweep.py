@@ -414,3 +414,11 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr.splitlines()[-1].endswith(pools.UNGUARDED)
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
+def test_a_sweep_that_ends_before_its_first_row_leaves_nothing(tmp_path):
+    job = jobs.of_scenario(Scenario(FixedMinibatch(), read_workload("mlp"), steps=2), jobs.How())
+    rows = Results(str(tmp_path / "t.parquet"), [job])
+    rows.begin(resume=False)
+    assert len(rows.finish()) == 0
+    assert list(tmp_path.iterdir()) == []
