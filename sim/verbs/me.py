@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 if typing.TYPE_CHECKING:
@@ -103,29 +102,6 @@ class Letter(typing.Protocol):
         """The same, which later messages do not overwrite."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a rank stands among the others: what of `me` never changes.
-
-    Args:
-        rank: its number; the master or the servers come first.
-        servers: their ranks; the master's alone where there is one, none without either.
-        workers: their ranks.
-        senders: workers that send to servers: all, or the first of each host where it adds up those of its host.
-        neighbours: the workers for whom this one sends besides itself.
-        aggregators: where this worker's gradient goes: the servers, or the worker who sends for it.
-        hosts: the host of each rank, shape (ranks,).
-    """
-
-    rank: int
-    servers: range
-    workers: range
-    senders: list[int]
-    neighbours: list[int]
-    aggregators: list[int] | range
-    hosts: list[int]
-
-
 class Job(typing.Protocol):
     """What verbs ask of the job (sim.job.scenario.Scenario).
 
@@ -154,14 +130,16 @@ class Numbers(typing.Protocol):
 class Me(typing.Protocol):
     """A rank, as its text sees it. All verbs but `steps` are used with `yield from`."""
 
-    # Where it stands: the fields of Place, and of the master
+    # Where it stands
     master: int
-    servers: range
+    servers: range  # their ranks; the master's alone where there is one, none without either
     workers: range
-    senders: list[int]
-    neighbours: list[int]
-    aggregators: list[int] | range
-    hosts: list[int]
+    senders: list[
+        int
+    ]  # workers that send to servers: all, or the first of each host where it adds up those of its host
+    neighbours: list[int]  # the workers for whom this one sends besides itself
+    aggregators: list[int] | range  # where this worker's gradient goes: the servers, or the worker who sends for it
+    hosts: list[int]  # the host of each rank, shape (ranks,)
     # Where it is
     step: int  # the number of its step, from 0
     version: int  # updates behind the parameters that it holds
