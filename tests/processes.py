@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import uuid
 from contextlib import suppress
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+ROOT = Path(__file__).parents[1]
 AT_WORK_S = 120  # for something to happen that takes seconds on a quiet machine
 
 
@@ -20,6 +23,25 @@ def until(happens, longest_s: float = AT_WORK_S):
         assert time.monotonic() < give_up_s, f"waited {longest_s:g} s"
         time.sleep(0.05)
     return happened
+
+
+def under_mpirun(ranks: int, program: str, longest_s: float = 300) -> None:
+    """Run a program of the tests, whose ranks must all end well.
+
+    Args:
+        ranks: 1 or more.
+        program: from the root of the project.
+        longest_s: until ranks that wait for each other are ended, in seconds.
+    """
+    from real.launching import mpirun
+
+    root = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"]
+    environment = {**os.environ, **dict.fromkeys(root, "1"), "PYTHONPATH": "."}
+    line = [mpirun.mpirun(), "-n", str(ranks), "--oversubscribe", "--bind-to", "none", sys.executable, "-m", "mpi4py"]
+    done = subprocess.run(
+        [*line, program], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=longest_s, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 class Mark:

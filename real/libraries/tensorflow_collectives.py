@@ -35,13 +35,19 @@ class Collectives:
         self._strategy = None
 
     def begin(self, comm, scenario: Scenario, training: Training) -> None:
-        """A strategy over the ranks of `comm`."""
+        """A strategy over the ranks of `comm`, which leave together.
+
+        A strategy that is made throws away what its process was asked for before: a rank that sums earlier than another
+        makes its strategy is told "Delete called on non-empty BufRendezvous", or waits for ever.
+        """
         ranks = comm.size if comm is not None else 1
         cluster = {"worker": self._addresses[:ranks]}
         os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": "worker", "index": self._rank}})
         tensorflow(training.threads, training.device, first=self._make)
         if self._alone:
             tie_to_loopback(int(self._addresses[self._rank].rpartition(":")[2]))
+        if comm is not None:
+            comm.Barrier()
 
     def _make(self, tf) -> None:
         ring = tf.distribute.experimental.CollectiveCommunication.RING

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from processes import under_mpirun
 
 from sim import collectives, event, protocols, stragglers
 from sim.job.scenario import Scenario
@@ -91,18 +92,7 @@ def record(trace) -> Counter:
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_sums_are_right_however_many_chunks(ranks):
     """And nobody waits for a rank that waits for it."""
-    from real.launching import mpirun as launch
-
-    environment = {
-        **os.environ,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PYTHONPATH": ".",
-    }
-    line = [launch.mpirun(), "-n", str(ranks), "--oversubscribe", "--bind-to", "none", sys.executable, "-m", "mpi4py"]
-    line.append("tests/mpi/sum_for_real.py")
-    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    under_mpirun(ranks, "tests/mpi/sum_for_real.py")
 
 
 def test_alone_and_under_mpirun_every_rank_is_a_worker():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import under_mpirun
 
 from calibration.importers import horovod_timeline
 from real.recording.parameters import read as read_parameters
@@ -117,6 +118,11 @@ def test_its_parameters_are_ours(parameters, name):
 
 def test_the_tolerance_would_see_a_step_too_many(parameters):
     assert np.abs(parameters["a step more"] - parameters["mpi"]).max() > 100 * TOLERANCE
+
+
+def test_a_rank_that_begins_late_is_waited_for():
+    """A campaign begins the library once a run, and its ranks come when they can."""
+    under_mpirun(2, "tests/mpi/begin_late.py", 120)
 
 
 @WITHOUT_HOROVOD
