@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from bisect import insort
 from heapq import heappop, heappush
+from typing import Any
 
 from simpy.events import NORMAL
 
 from sim.event.clock import Clock
 
+Coming = tuple[
+    float, int, Any
+]  # when a message reaches the port, seconds; its number among the clock's entries; the message
 FEW = 8  # messages that are put among the others one by one; more are sorted
 
 
@@ -26,12 +30,10 @@ class Arrivals:
 
     def __init__(self, clock: Clock, deliver):
         self._clock, self._deliver = clock, deliver
-        self._sorted, self._next = (
-            [],
-            0,
-        )  # (reach_s, number, message) in order, and the first that has not been handed over
-        self._fresh = []  # those that are not among them yet
-        self._entries = []  # numbers and times of the clock's entries, the soonest last
+        self._sorted: list[Coming] = []  # in order
+        self._next = 0  # the first that has not been handed over
+        self._fresh: list[Coming] = []  # those that are not among them yet
+        self._entries: list[Coming] = []  # of the clock's entries, the soonest last
 
     def add(self, reach_s: float, message) -> None:
         """A message will reach the port."""
@@ -43,11 +45,13 @@ class Arrivals:
 
     def _enter(self, coming) -> None:
         self._entries.append(coming)
-        heappush(self._clock._queue, (coming[0], NORMAL, coming[1], self._arrive, None))
+        queue: list[Any] = self._clock._queue
+        heappush(queue, (coming[0], NORMAL, coming[1], self._arrive, None))
 
     def _arrive(self, _) -> None:
         """Hand over all that reach the port before anything else happens."""
-        clock, queue, deliver, entries = self._clock, self._clock._queue, self._deliver, self._entries
+        clock, deliver, entries = self._clock, self._deliver, self._entries
+        queue: list[Any] = clock._queue
         entries.pop()
         while True:
             if self._fresh:

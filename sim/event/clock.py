@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Any
 
 import simpy
 from simpy.events import NORMAL
@@ -18,11 +19,12 @@ class Clock(simpy.Environment):
 
     def call(self, time_s: float, function, argument=None) -> None:
         """Call function(argument) at a simulated time, which has not passed."""
-        heappush(self._queue, (time_s, NORMAL, next(self._eid), function, argument))
+        queue: list[Any] = self._queue
+        heappush(queue, (time_s, NORMAL, next(self._eid), function, argument))
 
     def run_until(self, over: simpy.Event) -> bool:
         """Go on until the event `over` is processed; whether it was. It is not if nothing is left to happen."""
-        queue = self._queue
+        queue: list[Any] = self._queue
         while queue:
             entry = heappop(queue)
             self._now = entry[0]

@@ -18,7 +18,7 @@ class Meter:
 
     def __init__(self, ranks, machines, warmups: set[int]):
         self._ranks, self._machines = ranks, machines
-        self._missed = {updates: Counter() for updates in warmups}
+        self._missed: dict[int, Counter] = {updates: Counter() for updates in warmups}
         self._before = {0: (0.0, self._busy_s())}
 
     def added(self, updates: int, missed: int) -> None:
@@ -42,7 +42,7 @@ class Meter:
     def _busy_s(self) -> dict[str, list[float]]:
         """Seconds since the start of each worker, port and server."""
         serving = {rank.machine for rank in self._ranks if rank.serves}
-        ports = {True: [], False: []}
+        ports: dict[bool, list[float]] = {True: [], False: []}
         for machine in self._machines:
             ports[machine in serving].append(max(machine.sent_s, machine.received_s))
         return {

@@ -46,6 +46,7 @@ class Recorder:
 
     def row(self, start_s, end_s, rank, step, activity, samples=0, size_bytes=0, peer=NOBODY, version=0) -> None:
         """An activity; called where rows are kept."""
+        assert self.rows is not None
         self.rows.append(Activity(start_s, end_s, rank, step, activity, samples, size_bytes, peer, version))
 
     def outcome(self, warmup: int) -> Outcome:

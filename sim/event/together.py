@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,10 @@ class Together:
     def _begin(self) -> None:
         """Nobody has entered the next call."""
         ranks = len(self._mechanics)
-        self._piece, self._entered, self._samples = None, 0, 0
-        self._now_s, self._idle_from_s, self._goes = [0.0] * ranks, [0.0] * ranks, [None] * ranks
+        self._entered, self._samples = 0, 0
+        self._piece: Any = None  # where it starts and stops, once the first has entered
+        self._now_s, self._idle_from_s = [0.0] * ranks, [0.0] * ranks
+        self._goes: list[Any] = [None] * ranks
 
     def enter(self, rank, piece: slice, samples: int):
         """Enter a call on a piece of the vector; the sum of all ranks' samples, when it has ended.

@@ -74,7 +74,9 @@ def _run(world: EventWorld) -> tuple[Outcome, Trace | None]:
 
 def trace(scenario: Scenario, replication: int = 0, **given) -> Trace:
     """The trace of one run; see `run`."""
-    return run(scenario, replication, want_trace=True, **given)[1]
+    kept = run(scenario, replication, want_trace=True, **given)[1]
+    assert kept is not None
+    return kept
 
 
 @contextmanager
@@ -241,7 +243,7 @@ class EventWorld:
     def trace(self) -> Trace:
         """All activities."""
         header = self.scenario.header("event", self.replication, ran_out=self.recorder.ran_out)
-        return Trace.of(replace(header, warmup=self.patience.warmup), self.recorder.rows)
+        return Trace.of(replace(header, warmup=self.patience.warmup), self.recorder.rows or [])
 
     # ---- what is worked out once for all ranks
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import simpy
 
@@ -31,13 +32,13 @@ class Contended:
         self.rank, self.env, self.scenario = rank, world.env, scenario
         self.machine, self.cores, self.link, self.local = rank.machine, rank.machine.cores, world.link, world.local
         self.one_work_a_core = scenario.cores_suffice and not self.local.wakes
-        self.waits = (Polling if scenario.cluster.look_s else Woken)(self)
+        self.waits: Any = (Polling if scenario.cluster.look_s else Woken)(self)
         self.others = OtherThreads(self)
-        self.ports = (Streams if world.link.fair else Ports)(self)
-        self.inbox = Shelf(self) if rank.layerwise and not rank.serves else Inbox()
+        self.ports: Any = (Streams if world.link.fair else Ports)(self)
+        self.inbox: Any = Shelf(self) if rank.layerwise and not rank.serves else Inbox()
         self._ahead: list[simpy.Event] = []
-        self._posted = None
-        self._to = None  # the ranks' mechanics, once all are there
+        self._posted: Any = None
+        self._to: Any = None  # the ranks' mechanics, once all are there
 
     def join(self, everyone: list, alone: bool) -> None:
         """The mechanics of all ranks are there."""
@@ -237,9 +238,10 @@ class Contended:
 
     # ---- exchanges
 
-    def swap(self, message: Message | None, to: int | None, source: int | None, ahead: bool):
+    def swap(self, message: Message | None, to, source: int | None, ahead: bool):
         """Hand one over, if any, while taking one, if any, which is returned."""
-        departure = taken = None
+        departure: Any = None
+        taken = None
         if message is not None:
             start_s = self.rank.clock_s
             departure = yield from self.post(to, message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class Copied:
     """The departure of a message within a host: when its receiver has copied it."""
@@ -9,7 +11,8 @@ class Copied:
     __slots__ = ("calls", "time_s")
 
     def __init__(self):
-        self.time_s, self.calls = None, []
+        self.time_s: float | None = None
+        self.calls: list[Callable[[float], None]] = []
 
     def fire(self, time_s: float) -> None:
         """It has been copied."""

@@ -70,7 +70,7 @@ class Crowded(Free):
             yield
         self.rank.clock_s = max(self.rank.clock_s, departure.time_s if type(departure) is Copied else departure)
 
-    def swap(self, message: Message | None, to: int | None, source: int | None, ahead: bool):
+    def swap(self, message: Message | None, to, source: int | None, ahead: bool):
         """Hand one over, if any, while taking one, if any, which is returned."""
         rank, departure, taken = self.rank, None, None
         if message is not None:

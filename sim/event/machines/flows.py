@@ -107,7 +107,8 @@ class Flows:
     """All messages on their way."""
 
     def __init__(self, env: simpy.Environment):
-        self._env, self._flows, self._updated_s, self._timer = env, [], 0.0, 0
+        self._env, self._updated_s, self._timer = env, 0.0, 0
+        self._flows: list[Flow] = []
 
     def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, **details: float) -> Flow:
         """Let a message pass both ports from now on; a short one when what stands before them has passed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from sim.event.arrivals import Arrivals
 from sim.event.machines.own_core import OwnCore
@@ -38,19 +39,22 @@ class Free:
         self.work, self.works, self.work_on = core.work, core.works, core.work_on
         self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
         self.port, self.ingress = machine.egress, machine.ingress
-        self._inbox = []  # what has come: messages, and when their bytes move
-        self._peers, self._wake, self._timed = (), None, False  # from whom the next is waited for, who goes on then
-        self._missing = None  # from whom gradients are still waited for, to be added up
+        self._inbox: list[Any] = []  # what has come: messages, and when their bytes move
+        self._peers: Any = ()  # from whom the next is waited for
+        self._wake: Any = None  # who goes on then
+        self._timed = False
+        self._missing: Any = None  # from whom gradients are still waited for, to be added up
         self._overhead_s, self._latency_s = link.overhead_s / machine.speed, link.latency_s
         self._gap_s, self._byte_s = link.gap_s, 1 / link.bandwidth_bytes_per_s
         self.slow = SlowPort(self) if link.sustained_bytes_per_s or link.tcp or link.store_and_forward else None
         self._plain = self.slow is None
-        self._ahead, self._posted = [], None
+        self._ahead: list[Any] = []
+        self._posted: Any = None
         self._waits = rank.recorder.waits
-        self._to = None  # the ranks' mechanics, once all are there
+        self._to: Any = None  # the ranks' mechanics, once all are there
         self._pending, self._ahead_s = 0, -math.inf
-        self.course = None  # of a call of all ranks that the rank is in (sim.event.together)
-        self.comes = self._comes  # comes(reach_s, message): a message is on its way to this rank
+        self.course: Any = None  # of a call of all ranks that the rank is in (sim.event.together)
+        self.comes: Any = self._comes  # comes(reach_s, message): a message is on its way to this rank
 
     def join(self, everyone: list, alone: bool) -> None:
         """The mechanics of all ranks are there.
@@ -346,9 +350,11 @@ class Free:
 
     # ---- exchanges
 
-    def swap(self, message: Message | None, to: int | None, source: int | None, ahead: bool):
+    def swap(self, message: Message | None, to, source: int | None, ahead: bool):
         """Hand one over, if any, while taking one, if any, which is returned."""
-        rank, departure, taken = self.rank, None, None
+        rank = self.rank
+        departure: Any = None
+        taken = None
         if message is not None:
             start_s = rank.clock_s
             departure = self.post(to, message)

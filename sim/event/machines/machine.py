@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import simpy
 
@@ -28,6 +29,8 @@ class Machine:
         self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
         self._own = env, host.cores, speed, contention, turn_s
         self._shared = shared
+        self.egress: Any
+        self.ingress: Any
         if link.fair:
             self.egress, self.ingress = (
                 Bucket(link.bandwidth_bytes_per_s, link.burst_bytes, link.queue_bytes) for _ in range(2)

@@ -24,7 +24,8 @@ class OtherThreads:
 
     @cached_property
     def _moments(self) -> np.random.Generator:
-        return generator(*self._luck, "behind")
+        seed, replication, number = self._luck
+        return generator(seed, replication, number, "behind")
 
     def begin_step(self, seconds: float, slept_s: float) -> None:
         """A step's work begins, for as long as the step before took without the `slept_s` that this one slept.

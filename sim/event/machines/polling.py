@@ -108,7 +108,8 @@ class Polling:
     def _share(self) -> float:
         """Of a sleep between polls, by chance."""
         if not self._shares:
-            self._rng = self._rng or generator(*self._mechanics.rank.luck, "nap")
+            seed, replication, number = self._mechanics.rank.luck
+            self._rng = self._rng or generator(seed, replication, number, "nap")
             self._shares = self._rng.random(BLOCK).tolist()
         return self._shares.pop()
 

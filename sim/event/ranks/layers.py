@@ -15,7 +15,8 @@ class Layers:
 
     def __init__(self, rank, computing):
         self._rank, self._computing = rank, computing
-        self._since_s, self._all_s = None, 0.0
+        self._since_s: float | None = None
+        self._all_s = 0.0
 
     def compute(self, part: Layer):
         """The forward or backward pass through one variable."""
@@ -36,7 +37,8 @@ class Layers:
         Args:
             order: see sim.verbs.fusion.compute_by_layer.
         """
-        rank, forward, backward = self._rank, *self._rank.amounts.layer_shares(order)
+        rank = self._rank
+        forward, backward = rank.amounts.layer_shares(order)
         yield from self._begin()
         start_s, scale_s = rank.clock_s, self._all_s / rank.speed
         ready_s = (start_s + scale_s * (forward + backward)).tolist()

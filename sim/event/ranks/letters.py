@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from sim.base.errors import WrongText
 from sim.event.ranks.layerwise import Layerwise
@@ -25,10 +26,10 @@ class Letters:
 
     def __init__(self, rank):
         self.rank = rank
-        self._post = None  # posts one message, where that needs nobody else
+        self._post: Any = None  # posts one message, where that needs nobody else
         self._parts: dict[int | tuple[int, int], tuple[tuple[int, ...], int]] = {}
         self._requests: dict[int, tuple[int, ...]] = {}
-        self.layers = Layerwise(rank) if rank.layerwise else None
+        self.layers: Any = Layerwise(rank) if rank.layerwise else None
 
     def begin(self, mechanics) -> None:
         """The rank's mechanics are known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from sim.model.sparse_rows import HEADER_BYTES
 
@@ -24,8 +25,8 @@ class Message:
     """
 
     # Of each message only what differs from these is stored.
-    begin_s = end_s = departure = asked = landed = receiver = None
-    held_s = credit_s = 0.0
+    begin_s = end_s = departure = asked = landed = receiver = None  # type: Any
+    occupancy_s = held_s = credit_s = 0.0
     asked_s = math.inf
     note = last = False
     variable = ready = 0
@@ -60,7 +61,9 @@ class Inbox:
     __slots__ = ("_messages", "_peers", "_wake")
 
     def __init__(self):
-        self._messages, self._peers, self._wake = [], (), None
+        self._messages: list[Message] = []
+        self._peers: Any = ()
+        self._wake: Any = None
 
     def put(self, message: Message) -> None:
         """A message is here; it is for who waits for it, or lies here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from functools import partial
+from typing import Any
 
 from sim.event.ranks.calls import Calls
 from sim.event.ranks.computing import Computing
@@ -48,7 +49,8 @@ class Rank:
         self.rank, self.master, self.hosts, self.speed = number, 0, scenario.hosts, machine.speed
         self.servers, self.workers, self.senders = world.servers, world.workers, world.senders
         leads = number == group[0]
-        self.neighbours, self.aggregators = (group[1:], world.servers) if leads else ([], [group[0]])
+        self.neighbours: list[int] = group[1:] if leads else []
+        self.aggregators: list[int] | range = world.servers if leads else [group[0]]
         self.serves = number in self.servers
         self.step = self.version = self.samples = self.minibatches = 0
         self.updates = scenario.updates if number == 0 else math.inf
@@ -56,11 +58,12 @@ class Rank:
         self.variables, self.held = amounts.variables, amounts.held_by(number)
         self.counts_updates, self.layerwise = world.counts_updates, world.layerwise
         self.book, self.at_hand, self._waits = Book(), AtHand(), world.recorder.waits
-        self.thread, self.clock_s, self.idle_from_s = None, 0.0, 0.0
+        self.clock_s = self.idle_from_s = 0.0
+        self.thread: Any = None
         self.computed_s = self.applied_s = 0.0  # seconds of a core so far, for gradients, and for sums and updates
         self.oldest = 0  # version of the parameters that the gradient was begun on
         self.ready_s: list[float] = []  # of each gradient of a variable, since the start
-        self._calls = None
+        self._calls: Calls | None = None
         self._begin(mechanics)
 
     def _begin(self, mechanics) -> None:
@@ -109,7 +112,8 @@ class Rank:
     @property
     def weights(self) -> Stream:
         """Of its messages, where messages share a port."""
-        return Stream(LogNormal(cv=self.world.link.unfairness), *self.luck, "share")
+        seed, replication, number = self.luck
+        return Stream(LogNormal(cv=self.world.link.unfairness), seed, replication, number, "share")
 
     def steps(self):
         """Every round; sets `step`."""

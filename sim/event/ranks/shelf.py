@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import simpy
+
 from sim.event.ranks.message import Message
 from sim.recording.traces import Activity
 
@@ -16,7 +18,7 @@ class Shelf:
     def __init__(self, mechanics):
         self._mechanics, self._rank = mechanics, mechanics.rank
         self._here: set[tuple[int, int]] = set()
-        self._awaited: dict[tuple[int, int], object] = {}
+        self._awaited: dict[tuple[int, int], simpy.Event] = {}
 
     def put(self, message: Message) -> None:
         """The first byte of a message is here; it is put down with its last."""

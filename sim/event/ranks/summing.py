@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sim.base.errors import WrongText
 from sim.model.sparse_rows import Load
 from sim.recording.traces import NOBODY
@@ -27,7 +29,7 @@ class Summing:
         self.rank, self._amounts, self._scenario, self._loads = rank, rank.amounts, rank.scenario, loads
         self._reduce_s, self._take_up_s = rank.amounts.reduce_s, rank.amounts.take_up_s
         self._update_noise = luck.of(rank.costs.update_noise, number, "update")
-        self._updated = None
+        self._updated: Any = None  # sizes of what it updates, bytes, once known
 
     def add(self, letter):
         """Add the gradient of a letter to what is at hand."""
