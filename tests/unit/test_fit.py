@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +64,15 @@ def campaign(where, sleep="niagara*0.01", seed=0):
         yield Source(f"run{index}", event.trace(job))
 
 
+@cache
+def plain():
+    """Of what is planted and nothing else."""
+    return tuple(campaign(machines(PLANTED)))
+
+
 @pytest.fixture(scope="module")
 def recovered():
-    return make(list(campaign(machines(PLANTED))), "recovered")
+    return make(list(plain()), "recovered")
 
 
 def test_planted_costs_are_recovered(recovered):
@@ -161,7 +168,7 @@ def test_planted_noise_is_recovered(recovered):
 
 def test_planted_spread_of_runs_is_recovered():
     costs = PLANTED.model_copy(update={"run": LogNormal(cv=0.15)})
-    found = make([s for seed in range(0, 80, 10) for s in campaign(machines(costs), seed=seed)], "runs").costs["mlp"]
+    found = make([s for seed in range(0, 50, 10) for s in campaign(machines(costs), seed=seed)], "runs").costs["mlp"]
     assert found.run.kind == "lognormal"
     assert found.run.cv == pytest.approx(0.15, rel=0.2)
     assert found.noise.cv == pytest.approx(0.06, rel=0.1)
@@ -219,12 +226,12 @@ def test_core_seconds_by_hand():
 
 def test_the_probe_gives_machine_and_links():
     link = Link(latency_s=1e-5, overhead_s=2e-4, bandwidth_bytes_per_s=3e9)
-    made = make(list(campaign(machines(PLANTED)))[:1], "p", Probe(cores=4, oversleep_s=2e-4, local=dict(link)))
+    made = make(list(plain())[:1], "p", Probe(cores=4, oversleep_s=2e-4, local=dict(link)))
     assert (made.hosts[0].cores, made.hosts[0].count, made.local, made.oversleep_s) == (4, 1, link, 2e-4)
 
 
 def test_one_minibatch_goes_through_the_origin(recovered):
-    runs = list(campaign(machines(PLANTED)))
+    runs = list(plain())
     costs = make(runs[1:2], "one").costs["mlp"]
     assert costs.compute.base_s == 0
     assert costs.compute(256) == pytest.approx(PLANTED.compute(256), rel=0.02)
@@ -232,14 +239,14 @@ def test_one_minibatch_goes_through_the_origin(recovered):
 
 
 def test_one_micro_batch_takes_the_slope_of_compute():
-    runs = list(campaign(machines(PLANTED)))
+    runs = list(plain())
     costs = make([*runs[:2], *runs[4:6]], "one").costs["mlp"]
     assert costs.partition.slope_s == pytest.approx(costs.compute.slope_s)
     assert costs.partition(8) == pytest.approx(PLANTED.partition(8), rel=0.03)
 
 
 def test_anytime_runs_alone():
-    costs = make(list(campaign(machines(PLANTED)))[2:], "amb").costs["mlp"]
+    costs = make(list(plain())[2:], "amb").costs["mlp"]
     assert costs.partition(64) == pytest.approx(PLANTED.partition(64), rel=0.03)
     assert costs.compute(64) == pytest.approx(costs.loop_s + costs.partition(64))
 
@@ -247,7 +254,7 @@ def test_anytime_runs_alone():
 def test_partitions_that_renew_are_small_minibatches():
     protocol = AnytimeDelayedGradients(time_limit_s=0.05, partitions=16)
     job = Scenario(protocol, batch=512, cluster=machines(PLANTED), **JOB)
-    costs = make([*list(campaign(machines(PLANTED)))[1:2], Source("dg", event.trace(job))], "dg").costs["mlp"]
+    costs = make([*list(plain())[1:2], Source("dg", event.trace(job))], "dg").costs["mlp"]
     for samples in (32, 256):
         assert costs.compute(samples) == pytest.approx(PLANTED.compute(samples), rel=0.03)
 
@@ -411,7 +418,7 @@ def refused(result, *words):
 @pytest.fixture
 def trace_file(tmp_path):
     path = tmp_path / "t.jsonl"
-    next(iter(campaign(machines(PLANTED)))).trace.write(path)
+    plain()[0].trace.write(path)
     return path
 
 
@@ -482,7 +489,7 @@ def test_empty_trace(trace_file, tmp_path):
     kept(trace_file, lambda rows: rows["step"] < 0)
     refused(call(trace_file, "-o", tmp_path / "p.toml"), "no row of rank 0")
     trace_file.unlink()
-    next(iter(campaign(machines(PLANTED)))).trace.write(trace_file)
+    plain()[0].trace.write(trace_file)
     kept(trace_file, lambda rows: rows["activity"] != "compute")
     refused(call(trace_file, "-o", tmp_path / "p.toml"), "a trace with computation after its warm-up steps")
     trace_file.write_text("")

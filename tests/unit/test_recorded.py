@@ -47,10 +47,10 @@ def test_every_scenario_was_recorded():
 @pytest.mark.parametrize("want_trace", [True, False])
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_the_event_world_says_what_was_recorded(cluster, want_trace, monkeypatch):
-    """Without a trace it takes short cuts."""
+    """Without a trace it takes short cuts; with one, every third is asked."""
     for mechanics in (contended, own_core):
         monkeypatch.setattr(mechanics, "WARMING", ("compute",))
-    names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")]
+    names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")][:: 3 if want_trace else 1]
     said = pd.DataFrame({name: outcome(SCENARIOS[name], want_trace) for name in names}).T
     apart = (said - RECORDED.loc[names]).abs().max(axis=1)
     assert apart[apart > EXACT_S].to_dict() == {}

@@ -33,18 +33,18 @@ def runs_of(cluster, seed, batches=(64, 256), repeats=2, **about):
 
 
 def test_intervals_hold_nine_new_runs_in_ten():
-    """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Thirty say it to about 0.025."""
+    """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Fourteen say it to about 0.037."""
     new = vector.run(Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6, **JOB), 50).throughput()
     covered = []
-    for seed in range(30):
+    for seed in range(14):
         profile = make(list(runs_of(DRIFTING, seed)), "few runs")
         job = Scenario(FixedMinibatch(), batch=128, cluster=profile, seed=seed, **JOB)
         low, high = vector.run(job, 20).interval()
         covered.append(np.mean((low <= new) & (new <= high)))
-    assert np.mean(covered) == pytest.approx(0.9, abs=3 * 0.025)
+    assert np.mean(covered) == pytest.approx(0.9, abs=3 * 0.037)
 
 
-def coverage(kinds: int, repeats: int, of_kinds: float, of_runs: float, trials: int = 3000) -> float:
+def coverage(kinds: int, repeats: int, of_kinds: float, of_runs: float, trials: int = 1200) -> float:
     """How often the law of one more run, of a kind of its own, holds nine tenths; the fit takes a line through the kinds."""
     rng, kind = np.random.default_rng(0), np.repeat(np.arange(kinds), repeats)
     held, zero = [], np.zeros(kinds * repeats)
@@ -197,7 +197,7 @@ def test_the_error_of_contention_is_as_large_as_it_says():
     host = Host(cores=2, slots=8, contention=0.3)
     shared = DRIFTING.model_copy(update={"hosts": (host,)})
     found = []
-    for seed in range(25):
+    for seed in range(12):
         traces = [s.trace for n in (1, 2) for s in runs_of(shared, 100 * seed + n, batches=(64,), workers=n)]
         found.append(contentions.fit(traces, Placement(("localhost",), (2,), (0, 0, 0))))
     values, errors = np.transpose(found)
