@@ -20,7 +20,7 @@ from sim import collectives
 from sim.base.errors import WrongSetting
 from sim.job.replay import protocol_of, workload_of
 from sim.model.costs import Line
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.recording.traces import Trace
 

@@ -16,7 +16,8 @@ from calibration.profiles import SLOTS
 from sim.base.errors import WrongSetting
 from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
-from sim.model.workload import ITEM_BYTES, Workload
+from sim.model.sizes import ITEM_BYTES
+from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 
 CORES = 2  # of each rank: one computes, one is left to Horovod's thread

@@ -25,9 +25,8 @@ OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the
 
 def job_options() -> Parser:
     """A parent parser: what to run."""
-    from sim import protocols, stragglers
+    from sim import protocols, straggler_names, zoo
     from sim.model.variable_placement import STRATEGIES
-    from sim.model.workload import NAMED
 
     parser = Parser(add_help=False)
     job = parser.add_argument_group("the job")
@@ -63,13 +62,13 @@ def job_options() -> Parser:
         "--stragglers",
         default="niagara*0.01",
         metavar="NAME|LAW|FILE",
-        help=f"induced sleeps: {', '.join(stragglers.NAMED)}, one of them times a factor, a law such as "
+        help=f"induced sleeps: {', '.join(straggler_names.NAMES)}, one of them times a factor, a law such as "
         "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
     )
     job.add_argument(
         "--workload",
         metavar="NAME|FILE",
-        help=f"{', '.join(NAMED)}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
+        help=f"{', '.join(zoo.names())}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
     )
     job.add_argument(
         "--cluster",

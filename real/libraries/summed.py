@@ -12,7 +12,7 @@ from real.training.trainee import Training
 from real.worlds.mpi import Rank
 from real.worlds.verbs import verb
 from sim.job.scenario import Scenario
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import Activity
 
 

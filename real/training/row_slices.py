@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim.job.scenario import Scenario
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from real.worlds.parcels import TAG
 from real.worlds.polling import arrived, poll, receive
 from sim.collectives import Exchange
 from sim.collectives.base import CONTROL, NOTHING
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 
 class Taken(NamedTuple):

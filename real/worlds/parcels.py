@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 TAG = 1
 NOTHING = np.empty(0)

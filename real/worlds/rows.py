@@ -12,7 +12,8 @@ from real.training.trainee import Trainee
 from real.worlds.mpi import Rank
 from real.worlds.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter, Parcel, Sent
 from real.worlds.polling import arrived, poll, receive
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load
 from sim.verbs.me import Note
 
 

@@ -11,7 +11,7 @@ from real.worlds.layers import Layers
 from real.worlds.mpi import Rank
 from real.worlds.parcels import LETTER, TAG, Letter, Parcel, Sent
 from real.worlds.polling import receive
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
 class VariablesRank(Rank):

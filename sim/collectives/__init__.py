@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 from sim.collectives.allgather import allgather
 from sim.collectives.alltoall_allgather import alltoall_allgather
@@ -16,7 +17,10 @@ from sim.collectives.reduce_broadcast import reduce_broadcast
 from sim.collectives.ring import ring
 from sim.collectives.tree import tree
 from sim.collectives.tuned import tuned
-from sim.model.workload import ITEM_BYTES, Variable
+from sim.model.sizes import ITEM_BYTES
+
+if TYPE_CHECKING:
+    from sim.model.workload import Variable
 
 __all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "named", "pieces"]
 

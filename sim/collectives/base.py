@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 NOTHING = slice(0, 0)
 DENSE, ROWS, CONTROL = "dense", "rows", "control"

@@ -10,7 +10,7 @@ import numpy as np
 from sim.collectives.base import cut
 from sim.collectives.ring import ring
 from sim.model.costs import Line
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Link
 
 

@@ -18,7 +18,8 @@ from sim.laws import Constant, FoldedMixture, Stragglers
 from sim.laws.steps import Steps, joined
 from sim.luck import Luck
 from sim.model.costs import Costs, Line
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load
 from sim.model.variable_placement import placed, server_bytes, server_slices
 from sim.model.workload import Variable, Workload
 from sim.platform import named_gpus

@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Step

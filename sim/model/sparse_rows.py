@@ -9,9 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from sim.base.ranges import Amount, Count, Exponent, Share
-
-ITEM_BYTES = 4  # float32 throughout, and int32 for the number of a row
-HEADER_BYTES = 32  # every message starts with step, version, samples and one spare: four 64-bit integers
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
 class Rows(BaseModel):

@@ -29,7 +29,8 @@ from sim.base.ranges import (
 )
 from sim.model.costs import Costs
 from sim.model.nominal import measured, nominal
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load, Rows
 
 SCHEMA = "workload/1"
 MOST_DIMENSIONS = 32  # of a tensor

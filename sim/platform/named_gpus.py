@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim.answers import interval
 from sim.base.errors import WrongSetting
 from sim.model import nominal
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

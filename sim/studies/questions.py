@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from sim import options
 from sim.command import Parser
-from sim.studies import failures
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
-    from sim.studies.failures import Lost
+    from sim.studies.failures import Failures, Lost
     from sim.studies.what_if import Compared
     from sim.studies.why import Why
 
@@ -58,7 +57,7 @@ class Questions:
 
     def __init__(self, given: argparse.Namespace, read: options.Readers):
         self._given, self._read = given, read
-        self._failures = failures.read(given.failures) if given.failures else None
+        self._failures = _failures(given.failures)
         self.changed = [(text, self._job(text)) for text in given.what_if]
 
     def simulations(self, scenario: Scenario) -> int:
@@ -76,6 +75,7 @@ class Questions:
             base: of the job.
             simulate: another job, on the same random numbers.
         """
+        from sim.studies import failures
         from sim.studies.what_if import compare
 
         compared = [compare(text, base, simulate(other)) for text, other in self.changed]
@@ -90,6 +90,12 @@ class Questions:
         from sim.studies import changes
 
         return changes.applied(changes.parse(text), self._given, self._read)
+
+
+def _failures(text: str | None) -> Failures | None:
+    from sim.studies import failures
+
+    return failures.read(text) if text else None
 
 
 class Answers:
@@ -112,7 +118,7 @@ class Answers:
 
     def show(self, base: dict) -> None:
         """Print them, beside the base's JSON answer."""
-        from sim.studies import what_if
+        from sim.studies import failures, what_if
 
         if self.lost:
             print(failures.told(self.lost, base["samples_per_s"]))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim import collectives
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import KNOWN, Calls
 from sim.vector.exchanges import Ports
 from sim.verbs.fusion import fuse

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled
 from sim.verbs.fusion import REQUEST
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from sim import collectives
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import Calls, TooMany
 from sim.vector.exchanges import Ports, Unsettled
 

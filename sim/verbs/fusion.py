@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim import collectives
 from sim.collectives.base import CONTROL, hand, post, take
 from sim.collectives.tree import tree
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.verbs.collectives import reduce
 from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb

@@ -7,7 +7,7 @@ import math
 from sim.collectives.base import DENSE, ROWS, Exchange
 from sim.collectives.tree import tree
 from sim.event.ranks.message import Message
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY
 from sim.verbs import fusion
 
