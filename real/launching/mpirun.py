@@ -13,10 +13,12 @@ import threading
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import RunFailed, WrongSetting
-from sim.platform.cluster import Cluster
+
+if TYPE_CHECKING:
+    from sim.platform.cluster import Cluster
 
 JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words

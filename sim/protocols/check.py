@@ -15,8 +15,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sim import command, protocols
 from sim.base.errors import RunFailed, WrongSetting
 from sim.recording import conformance
@@ -128,6 +126,8 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
     Raises:
         RunFailed: it says something else.
     """
+    import numpy as np
+
     from sim import simulate
     from sim.answers.outcome import of_trace
 
