@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         testbed.rate(given.testbed)
     if given.resume:
         cells, probe = left(cells, given.probe)
-        print(f"real.campaign: cells left to run: {len(cells)}", file=sys.stderr)
+        print(f"{command.called('real.campaign')}: cells left to run: {len(cells)}", file=sys.stderr)
         if not cells and not probe:
             return 0
     jobs = jobs_of(cells)

@@ -51,7 +51,7 @@ def work(comm, output: str) -> int:
     measured = measure(comm)
     if comm.rank == 0:
         write(measured, output)
-        print(f"real.probe: wrote {output}", file=sys.stderr)
+        print(f"{command.called('real.probe')}: wrote {output}", file=sys.stderr)
     return 0
 
 

@@ -12,6 +12,15 @@ from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.nearest import Help, Once, nearest
 
 
+CALLED = "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was started by another name than its module's
+
+
+def called(program: str) -> str:
+    """The name by which the user knows a program: `trainsim run` for sim.run if that is how it was started."""
+    known, _, name = os.environ.get(CALLED, "").partition("=")
+    return name if known == program and name else program
+
+
 def number(kind: type, allowed: str) -> Callable[[str], int | float]:
     """What argparse reads a number with, so that it says what is allowed."""
 
@@ -34,8 +43,8 @@ def _text(given: str) -> str:
 class Parser(argparse.ArgumentParser):
     """argparse whose complaint is one line, in the words of sim.base.errors.WrongSetting."""
 
-    def __init__(self, **settings):
-        super().__init__(allow_abbrev=False, formatter_class=Help, **settings)
+    def __init__(self, prog: str | None = None, **settings):
+        super().__init__(prog=prog and called(prog), allow_abbrev=False, formatter_class=Help, **settings)
         self.given: set[str] = set()  # by the command line that is being parsed
         self.register("action", None, Once)
         self.register("action", "store", Once)
@@ -74,7 +83,7 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     code, line = _end(main)
     with suppress(OSError):
         if line:
-            print(f"{program}: {line}", file=sys.stderr)
+            print(f"{called(program)}: {line}", file=sys.stderr)
     if not _flushed():  # or Python tries again as it ends, and complains in its own words
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -114,7 +114,7 @@ def waiting(within_s: float, runs: int | None = None):
 
     What may take longer than usual says how far it is; of so many `runs`, if that is known and nothing cuts them short.
     """
-    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), lambda: print(LATE, file=sys.stderr, flush=True))
+    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), _say_late)
     late.daemon = True
     late.start()
     try:
@@ -122,6 +122,10 @@ def waiting(within_s: float, runs: int | None = None):
             yield
     finally:
         late.cancel()
+
+
+def _say_late() -> None:
+    print(LATE.replace("sim.run", command.called("sim.run"), 1), file=sys.stderr, flush=True)
 
 
 def _spinner():

@@ -13,6 +13,7 @@ import time
 from real.launching.mpirun import MEETING, REASON, STAGE, TRAINING, Refused, end_with_parent, interrupt
 from real.servers.tasks import LOOPBACK, free_port
 from sim.base.errors import RunFailed
+from sim.command import called
 from sim.job.scenario import Scenario
 
 POLL_S = 0.05
@@ -129,7 +130,7 @@ def _watch(scenario: Scenario, processes: list[Process]) -> None:
             if process.told:
                 continue
             process.told = True
-            print(f"real.run: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True)
+            print(f"{called('real.run')}: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
 
 
