@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from sim.base import extras
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.nearest import Help, Once, nearest
 
@@ -99,6 +100,8 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return 130, "interrupted"
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (line := extras.told(error)):
+            return 2, line
         line = failure(error)
         if line is None:
             raise

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.errors import WrongSetting
+from sim.base.extras import need
 from sim.base.files import check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 from sim.command import Parser
@@ -211,11 +212,14 @@ def check_files(given: argparse.Namespace) -> None:
 
     Raises:
         WrongSetting: see `outputs`; or an ending that says no format.
+        MissingExtra: what writes one of them is not installed.
     """
     from sim import plots
     from sim.recording import traces
 
     check_outputs(outputs(given), inputs(given))
+    if given.timeline:
+        need("pandas")
     if given.trace:
         traces.check_path(given.trace)
     if given.plot:

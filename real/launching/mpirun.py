@@ -27,7 +27,7 @@ MEETING, TRAINING = "meeting", "training"
 MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
-INSTALL = "install the extra `real`: pip install -e .[real]"
+INSTALL = "pip install 'anytime-trainsim[real]'"
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm
