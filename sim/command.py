@@ -12,8 +12,9 @@ from sim.base import extras
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.nearest import Help, Once, nearest
 
-
-CALLED = "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was started by another name than its module's
+CALLED = (
+    "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was started by another name than its module's
+)
 
 
 def called(program: str) -> str:

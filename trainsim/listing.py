@@ -96,7 +96,9 @@ def laws() -> dict[str, Entry]:
     from sim import stragglers
     from sim.laws import KINDS as OF_LAWS
 
-    found = {name: Entry(f"{law.model_dump()['kind']}, mean {law.mean:.3g} s") for name, law in stragglers.NAMED.items()}
+    found = {
+        name: Entry(f"{law.model_dump()['kind']}, mean {law.mean:.3g} s") for name, law in stragglers.NAMED.items()
+    }
     found |= {name: Entry(RECORDED) for name in stragglers.RECORDED}
     for kind, law in OF_LAWS.items():
         parameters = {name: field for name, field in law.model_fields.items() if name != "kind"}

@@ -59,5 +59,5 @@ def main(words: list[str]) -> int:
 
 def _keep_to_ours() -> None:
     """Have the processes of a real run load our packages, whatever the current folder has; a checkout needs that folder."""
-    if HOME != Path.cwd():
+    if Path.cwd() != HOME:
         os.environ["PYTHONSAFEPATH"] = "1"

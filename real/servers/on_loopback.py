@@ -130,7 +130,9 @@ def _watch(scenario: Scenario, processes: list[Process]) -> None:
             if process.told:
                 continue
             process.told = True
-            print(f"{called('real.run')}: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True)
+            print(
+                f"{called('real.run')}: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True
+            )
         time.sleep(POLL_S)
 
 

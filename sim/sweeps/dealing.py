@@ -115,5 +115,8 @@ class Dealing:
         if self._alone:
             yield [{"digest": job.digest, "error": KILLED} for job in lost]
         elif lost:
-            print(f"{called('sim.sweep')}: a process died; {len(lost)} scenarios are simulated again, one by one", file=sys.stderr)
+            print(
+                f"{called('sim.sweep')}: a process died; {len(lost)} scenarios are simulated again, one by one",
+                file=sys.stderr,
+            )
             self._suspects.extend(lost)
