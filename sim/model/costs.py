@@ -11,10 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from sim.base.ranges import LogSpread, Seconds
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 
-COLD_FROM_S, COLD_AFTER_S = (
-    2e-3,
-    8e-3,
-)  # of idling: after less a rank is warm, after more it is cold (measured; see DESIGN.md)
+# Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
+COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
 WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
