@@ -299,7 +299,7 @@ def _as_line(amounts, seconds) -> Line:
 
 
 def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
-    """base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
+    """Base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
     amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
     if len(np.unique(amounts)) == 1 and not steep:
         return float(np.mean(seconds)), 0.0

@@ -55,10 +55,12 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, number(float, "a number"))
 
     def parse_known_args(self, args=None, namespace=None):
+        """As argparse's, and forget what an earlier line gave."""
         self.given = set()
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args=None, namespace=None):
+        """As argparse's, and name the option that an unknown one is near to."""
         found, further = self.parse_known_args(args, namespace)
         if further:
             hint = nearest(further[0].partition("=")[0], self._option_string_actions)
@@ -71,6 +73,7 @@ class Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def error(self, message):
+        """End with one line and exit code 2."""
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
 
     def _check_value(self, action, value):

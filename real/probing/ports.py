@@ -19,8 +19,10 @@ LATE_ROUNDS = 20  # of messages of 4 MB, one of them late
 
 
 def unfairness(trio) -> float:
-    """How unequally messages share a port, from one rank to two and from two to one; see
-    real.probing.link_from_times.unfairness. At all ranks."""
+    """How unequally messages share a port, from one rank to two and from two to one. At all ranks.
+
+    See real.probing.link_from_times.unfairness.
+    """
     clock, times = common_clock(trio), []
     data = np.ones((2, wire.SHARED_BYTES), np.uint8)
     for number in rounds(trio, WARM_UP + SHARED_ROUNDS, SHARED_S):
@@ -51,8 +53,9 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
 
 
 def ramp_bytes(trio, link: dict) -> float:
-    """How soon a message that begins to leave while another does, over a `link`, has its share; see
-    real.probing.link_from_times.ramp_bytes. At all ranks.
+    """How soon a message that begins to leave while another does, over a `link`, has its share. At all ranks.
+
+    See real.probing.link_from_times.ramp_bytes.
 
     Of every two messages to rank 1 one leaves alone, and beside the other one to rank 2 leaves when half of it has.
     """

@@ -183,6 +183,7 @@ class Placement:
         self._place, self._servers, self._made = STRATEGIES[scenario.placement], scenario.servers, []
 
     def __call__(self, op) -> int:
+        """The number of the server of the next variable that is created."""
         dimensions = [d.size for d in op.node_def.attr["shape"].shape.dim]
         self._made.append(Variable(name=op.name, shape=dimensions or [1]))
         return self._place(self._made, self._servers)[-1]

@@ -34,6 +34,7 @@ class Once(argparse.Action):
     """Stores the value of an option, which a second one would silently replace."""
 
     def __call__(self, parser, namespace, values, option_string=None):
+        """Store it, or refuse a second one."""
         if option_string and self.dest in parser.given:
             raise argparse.ArgumentError(self, f"given twice, the second time {values!r}; allowed: once")
         parser.given.add(self.dest)

@@ -41,6 +41,7 @@ def header_of(scenario, world: str, replication: int = 0, **recorded) -> Header:
 
 
 def same_names(scenario) -> list[str]:
+    """The fields of a scenario that a header has by the same name."""
     return [one.name for one in fields(scenario) if one.name not in IN_OTHER_WORDS]
 
 

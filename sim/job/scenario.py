@@ -272,7 +272,7 @@ class Scenario:
 
     @cached_property
     def loads(self) -> Callable[..., list[Load]]:
-        """loads(server, minibatches=1): what these need of a server, each a message of its own.
+        """What minibatches (1) need of a server, by `loads(server, minibatches)`; each is a message of its own.
 
         All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
         """

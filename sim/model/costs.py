@@ -32,6 +32,7 @@ class Line(BaseModel):
     cold_s: Seconds = 0.0
 
     def __call__(self, amount: float) -> float:
+        """Seconds for an amount, in samples or bytes, of a warm rank."""
         return self.base_s + self.slope_s * amount
 
     def cold(self, idle_s):

@@ -112,13 +112,19 @@ class Job(typing.Protocol):
     """
 
     @property
-    def workload(self) -> Workload: ...
+    def workload(self) -> Workload:
+        """What is trained."""
+        ...
 
     @property
-    def summed(self) -> Sequence[OfModel]: ...
+    def summed(self) -> Sequence[OfModel]:
+        """The variables that workers sum, in order."""
+        ...
 
     @property
-    def gathered_loads(self) -> Sequence[Load]: ...
+    def gathered_loads(self) -> Sequence[Load]:
+        """Of each sparse variable whose rows all workers hand to one another: what a worker hands on."""
+        ...
 
 
 class Numbers(typing.Protocol):

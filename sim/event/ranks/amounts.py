@@ -24,7 +24,7 @@ class Amounts:
 
     @cached_property
     def layer_shares(self):
-        """layer_shares(order): the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
+        """By an order: the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
         sizes = [variable.size for variable in self._scenario.workload.variables]
 
         def made(order: str) -> tuple[float, np.ndarray]:
