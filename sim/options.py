@@ -214,15 +214,16 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: see `outputs`; or an ending that says no format.
         MissingExtra: what writes one of them is not installed.
     """
-    from sim import plots
-    from sim.recording import traces
-
     check_outputs(outputs(given), inputs(given))
     if given.timeline:
         need("pandas")
     if given.trace:
+        from sim.recording import traces
+
         traces.check_path(given.trace)
     if given.plot:
+        from sim import plots
+
         plots.check_path(given.plot)
 
 
