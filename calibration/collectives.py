@@ -2,11 +2,11 @@
 
 From a rank's gradient, or the last rank's if that is later, until the sum is there, a library works, moves bytes and sleeps. That
 time is a line in four amounts: calls, bytes that they sum, messages and bytes that a rank takes from others. So is the processor
-time of a step beyond the rank's own work. What of the first is not of the second is sleep; what of the second is not of
-the first is work that nobody waits for. One rank alone takes no messages, which tells a call from its exchanges.
+time of a step beyond the rank's own work. Elapsed time beyond processor time is sleep;
+processor time beyond elapsed time is background work. One rank alone takes no messages, which separates a call from its exchanges.
 
-Where sums overlap with computing, how long they take cannot be seen. Known is the processor time of all of them, and the time
-of the last from the end of the computation on, when cores idle: what of that is no work is its messages' latency.
+Where sums overlap with computing, their duration cannot be seen. Known are the processor time of all of them, and the time
+of the last one after the end of the computation, when cores idle: the part of it that is no work is its messages' latency.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def pieces_of(trace: Trace) -> list[slice]:
 
 
 def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
-    """Of some calls: a library's ring, or what MPI takes."""
+    """Count the amounts of some calls, by a library's ring or by the algorithm that MPI takes."""
     algorithm = trace.header.settings["algorithm"] if not trace.header.foreign else "ring"
     hosts = [0] * trace.header.ranks
     taken = [

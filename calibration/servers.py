@@ -54,7 +54,7 @@ class Chain(NamedTuple):
 
     @property
     def length_s(self) -> float:
-        """Of the chain, on cores."""
+        """Seconds of the chain on cores."""
         return max(self.phase_s["compute"], sum(self.phase_s[name] for name in CHAIN) - self.wire_s)
 
     @property
@@ -105,7 +105,7 @@ def fit(
     """Costs and links from runs of one worker and one server; runs with induced sleeps tell only what a sleep costs besides.
 
     Args:
-        contention: of the host's cores (sim.platform.cluster.Host), which the chain and the work behind it had from one another.
+        contention: of the host's cores (sim.platform.cluster.Host), which the chain and the background work had from one another.
         further: what one server more costs a step, as probed.
         network: the link that was probed, which is needed if the two had a host each.
 
@@ -199,7 +199,7 @@ def chain_of(trace: Trace) -> Chain:
 
 
 def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
-    """The chain as it would be if nothing worked behind it, at any moment of the step."""
+    """The chain as it would be without background work, at any moment of the step."""
     beside = min(cores - 1, chain.behind_s / (chain.length_s + chain.wire_s))
     by = 1 + contention * beside
     phase_s = {name: seconds / by for name, seconds in chain.phase_s.items()}
@@ -252,7 +252,7 @@ def _wire_s(size_bytes: float, link: Link) -> float:
 
 
 def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
-    """Of one workload: what is in its chain and not in the link. What its phases take besides is charged before them."""
+    """The costs of one workload: the part of its chain that is not the link's; further time of its phases is charged before them."""
     size_bytes, batches = chains[0].size_bytes, [c.batch for c in chains]
     take_up_s_per_byte = max(0.0, carried.pull_s_per_byte - carried.push_s_per_byte)
     copied_s = 0.0 if chains[0].wire_s else 2 * link.occupancy_s(size_bytes)

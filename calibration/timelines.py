@@ -27,7 +27,7 @@ OTHERS = 0.01  # share of a step's bytes that may be no gradients: metrics that 
 
 @dataclass(frozen=True)
 class Ring:
-    """Of what reductions cost.
+    """Learns the costs of reductions.
 
     Args:
         latency_s, bandwidth_bytes_per_s: of a link, for 2 (n - 1) (L + bytes / (n G)) seconds a ring (Patarasuk and Yuan, 2009),
@@ -150,5 +150,5 @@ def _notes(reductions: list[Reduction], batch: int, going: np.ndarray) -> tuple[
     return (
         f"{len(reductions)} reductions of {tensors:.1f} tensors, medians: {median('bytes'):,.0f} bytes, {said}",
         "links are a ring's, with what it costs to add up: simulate with --set algorithm=ring",
-        f"compute is rank 0's step at batch {batch}, with input, update and sleeps, which a timeline does not tell apart{pauses}",
+        f"compute is rank 0's step at batch {batch}, with input, update and sleeps, which a timeline does not separate{pauses}",
     )

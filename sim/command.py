@@ -36,7 +36,7 @@ def number(kind: type, allowed: str) -> Callable[[str], int | float]:
 
 
 def _text(given: str) -> str:
-    """Of an option that is no number: an empty one is a variable that a shell did not know."""
+    """Read an option that is no number; an empty one is a variable that a shell did not know."""
     if not given:
         raise argparse.ArgumentTypeError("given ''; allowed: text that is not empty")
     return given

@@ -35,7 +35,7 @@ ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
 SHARE = 0.5  # of the machine's memory that may be taken
-PATIENCE_S = 120.0  # for which somebody waits who has not said how long
+PATIENCE_S = 120.0  # for which a user waits who has not said how long
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -138,7 +138,7 @@ def _exchanges(scenario: Scenario) -> int:
 
 
 def _cores(scenario: Scenario) -> int:
-    """Of the hosts that ranks sit on."""
+    """The cores of the hosts on which ranks sit."""
     cores, left = 0, max(scenario.hosts) + 1
     for several in scenario.cluster.hosts:
         used = min(left, several.count)
@@ -173,7 +173,7 @@ def _drawn_rows(scenario: Scenario) -> list:
 
 
 def most_bytes() -> float:
-    """Of memory, that a simulation may take on this machine."""
+    """Bytes of memory that a simulation may take on this machine."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), resource.getrlimit(resource.RLIMIT_AS)[0]]
     found += [
         int(text) for path in map(Path, LIMITS) if path.exists() and (text := path.read_text().strip()).isdecimal()

@@ -93,9 +93,9 @@ def job_options() -> Parser:
         "--replications",
         type=int,
         metavar="N",
-        help="runs, each with its own luck (default: real.run 1, sim.run what --within allows)",
+        help="runs, each with random numbers of its own (default: real.run 1, sim.run what --within allows)",
     )
-    job.add_argument("--seed", type=int, default=0, metavar="N", help="decides the luck: equal seeds, equal sleeps")
+    job.add_argument("--seed", type=int, default=0, metavar="N", help="random seed: equal seeds, equal sleeps")
     return parser
 
 

@@ -14,7 +14,7 @@ LINE = 2  # costs are lines, so kinds of runs determine two numbers of a run's l
 
 
 class Residuals(NamedTuple):
-    """Of the runs of one workload, each of shape (runs,), in logarithms of samples/s.
+    """Errors of the runs of one workload, each of shape (runs,), in logarithms of samples/s.
 
     Args:
         off: measured over simulated.

@@ -29,7 +29,7 @@ def look_s(traces: list[Trace], oversleep_s: float, overhead_s: float) -> float:
 
     Args:
         traces: which tell.
-        oversleep_s: by which a nap is longer than it was asked to be.
+        oversleep_s: by which a sleep between polls is longer than asked.
         overhead_s: of a core at either end of a message between hosts, which is no look's.
     """
     found = [_of(trace, oversleep_s, overhead_s) for trace in traces]

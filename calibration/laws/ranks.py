@@ -13,7 +13,7 @@ CLEARLY_SLOW = 0.02  # over the median rank
 
 
 class Varies(NamedTuple):
-    """Of values by rank and step.
+    """How values vary by rank and step.
 
     Args:
         persistence: autocorrelation of a rank's values from one step to the next, its mean taken away.

@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
     @property
     def all(self) -> np.ndarray:
-        """Those of all ranks, shape (count,)."""
+        """The values of all ranks, shape (count,)."""
         return np.concatenate([np.empty(0), *self.values.values()])
 
 

@@ -88,7 +88,7 @@ def ramp_bytes(trio, link: dict) -> float:
 
 
 def queue_bytes(trio, link: dict) -> float:
-    """What stands before a busy port: bytes that pass a `link` while a word waits that leaves rank 0 beside a long message. At all ranks.
+    """The queue before a busy port: bytes that pass a `link` while a control message of rank 0 waits beside a long message. At all ranks.
 
     That is latency under load. Rank 0 sends the message to rank 1, or receives one, so that it is as busy and its port is not; the
     word goes to rank 2, for a connection keeps its own order.

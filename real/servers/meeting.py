@@ -91,7 +91,7 @@ class Meeting:
         return verdict
 
     def initialised(self) -> None:
-        """The chief lets the other workers look at the variables."""
+        """The chief lets the other workers see the variables."""
         for task in range(1, self.workers):
             self._send(f"worker-{task}", {"initialised": True})
 

@@ -26,7 +26,7 @@ class Arrivals(NamedTuple):
 
 
 def of_trace(trace: Trace, scenario: Scenario) -> Arrivals:
-    """Of a trace, simulated or measured."""
+    """The arrivals of a trace, simulated or measured."""
     missed, gradients = np.unique(staleness(trace), return_counts=True)
     return Arrivals(dict(zip(missed.tolist(), gradients.tolist(), strict=True)), utilisation(trace, scenario))
 

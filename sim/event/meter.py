@@ -8,7 +8,7 @@ from sim.answers.bottleneck import Arrivals
 
 
 class Meter:
-    """Of a run.
+    """Counts for one run.
 
     Args:
         ranks: sim.event.ranks.rank.Rank, of all ranks.

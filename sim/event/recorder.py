@@ -14,7 +14,7 @@ MOST_NUMBERS = 600_000  # of waits, three each, before they are summed up
 
 
 class Recorder:
-    """Of all ranks of a run.
+    """Records all ranks of a run.
 
     Args:
         warmups: numbers of steps that may turn out to be the warm-up: the least, and the one asked for.

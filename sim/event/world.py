@@ -172,7 +172,7 @@ class EventWorld:
     # ---- the run
 
     def run(self) -> None:
-        """To the end of all texts, or until time is over.
+        """Run to the end of all texts, or until time is over.
 
         Raises:
             RunFailed: the texts wait for one another for ever.
@@ -280,7 +280,7 @@ class EventWorld:
         return cache(lambda algorithm, items: collectives.named(algorithm, self.scenario.hosts, slice(0, items)))
 
     def exchanges(self, algorithm: str, worker: int, piece: slice) -> list[Exchange]:
-        """Those of one worker, counted from 0, in one collective call."""
+        """The exchanges of one worker, counted from 0, in one collective call."""
         return self._exchanges(algorithm, worker, piece.start, piece.stop)
 
     @cached_property

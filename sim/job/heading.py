@@ -52,7 +52,7 @@ def told_of(model: Workload, law: Stragglers) -> dict:
 
 
 def digest(model: Workload) -> str:
-    """Of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
+    """A digest of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
     from sim.model.nominal import nominal
 
     said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""All that a world needs to run: who runs what, on what, how long, on which luck."""
+"""All that a world needs to run: the protocol, the model, the cluster, the length and the random seed."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ class Scenario:
         return self.summed_items
 
     def worker_number(self, rank: int) -> int:
-        """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""
+        """1 for the first worker, whatever the number of servers, so that its random numbers are the same; a server's is its rank."""
         return rank - self.servers + 1 if rank >= self.servers else rank
 
     def rank_of(self, worker: int) -> int:

@@ -48,7 +48,7 @@ class Effect(Stragglers):
 
     @property
     def law(self) -> Law:
-        """Of the seconds, or of the factor, of a worker while it is slow."""
+        """The law of the seconds, or of the factor, of a worker while it is slow."""
         found: Any = self.factor if self.seconds is None else self.seconds
         return found
 

@@ -93,7 +93,7 @@ class Load(NamedTuple):
 
     @property
     def answer_bytes(self) -> int:
-        """Parameters; who asked knows which rows they are."""
+        """Parameters; the rank that asked knows which rows they are."""
         return HEADER_BYTES + ITEM_BYTES * self.numbers
 
     @property

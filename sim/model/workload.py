@@ -108,7 +108,7 @@ class Workload(BaseModel):
 
     Args:
         name: what `--workload` calls it.
-        created: all variables in the order in which the model creates them; files, and who makes a workload, say `variables`.
+        created: all variables in the order in which the model creates them; files, and code that makes a workload, say `variables`.
         total: or how many parameters there are, in so many equal `layers`; files say `parameters`.
         layers: each is a variable. A layer's gradient is known, fused, sent and placed on a server as one.
         sample_shape: shape of one input.
@@ -189,7 +189,7 @@ class Workload(BaseModel):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """Those that are trained, in creation order; their sizes decide what the network carries."""
+        """The variables that are trained, in creation order; their sizes decide what the network carries."""
         return tuple(variable for variable in self.created if variable.trained)
 
     def without_untrained(self) -> Workload:

@@ -19,7 +19,7 @@ Wait = tuple[np.ndarray, np.ndarray]  # from, to; shape (replications, ranks, wa
 
 
 class Clocks(NamedTuple):
-    """Of ranks and their ports, shape (replications, ranks)."""
+    """Clocks of ranks and their ports, shape (replications, ranks)."""
 
     now_s: np.ndarray
     out_free_s: np.ndarray
@@ -46,7 +46,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, scenario) -> Sizes:
-        """Of a scenario whose servers hold dense variables: a message each."""
+        """The sizes of a scenario whose servers hold dense variables: a message each."""
         link, costs = scenario.network, scenario.costs
         loads = [scenario.loads(server)[0] for server in range(scenario.servers)]
         request, answer, gradient = (

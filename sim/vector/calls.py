@@ -25,7 +25,7 @@ class TooMany(Exception):
 
 
 class Calls:
-    """Of the workers of one scenario.
+    """Collective calls of the workers of one scenario.
 
     Args:
         hosts: of the workers, all different.

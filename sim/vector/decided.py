@@ -135,7 +135,7 @@ class Decided:
         return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _messages(self) -> int:
-        """Of all ranks in a call, roughly; those of a ring are not kept."""
+        """Messages of all ranks in a call, roughly; those of a ring are not kept."""
         return 2 * self._ranks * self._ranks.bit_length()
 
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray]:

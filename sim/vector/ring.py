@@ -35,7 +35,7 @@ class Lockstep:
         yield from self._did()
 
     def allgather(self):
-        """Of nothing: this world refuses scenarios whose rows travel alone."""
+        """Does nothing here, because this world refuses scenarios whose rows travel alone."""
         yield from self._did()
 
     def _call(self, piece: slice, algorithm: str) -> None:

@@ -100,7 +100,7 @@ def _agree_by_bits(me: Me):
 
 
 def _agree_by_name(me: Me):
-    """To rank 0 a message for each variable that has become ready, and back one for all; either way one more ends it."""
+    """Send rank 0 a message for each variable that is ready, and receive one for all; in each direction one more message ends it."""
     least, others = me.ready, me.workers[1:]
     if me.rank == 0:
         for other in others:

@@ -82,7 +82,7 @@ class Letter(typing.Protocol):
 
     Args:
         sender: its rank.
-        version: updates behind the parameters that it carries, or that its gradient was computed on; of a note, what that says.
+        version: updates in the parameters that it carries, or on which its gradient was computed; of a note, its number.
         samples: in the gradient.
         note: it is a header alone.
         last: it says that training is over.
@@ -144,11 +144,11 @@ class Me(typing.Protocol):
         int
     ]  # workers that send to servers: all, or the first of each host where it adds up those of its host
     neighbours: list[int]  # the workers for whom this one sends besides itself
-    aggregators: list[int] | range  # where this worker's gradient goes: the servers, or the worker who sends for it
+    aggregators: list[int] | range  # where this worker's gradient goes: the servers, or the worker that sends for it
     hosts: list[int]  # the host of each rank, shape (ranks,)
     # Where it is
     step: int  # the number of its step, from 0
-    version: int  # updates behind the parameters that it holds
+    version: int  # updates in the parameters that it holds
     updates: float  # that rank 0 makes in the whole run; infinite at other ranks
     summed: bool  # whether workers sum any variables among themselves
     variables: range  # numbers of the variables that travel one by one

@@ -142,13 +142,13 @@ class Flows:
         )
 
     def _advance(self) -> None:
-        """To now."""
+        """Advance all flows to now."""
         seconds, self._updated_s = self._env.now - self._updated_s, self._env.now
         for flow in self._flows:
             flow.advance(seconds)
 
     def _go_on(self) -> None:
-        """Pass on what has tokens, share the rest, and look again when that changes."""
+        """Pass on bytes that have tokens, share the rest, and repeat when that changes."""
         ports = {port for flow in self._flows for port in flow.ports}
         for port in ports:
             port.advance(self._env.now)

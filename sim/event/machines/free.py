@@ -39,7 +39,7 @@ class Free:
         self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
         self.port, self.ingress = machine.egress, machine.ingress
         self._inbox = []  # what has come: messages, and when their bytes move
-        self._peers, self._wake, self._timed = (), None, False  # from whom the next is waited for, who goes on then
+        self._peers, self._wake, self._timed = (), None, False  # the peers that are waited for, and what goes on then
         self._missing = None  # from whom gradients are still waited for, to be added up
         self._overhead_s, self._latency_s = link.overhead_s / machine.speed, link.latency_s
         self._gap_s, self._byte_s = link.gap_s, 1 / link.bandwidth_bytes_per_s
@@ -226,7 +226,7 @@ class Free:
         self.put(message, begin_s, end_s)
 
     def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
-        """A message is here: it is for who waits for it, or lies here.
+        """A message is here: a waiting rank takes it, or it lies here.
 
         Args:
             begin_s, end_s: when its bytes move; no end within a host, where the receiver copies.

@@ -85,7 +85,7 @@ class Letters:
         return note_of(rank.rank, version, note.last, sizes)
 
     def message(self, version: int, peer: int) -> Message:
-        """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
+        """The message this rank sends: a server sends its parameters; a worker its gradient (to a server, only that server's variables)."""
         rank = self.rank
         minibatches = rank.minibatches
         alike = minibatches <= 1 or rank.serves

@@ -108,7 +108,7 @@ class Rank:
 
     @property
     def weights(self) -> Stream:
-        """Of its messages, where messages share a port."""
+        """The weights of its messages, where messages share a port."""
         return Stream(LogNormal(cv=self.world.link.unfairness), *self.luck, "share")
 
     def steps(self):
