@@ -1,4 +1,4 @@
-"""What a library's allreduce costs the ranks of one host, from runs of so few ranks that each has a core.
+"""The costs of a library's allreduce for the ranks of one host, from runs of so few ranks that each has a core.
 
 From a rank's gradient, or the last rank's if that is later, until the sum is there, a library works, moves bytes and sleeps. That
 time is a line in four amounts: calls, bytes that they sum, messages and bytes that a rank takes from others. So is the processor
@@ -34,7 +34,7 @@ DRIFT = 0.1  # a run that is off by much more than this counts less: the process
 
 
 class Amounts(NamedTuple):
-    """What a rank's sums of one step are: calls, bytes that they sum, messages and bytes that it takes."""
+    """The amounts of a rank's sums in one step: calls, bytes that they sum, messages and bytes that it takes."""
 
     calls: float
     call_bytes: float
@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What a call costs, fields of sim.model.costs.Costs; the link between ranks of a host; and what was fitted, in words."""
+    """The costs of a call (fields of sim.model.costs.Costs), the link between ranks of a host, and a description of the fit."""
 
     of_calls: dict
     local: Link
@@ -145,7 +145,7 @@ def _latency(sums: list[Sums], chained_s: np.ndarray) -> float:
 
 
 def pieces_of(trace: Trace) -> list[slice]:
-    """What each call of a step sums, the last one's last."""
+    """The piece that each call of a step sums, in order."""
     protocol = protocol_of(trace.header)
     variables = protocol.summed(workload_of(trace.header))
     if protocol.overlaps:
@@ -181,7 +181,7 @@ def _cycles(trace: Trace, protocol, variables) -> list[slice]:
 
 
 def sums_of(trace: Trace) -> Sums:
-    """What the sums of one run took, after its warm-up."""
+    """Measured times of the sums of one run, after its warm-up."""
     rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
     rows = rows[rows["step"] >= trace.header.warmup]
     processor_s = sum(trace.header.cpu_s.values()) / rows.groupby("rank")["step"].nunique().sum()

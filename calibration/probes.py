@@ -1,4 +1,4 @@
-"""What real.probe measured of a machine, as calibration reads it: links, cores, sleeps."""
+"""Measurements by real.probe, as calibration reads them: links, cores, sleeps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Measured(Link):
 
 
 class Probe(BaseModel):
-    """What real.probe measured of one machine; keys that are not needed here are passed over."""
+    """Measurements of one machine by real.probe; keys that are not needed here are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     cores: Cores

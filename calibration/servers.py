@@ -1,4 +1,4 @@
-"""What TensorFlow's own parameter servers cost, from runs of one worker with one server.
+"""The costs of TensorFlow's own parameter servers, from runs of one worker with one server.
 
 With one worker nothing waits but for something that works, so the phases of a step are a chain of work on cores, and where the
 two sat on different hosts, of messages on the wire. That the processes used more processor time than the chain is long is other
@@ -64,7 +64,7 @@ class Chain(NamedTuple):
 
 
 class FurtherServer(BaseModel):
-    """What one server more costs a step: seconds that it is longer, and of cores (real.servers.probe)."""
+    """The cost of one more server for a step: further seconds, elapsed and of cores (real.servers.probe)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     serial_s: Seconds = 0.0

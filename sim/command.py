@@ -24,7 +24,7 @@ def called(program: str) -> str:
 
 
 def number(kind: type, allowed: str) -> Callable[[str], int | float]:
-    """What argparse reads a number with, so that it says what is allowed."""
+    """A reader of numbers for argparse that says what is allowed."""
 
     def read(text: str):
         try:
@@ -113,7 +113,7 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
 
 
 def failure(error: BaseException) -> str | None:
-    """What is said of a failure: of a run, in a user's own protocol, or of the system; None of one that is our mistake."""
+    """The line for a failure of a run, of a user's own protocol or of the system; None for a mistake of ours."""
     from sim.protocols import own
 
     if isinstance(error, RunFailed):

@@ -1,4 +1,4 @@
-"""What simulating a job takes, roughly, before it is begun: what cannot be simulated is refused in a line."""
+"""Memory and time that simulating a job takes, roughly, before it is begun; an impossible simulation is refused in a line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Needs:
 
 
 def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
-    """What one run takes in a world: memory for all that it does in the time, and the time until there is the least of an answer."""
+    """The needs of one run in a world: memory for all that it does in the time, and seconds until the least answer is there."""
     found = Needs()
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
@@ -182,7 +182,7 @@ def most_bytes() -> float:
 
 
 def check(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
-    """What it takes, if that can be had.
+    """The needs, if the machine can meet them.
 
     Raises:
         WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.

@@ -43,7 +43,7 @@ def read(text: str) -> Stragglers:
 
 
 def of_table(table: dict, source: str) -> Stragglers:
-    """What a table in a file describes, by its `kind`; of one without, a folded mixture.
+    """The stragglers that a table in a file describes, by its `kind`; without one, a folded mixture.
 
     Args:
         source: the path of the file; files that the table names are in its folder.

@@ -1,4 +1,4 @@
-"""What a profile's residuals, of the very runs that it was fitted on, say of one more run."""
+"""The error to expect of one more run, from a profile's residuals on the runs that it was fitted on."""
 
 from __future__ import annotations
 

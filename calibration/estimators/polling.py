@@ -1,4 +1,4 @@
-"""What one look of a waiting rank takes of a core (sim.platform.polling), from runs of one worker and its master.
+"""Seconds of a core for one poll of a waiting rank (sim.platform.polling), from runs of one worker and its master.
 
 Their processes used more processor time than they worked, and it is their looks': a fixed time for each explains it whether they are
 on one host or two, with links of any rate and models of 0.3 MB and 4 MB; the bytes that went by add nothing.

@@ -13,7 +13,7 @@ from sim.recording.traces import Activity, Header, Trace
 
 
 class Work(NamedTuple):
-    """What one worker logged of one round.
+    """One worker's log of one round.
 
     Args:
         busy_s: induced sleep and computation together, seconds.

@@ -1,4 +1,4 @@
-"""What varies: ranks that are slow throughout, stragglers that last for some steps, or noise that is new in each step."""
+"""Kinds of variation: ranks that are slow throughout, stragglers that last for some steps, or noise that is new in each step."""
 
 from __future__ import annotations
 

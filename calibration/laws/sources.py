@@ -17,7 +17,7 @@ ALL = 0  # the rank of values of which nothing says whose they are
 
 
 class Measured(NamedTuple):
-    """What was measured.
+    """Measured values.
 
     Args:
         values: of each rank, in the order of its steps; seconds.

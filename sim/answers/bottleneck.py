@@ -1,4 +1,4 @@
-"""What a job with parameter servers waits for: how busy its parts are, and which of them is busiest."""
+"""The bottleneck of a job with parameter servers: how busy its parts are, and which of them is busiest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Arrivals(NamedTuple):
-    """What the order in which gradients arrive came to.
+    """Figures that follow from the order in which gradients arrive.
 
     Args:
         missed: gradients that the first server added, by the updates that they had missed.

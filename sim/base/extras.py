@@ -24,7 +24,7 @@ class MissingExtra(ModuleNotFoundError):
 
 
 def missing(module: str) -> MissingExtra:
-    """What is said of a library of EXTRAS that is not installed."""
+    """The error for a library of EXTRAS that is not installed."""
     return MissingExtra(f"this needs {module}: pip install '{DISTRIBUTION}[{EXTRAS[module]}]'", name=module)
 
 
@@ -40,5 +40,5 @@ def need(*modules: str) -> None:
 
 
 def told(error: ImportError) -> str | None:
-    """What is said of a failed import: None if it is not of a library of EXTRAS."""
+    """The line for a failed import; None if it is not of a library of EXTRAS."""
     return str(missing(error.name)) if error.name in EXTRAS else None

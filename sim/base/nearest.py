@@ -1,4 +1,4 @@
-"""What argparse lacks: help without empty defaults, options that are given once, and the nearest name for a wrong one."""
+"""Additions to argparse: help without empty defaults, options that are given once, and the nearest name for a wrong one."""
 
 from __future__ import annotations
 

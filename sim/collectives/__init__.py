@@ -58,7 +58,7 @@ def named(algorithm: str, hosts: Sequence[int], whole: slice) -> str:
 
 
 def pieces(variables: Sequence[Variable], fused: bool) -> list[slice]:
-    """What calls sum: the items of all variables, or of each; the last one's end with the number of samples."""
+    """The pieces that calls sum: the items of all variables, or of each; the last piece ends with the number of samples."""
     bounds = [0, *accumulate(variable.size for variable in variables)]
     bounds[-1] += 1
     return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused else bounds)]

@@ -1,4 +1,4 @@
-"""What a collective algorithm is made of: exchanges, one after another at each rank."""
+"""The parts of a collective algorithm: exchanges, one after another at each rank."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Bounds:
         return slice(Bound(self, START), Bound(self, STOP))
 
     def of(self, operation, left, right) -> Bound:
-        """What an operation makes of two bounds or integers."""
+        """The bound that an operation makes of two bounds or integers."""
         sides = [side.number if isinstance(side, Bound) else self._number((side,), 0) for side in (left, right)]
         depth = 1 + max(self._depths[side] for side in sides)
         return Bound(self, self._number((operation, *sides), depth))

@@ -17,7 +17,7 @@ NONE = -1
 
 
 class Level(NamedTuple):
-    """What ranks can do at once: each of `senders` posts a message, then each of `takers` takes one.
+    """A level of a call, which ranks do at once: each of `senders` posts a message, then each of `takers` takes one.
 
     Args:
         senders, posted: ranks, and the number of each one's message, shape (posts,).

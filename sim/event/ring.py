@@ -15,7 +15,7 @@ from sim.platform.cluster import Link
 
 
 class Ring:
-    """What the calls on one piece of the vector have in common.
+    """The common part of all calls on one piece of the vector.
 
     Args:
         adding: the cost of adding up so many bytes.

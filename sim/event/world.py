@@ -246,7 +246,7 @@ class EventWorld:
     # ---- what is worked out once for all ranks
 
     def pieces(self, fused: bool) -> list[slice]:
-        """What calls sum."""
+        """The pieces that calls sum."""
         return self._pieces(fused)
 
     @cached_property
@@ -254,7 +254,7 @@ class EventWorld:
         return cache(lambda fused: collectives.pieces(self.scenario.summed, fused))
 
     def buffers(self, ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
-        """What `ready` variables are summed in, one call each: items, and whether they are copied together before."""
+        """The buffers in which `ready` variables are summed, one call each: items, and whether they are copied together before."""
         return self._buffers(ready, fusion_bytes)
 
     @cached_property

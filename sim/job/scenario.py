@@ -115,7 +115,7 @@ class Scenario:
         _ = self.hosts
 
     def __getstate__(self):
-        """What was worked out from the fields is not kept: each process that gets the scenario does so anew."""
+        """Only the fields: a process that gets the scenario computes the rest again."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def check_evaluation(self) -> None:
@@ -266,13 +266,13 @@ class Scenario:
 
     @cached_property
     def server_slices(self) -> list[list[slice]]:
-        """What each server holds of the flat vector of served variables, shape (servers, pieces)."""
+        """The pieces of the flat vector of served variables that each server holds, shape (servers, pieces)."""
         given = self.servers, self.placement, self.variable_partitions
         return server_slices(self.placeable, *given) if self.served else []
 
     @cached_property
     def loads(self) -> Callable[..., list[Load]]:
-        """What minibatches (1) need of a server, by `loads(server, minibatches)`; each is a message of its own.
+        """The loads that minibatches (1) need of a server, by `loads(server, minibatches)`; each is a message of its own.
 
         All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
         """
@@ -399,7 +399,7 @@ class Scenario:
         return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
 
     def resume_s(self, replication: int) -> float:
-        """What the first work after a sleep takes more in one run, as far as its profile knows; may be less than nothing."""
+        """Further seconds of the first work after a sleep in one run, as far as its profile knows; may be negative."""
         return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
 
     def contention(self, replication: int, host: Host) -> float:

@@ -1,4 +1,4 @@
-"""What a straggler does where and while it is slow: it sleeps longer, or its computing takes a factor longer."""
+"""The effect of a straggler while it is slow: it sleeps longer, or its computing takes a factor longer."""
 
 from __future__ import annotations
 

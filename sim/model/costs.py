@@ -1,4 +1,4 @@
-"""What a rank's work costs one core, as straight lines: base_s + slope_s x amount."""
+"""The costs of a rank's work on one core, as straight lines: base_s + slope_s x amount."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Factor = Annotated[AnyLaw, AfterValidator(_of_mean_one)]
 
 
 class Costs(BaseModel):
-    """What one workload costs the ranks of one cluster.
+    """The costs of one workload for the ranks of one cluster.
 
     Args:
         input: fetching and feeding a minibatch; amount in samples.

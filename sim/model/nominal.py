@@ -38,7 +38,7 @@ def nominal(flops_per_sample: float, parameters: int) -> Costs:
 
 
 def of_memory(bytes_per_s: float) -> dict[str, Line]:
-    """What ranks do over parameters, at the speed of a memory: reading and writing them; three times to add; with momentum, five."""
+    """Lines of the work over parameters, at the speed of a memory: two accesses a parameter, three to add, five to update with momentum."""
     moved = {"pack": 2, "take_up": 2, "reduce": 3, "update": 5}
     return {name: Line(slope_s=times / bytes_per_s) for name, times in moved.items()}
 

@@ -76,7 +76,7 @@ def _log_missed(rows: int, zipf: float) -> np.ndarray:
 
 
 class Load(NamedTuple):
-    """What travels of one variable, of a part of one, or of several together: a message of its own.
+    """The load of a message: the items of one variable, of a part of one, or of several together.
 
     Args:
         rows: their numbers, which the request and the gradient carry; 0 of what travels whole.

@@ -72,7 +72,7 @@ def placed(
 def server_slices(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[list[slice]]:
-    """What each server holds of the flat parameter vector, shape (servers, pieces); together they are all of it.
+    """The pieces of the flat parameter vector that each server holds, shape (servers, pieces); together they are all of it.
 
     A server to which untrained variables alone fall has no piece.
 

@@ -1,4 +1,4 @@
-"""What is trained: the variables of a model, the samples of a minibatch, and what they cost a nominal core."""
+"""Workloads: the variables of a model, the samples of a minibatch, and the costs on a nominal core."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Variable(BaseModel):
         return Variable(name=f"{self.name}/part_{index}", shape=(rows, *self.shape[1:]), rows=law)
 
     def load(self, samples: int, minibatches: int = 1) -> Load:
-        """What travels of it: all, or the rows that so many minibatches of so many samples touch between them."""
+        """Its load: all of it, or the rows that so many minibatches of so many samples touch together."""
         if self.rows is None:
             return Load(0, self.size)
         touched = max(1, round(self.shape[0] * self.rows.share(self.shape[0], samples, minibatches)))

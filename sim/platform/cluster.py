@@ -43,7 +43,7 @@ SCHEMA = "cluster/1"
 
 
 def _by_name(section: str) -> BeforeValidator:
-    """What has a name in a section of the catalogue, where a file gives one."""
+    """Reads an entry of a section of the catalogue where a file gives its name."""
 
     def found(given: Any) -> Any:
         from sim import catalogue
@@ -214,7 +214,7 @@ class Provenance(BaseModel):
 
 
 class Cluster(BaseModel):
-    """What ranks run on.
+    """Hosts, the links between them, and costs on them.
 
     Args:
         hosts: filled with ranks in order, as mpirun fills slots.
@@ -252,7 +252,7 @@ class Cluster(BaseModel):
         return catalogue.links_of(given["hosts"]) | given
 
     def costs_of(self, workload: Workload) -> Costs | None:
-        """What a workload costs here; None if that was not measured, or only of another model of the same name."""
+        """The costs of a workload here; None if they were not measured, or only for another model of the same name."""
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and known != Model.of(workload) else self.costs.get(workload.name)
 

@@ -1,4 +1,4 @@
-"""What computing takes on GPUs that are known by name, where nothing was measured: their peak rates, and what training reaches."""
+"""Costs on GPUs that are known by name, where nothing was measured: peak rates, and the share that training reaches."""
 
 from __future__ import annotations
 

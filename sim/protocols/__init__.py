@@ -82,7 +82,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
 
 
 def name_of(protocol: Protocol) -> str:
-    """What `make` makes a protocol of this class from: its name, or module:Class of a user's own."""
+    """The name from which `make` makes a protocol of this class: its own, or module:Class of a user's."""
     if is_ours(protocol):
         return protocol.name
     return f"{type(protocol).__module__}:{type(protocol).__qualname__}"

@@ -121,7 +121,7 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
 
 
 def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
-    """What the vector world says of the jobs; where it answers, the event world must say the same.
+    """Compare the vector world's answers to the jobs with the event world's, where it answers.
 
     Raises:
         RunFailed: it says something else.
@@ -147,7 +147,7 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
 
 
 def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> str:
-    """What a real run did, which must be what the simulated one did.
+    """Compare the records of a real run with those of the simulated one.
 
     Raises:
         RunFailed: it failed, or did something else.

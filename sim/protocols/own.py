@@ -40,7 +40,7 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
 
 
 def imported(option: str, name: str, allowed: str):
-    """What is called module:Class.
+    """The object called module:Class.
 
     Args:
         allowed: what a refusal lists if the name is none of that kind.

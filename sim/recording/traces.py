@@ -59,7 +59,7 @@ def part_file(folder: Path, rank: int) -> Path:
 
 
 def read_parts(folder: Path) -> Trace:
-    """What the ranks of a run have written so far; an activity that a crash cut short is dropped.
+    """The parts that the ranks of a run have written so far; an activity that a crash cut short is dropped.
 
     Raises:
         WrongSetting: no parts there, or parts that are not of one run.

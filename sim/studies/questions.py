@@ -45,7 +45,7 @@ def question_options() -> Parser:
 
 
 class Questions:
-    """What was asked about a job.
+    """The questions that were asked about a job.
 
     Args:
         given: the options.
@@ -99,7 +99,7 @@ def _failures(text: str | None) -> Failures | None:
 
 
 class Answers:
-    """What the questions came to.
+    """The answers to the questions.
 
     Args:
         compared: each change beside the job.
@@ -111,7 +111,7 @@ class Answers:
         self.compared, self.lost, self.why = compared, lost, why
 
     def as_json(self) -> dict:
-        """What they add to the JSON answer."""
+        """The keys that they add to the JSON answer."""
         what_if = {"what_if": [one.as_json() for one in self.compared]} if self.compared else {}
         lost = {"failures": asdict(self.lost)} if self.lost else {}
         return what_if | lost | ({"why": self.why.as_json()} if self.why else {})

@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What servers have done: their clocks, when each answer reaches its worker and each gradient was added, and their waits.
+    """The state of servers: their clocks, when each answer reaches its worker and each gradient was added, and their waits.
 
     Args:
         answers_s, added_s: shape (replications, servers, workers).
@@ -71,7 +71,7 @@ class Served(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """What workers have done: their clocks, when their gradients reach each server, (replications, servers, workers), and their waits."""
+    """The state of workers: their clocks, when their gradients reach each server, (replications, servers, workers), and their waits."""
 
     clocks: Clocks
     gradients_s: np.ndarray

@@ -1,4 +1,4 @@
-"""What follows when all ranks know which gradients to sum: the same each time that they are these, counted from when rank 0 knew it."""
+"""The calls after all ranks know which gradients to sum: equal for equal gradients, counted from the moment when rank 0 knew it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text sees in the vector world: a `me` that stands for all ranks of a group, in every replication, at once.
+"""The view of a text in the vector world: a `me` that stands for all ranks of a group, in every replication, at once.
 
 A text takes one way there, so it may not ask what differs between those ranks. A verb that could distinguish them is refused.
 """

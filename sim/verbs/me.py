@@ -103,7 +103,7 @@ class Letter(typing.Protocol):
 
 
 class Job(typing.Protocol):
-    """What verbs ask of the job (sim.job.scenario.Scenario).
+    """The job, as verbs see it (sim.job.scenario.Scenario).
 
     Args:
         workload: what is trained.
@@ -113,7 +113,7 @@ class Job(typing.Protocol):
 
     @property
     def workload(self) -> Workload:
-        """What is trained."""
+        """The model and its minibatch."""
         ...
 
     @property

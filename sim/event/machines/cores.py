@@ -23,7 +23,7 @@ ROUND_OFF_S = 1e-12
 
 
 def rate(tasks, cores: int, contention: float, looks=0.0):
-    """What each of `tasks` (a number or an array, 1 or more) on `cores` gets of a core that has its host to itself.
+    """The pace of each of `tasks` (a number or an array, 1 or more) on `cores`; 1 is a core that has its host to itself.
 
     Args:
         looks: what ranks that wait take of the cores meanwhile, in cores.

@@ -61,7 +61,7 @@ class Bucket:
 
 @dataclass(eq=False)
 class Flow:
-    """What of one message is still to pass its two ports, bytes, and how much does, bytes a second.
+    """A message that passes its two ports: bytes that are left, and its rate, bytes a second.
 
     Args:
         handed_over: fires when no more is left than what the sender's system keeps, `kept` bytes.

@@ -1,4 +1,4 @@
-"""What does not change from step to step, and is alike at all ranks of a world."""
+"""Amounts that do not change from step to step and are equal at all ranks of a world."""
 
 from __future__ import annotations
 

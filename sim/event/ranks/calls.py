@@ -71,7 +71,7 @@ class Calls:
         yield from self._negotiated()
 
     def _negotiated(self):
-        """What it takes to agree with others, besides the messages."""
+        """Time for agreeing with others, besides the messages."""
         if len(self._rank.workers) > 1 and self._costs.negotiate_s:
             yield from self._rank.work("pack", self._costs.negotiate_s)
 

@@ -107,7 +107,7 @@ class Letters:
         return sizes
 
     def loads_with(self, peer: int, minibatches: int = 1) -> list[Load]:
-        """What a gradient carries between this rank and `peer`: what the server of the two holds, or all do if none is one."""
+        """The variables that a gradient carries between this rank and `peer`: the server's, or all if neither is a server."""
         rank = self.rank
         holders = [one for one in (rank.rank, peer) if one in rank.servers] or rank.servers
         return [load for server in holders for load in rank.scenario.loads(server, minibatches)]

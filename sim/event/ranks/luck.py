@@ -57,7 +57,7 @@ class Luck:
 
     @cached_property
     def resume_s(self) -> float:
-        """What the first work after a sleep takes more."""
+        """Further seconds of the first work after a sleep."""
         return self.scenario.resume_s(self.replication)
 
     def delays(self, number: int) -> Stream | None:
