@@ -47,7 +47,7 @@ def ranks_for(testbed_rate: str | None) -> int:
 
 
 def work(comm, output: str) -> int:
-    """What each rank does."""
+    """The work of each rank."""
     measured = measure(comm)
     if comm.rank == 0:
         write(measured, output)

@@ -16,7 +16,7 @@ EMPTY = ((40, 5), (52, 8), (64, 11), (72, 13), (80, 15))
 
 
 def commands(ends: tuple[str, str], rate_bytes_per_s: float) -> list[str]:
-    """What to call for each direction through a pair of devices to have this rate, headers included."""
+    """The commands for each direction through a pair of devices that give it this rate, headers included."""
     lines = []
     for device, other in (ends, ends[::-1]):
         lines.append(

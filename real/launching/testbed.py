@@ -120,7 +120,7 @@ def _folder() -> Iterator[Path]:
 
 @contextmanager
 def asked(text: str | None, hosts: int) -> Iterator[Hosts | None]:
-    """What the option --testbed says: nothing, or the rate of the links of a testbed.
+    """The value of the option --testbed: nothing, or the rate of the links of a testbed.
 
     Raises:
         WrongSetting: see `rate` and `testbed`.

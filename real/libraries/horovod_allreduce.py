@@ -58,7 +58,7 @@ def tuned(scenario: Scenario) -> dict[str, str]:
 
 
 def environment(slot: Slot, address: str, port: int, interface: str | None) -> dict[str, str]:
-    """What horovodrun would have set for a rank."""
+    """The variables that horovodrun would have set for a rank."""
     settings = {
         "HOROVOD_HOSTNAME": slot.hostname,
         "HOROVOD_RANK": slot.rank,

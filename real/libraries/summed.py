@@ -17,7 +17,7 @@ from sim.recording.traces import Activity
 
 
 class Library(Protocol):
-    """What sums tensors over ranks; one object for each rank of a launch.
+    """A library that sums tensors over ranks; one object for each rank of a launch.
 
     Args:
         name: of the world that its traces are of.
@@ -38,7 +38,7 @@ class Library(Protocol):
 
 
 class Step(NamedTuple):
-    """What a step gave that computes and sums at once.
+    """The result of a step that computes and sums at once.
 
     Args:
         sums: of all ranks' gradients, one array a variable.

@@ -1,4 +1,4 @@
-"""What a link between two hosts does to messages: from how long messages of several sizes take, first byte to last."""
+"""The parameters of a link between two hosts, from the times of messages of several sizes, first byte to last."""
 
 from __future__ import annotations
 

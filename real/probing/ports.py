@@ -1,4 +1,4 @@
-"""What messages that pass a host's port at once have of it, from three ranks on three hosts."""
+"""How messages share a host's port, from three ranks on three hosts."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Meeting:
         self.report({"server": self.tasks.task, "cpu_s": time.process_time() - used_s})
 
     def offset_s(self, server: int = 0) -> float:
-        """What to add to this host's wall clock to have a server's (Cristian, 1989); 0 on the same host."""
+        """Seconds to add to this host's wall clock to have a server's (Cristian, 1989); 0 on the same host."""
         if self.tasks.address.rpartition(":")[0] == self.tasks.ps_hosts[server].rpartition(":")[0]:
             return 0.0
         rounds = []

@@ -81,7 +81,7 @@ class Process:
         return self._process.poll()
 
     def failure(self) -> Exception:
-        """What ended it."""
+        """Why it ended."""
         self._reader.join(1.0)
         kind, _, message = self.words.partition(" ")
         if kind == "refused":

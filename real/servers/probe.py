@@ -1,4 +1,4 @@
-"""What one server more costs a step of TensorFlow's: runs of a small model by one worker, with one server and with two. For calibration."""
+"""The cost of one more server for a step of TensorFlow's: runs of a small model by one worker, with one server and two."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Replica:
 
     @cached_property
     def update(self) -> dict:
-        """What the chief's loop fetches: one update of all servers of as many gradients as it needs, and its clocks."""
+        """The tensors that the chief's loop fetches: one update of all servers of as many gradients as it needs, and its clocks."""
         enqueue = self.tokens.get_chief_queue_runner().enqueue_ops[0]
         with self.graph.as_default():
             types = {"taken": "TakeGradient", "updated": "ResourceApply"}

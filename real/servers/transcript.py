@@ -1,4 +1,4 @@
-"""What a worker saw of its steps, as the activities of any other run; and the trace that the chief makes of all."""
+"""A worker's record of its steps, as the activities of any other run, and the trace that the chief makes of all records."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Clocks:
         self._offsets_s = offsets_s
 
     def here(self, wall_s: float) -> float:
-        """Of a reading of this host's clock."""
+        """Seconds since the common start of a reading of this host's clock."""
         return float(wall_s) - self._start_s
 
     def there(self, server: int, wall_s: float) -> float:
-        """Of a reading of a server's clock."""
+        """Seconds since the common start of a reading of a server's clock."""
         return float(wall_s) - self._offsets_s[server] - self._start_s
 
 

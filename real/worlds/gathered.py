@@ -39,7 +39,7 @@ class GatheringRank(Rank):
         return flat
 
     def pieces(self) -> list[Piece]:
-        """Of the first worker all."""
+        """The pieces that this rank gives: of the first worker all."""
         return [] if self.rank else [(slice(None), self.parameters)]
 
     # ---- work

@@ -46,7 +46,7 @@ class SparseRank(Rank):
         return np.concatenate([table.all().ravel() for table in self._tables.values()]) if self.serves else self._held
 
     def pieces(self) -> list[Piece]:
-        """Those of all parameters that are this rank's to give: a server's parts, or of the first worker what is dense."""
+        """The pieces of all parameters that this rank gives: a server's parts, or of the first worker the dense ones."""
         sparse, dense = apart(np.arange(self.scenario.workload.parameters), self.scenario.workload.variables)
         if self.serves:
             return [(p.cut(sparse[p.variable]).ravel(), table.all().ravel()) for p, table in self._tables.items()]

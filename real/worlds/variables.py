@@ -145,7 +145,7 @@ class Leaving:
         self._leaving.append((self._comm.Isend(parcel.buffer, peer, TAG), parcel, sent))
 
     def settle(self) -> list[Sent]:
-        """Those that have left since the last call."""
+        """The variables that have left since the last call."""
         gone, staying = [], []
         for one in self._leaving:
             (gone if one[0].Test() else staying).append(one)
