@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from importlib import import_module
 
 from sim import command
@@ -26,7 +27,8 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     import shtab
 
-    print(shtab.complete(_all_commands(), given.shell))
+    preamble = {"bash": "".join(map(_of_bash, _names())), "zsh": "".join(map(_of_zsh, _names()))}
+    print(shtab.complete(_all_commands(), given.shell, preamble=preamble))
     return 0
 
 
@@ -49,15 +51,37 @@ def _complete(action: argparse.Action) -> None:
     """Say how the value of an option is completed, where shtab cannot see it."""
     import shtab
 
-    if any(word in str(action.metavar or "") for word in FILES):
+    if action.dest in _names() and action.choices is None:
+        action.complete = {shell: _function(action.dest) for shell in ("bash", "zsh")} | {"tcsh": "f"}  # type: ignore[attr-defined]
+    elif any(word in str(action.metavar or "") for word in FILES):
         action.complete = shtab.FILE  # type: ignore[attr-defined]
-    elif action.dest in _names() and action.choices is None:
-        action.choices = _names()[action.dest]
 
 
+def _function(dest: str) -> str:
+    return f"_trainsim_{dest}"
+
+
+def _of_bash(dest: str) -> str:
+    """The function that completes an option: names, and files besides."""
+    return f'{_function(dest)}() {{ compgen -W \'{" ".join(_names()[dest])}\' -- "$1"; compgen -f -- "$1"; }}\n'
+
+
+def _of_zsh(dest: str) -> str:
+    names = " ".join(_names()[dest])
+    return f"{_function(dest)}() {{ _alternative 'names:name:({names})' 'files:file:_files'; }}\n"
+
+
+@cache
 def _names() -> dict[str, list[str]]:
-    """Names that options take besides others."""
+    """Names without blanks that options take, by the option."""
+    from sim import catalogue, straggler_names, zoo
     from sim.model.variable_placement import STRATEGIES
     from sim.protocols import PROTOCOLS
 
-    return {"protocol": list(PROTOCOLS), "placement": list(STRATEGIES)}
+    return {
+        "protocol": list(PROTOCOLS),
+        "placement": list(STRATEGIES),
+        "workload": zoo.names(),
+        "stragglers": [*straggler_names.NAMES, *straggler_names.RECORDED],
+        "cluster": [name for name in catalogue.all_of("hosts") if " " not in name],
+    }

@@ -206,10 +206,20 @@ def test_extras_are_those_of_the_package():
     assert settings["metadata"]["name"] == extras.DISTRIBUTION
 
 
-def test_a_shell_completes_names(tmp_path, capsys):
+def test_a_shell_completes_names_and_files(tmp_path, capsys):
     pytest.importorskip("shtab")
+    (tmp_path / "vgg_of_mine.toml").touch()
     script = tmp_path / "completion.sh"
     script.write_text(said(capsys, "completion", "bash"))
-    asked = 'COMP_WORDS=(trainsim run --protocol ps-); COMP_CWORD=3; _shtab_trainsim; echo "${COMPREPLY[@]}"'
-    found = subprocess.run(["bash", "-c", f"source {script}; {asked}"], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == [name for name in PROTOCOLS if name.startswith("ps-")]
+
+    def completed(*words: str) -> list[str]:
+        line = f'COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _shtab_trainsim; echo "${{COMPREPLY[@]}}"'
+        found = subprocess.run(
+            ["bash", "-c", f"source {script}; {line}"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return found.stdout.split()
+
+    assert completed("trainsim", "run", "--protocol", "ps-") == [name for name in PROTOCOLS if name.startswith("ps-")]
+    assert completed("trainsim", "real", "--workload", "vgg") == ["vgg16", "vgg_of_mine.toml"]
+    assert completed("trainsim", "wor") == ["workloads"]
+    assert "--what-if" in completed("trainsim", "run", "--w")
