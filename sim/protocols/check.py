@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from sim import command, protocols
 from sim.base.errors import RunFailed, WrongSetting
-from sim.recording import conformance
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -109,6 +108,8 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     Raises:
         RunFailed: samples were lost, or counted twice.
     """
+    from sim.recording import conformance
+
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
         may_drop = job.protocol.by_arrival
@@ -181,6 +182,7 @@ def _line(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
 
 def _compared(job: Scenario, real: Trace) -> str:
     from sim import simulate, stragglers
+    from sim.recording import conformance
 
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:
@@ -200,6 +202,8 @@ def _compared(job: Scenario, real: Trace) -> str:
 
 def _record(job: Scenario, trace: Trace):
     """What the text fixes of a run."""
+    from sim.recording import conformance
+
     if job.protocol.overlaps:
         return conformance.settled(trace, job.protocol.uses("reduce_in_cycles"))
     return conformance.record(trace)

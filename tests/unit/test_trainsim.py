@@ -22,7 +22,7 @@ from trainsim import listing, main
 from trainsim.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-DRAWING = ("plot", "timeline", "protocol")  # whose modules are made of arrays
+DRAWING = ("plot", "timeline")  # whose modules are made of arrays
 REGISTRIES = {
     "protocols": PROTOCOLS,
     "workloads": zoo.names(),
