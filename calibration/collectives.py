@@ -124,7 +124,7 @@ def _check(traces: list[Trace], names: list[str], cores: int) -> None:
         raise WrongSetting(
             "TRACE",
             "sums apart and sums that overlap with computing",
-            "one of the two, for a call costs different things",
+            "one of the two, because a call has other costs in each",
         )
     libraries = sorted({trace.header.world for trace in traces})
     if len(libraries) > 1:

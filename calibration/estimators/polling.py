@@ -17,7 +17,7 @@ PROTOCOLS = ("fmb", "amb")  # whose ranks do one thing at a time
 
 
 def tells(trace: Trace) -> bool:
-    """Whether a run was of one worker and one master, who each had a core, and says what processor time they used."""
+    """Whether a run had one worker and one master with a core each, and says how much processor time they used."""
     header = trace.header
     cores = sum(dict(header.hosts).values())
     of_two = header.protocol in PROTOCOLS and (header.world, header.workers, header.servers) == ("mpi", 1, 1)

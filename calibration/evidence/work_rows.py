@@ -1,4 +1,4 @@
-"""Traces as the rows that a fit needs: who did how much of what, in how many seconds of a core."""
+"""Traces as the rows that a fit needs: rank, activity, amount, and seconds of a core."""
 
 from __future__ import annotations
 

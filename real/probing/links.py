@@ -95,7 +95,7 @@ def rounds(comm, least: int, for_s: float) -> Iterator[int]:
 def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
     """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks.
 
-    Of many rounds: where ranks take turns, some messages of who is late go at once all the same.
+    Of many rounds: where ranks take turns, some messages of the late rank go at once all the same.
     """
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(WARM_UP + EXCHANGES):

@@ -91,7 +91,7 @@ def queue_bytes(trio, link: dict) -> float:
     """The queue before a busy port: bytes that pass a `link` while a control message of rank 0 waits beside a long message. At all ranks.
 
     That is latency under load. Rank 0 sends the message to rank 1, or receives one, so that it is as busy and its port is not; the
-    word goes to rank 2, for a connection keeps its own order.
+    control message goes to rank 2, because a connection keeps its own order.
     """
     clock, times, size = common_clock(trio), {True: [], False: []}, wire.LARGE_BYTES[-1]
     link = trio.bcast(link)

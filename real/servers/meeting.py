@@ -80,7 +80,7 @@ class Meeting:
             hello = self._receive("hello", POLL_S)
             if hello:
                 here[hello["name"]] = hello["digest"]
-                if hello["digest"] != self.tasks.digest:  # who is missing may be on one list only
+                if hello["digest"] != self.tasks.digest:  # the missing process may be on one list only
                     give_up_s = min(give_up_s, time.monotonic() + REFUSED_S)
         missing = ", ".join(f"{name} at {self._address(name)}" for name in names if name not in here)
         others = [name for name, digest in here.items() if digest != self.tasks.digest]

@@ -43,7 +43,7 @@ class TaskRunner:
     """This process's part in runs with TensorFlow's servers, one run after another.
 
     Args:
-        tasks: who is who in this launch; a run may need fewer.
+        tasks: the processes of this launch; a run may need fewer.
         progress, verbose: what is said on standard error.
     """
 

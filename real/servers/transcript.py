@@ -139,7 +139,7 @@ def _numbered(rows: list[Activity]) -> list[Activity]:
     """A server's rows, its updates numbered in order; gradients that came too late left out.
 
     An accumulator does not say whether it took a gradient: one came too late if it arrived after the update of its token's
-    step had ended, for a clock may be read a little after what it times.
+    step had ended, because a clock may be read a little after what it times.
     """
     numbered, made = [], 0
     tokens = any(row.activity == "reduce" and row.end_s > row.start_s for row in rows)

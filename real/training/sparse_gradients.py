@@ -34,7 +34,7 @@ class SparseGradient(NamedTuple):
 
     Args:
         sum: of the dense variables one after another, float32 (numbers,).
-        rows: of each sparse variable the rows that were read, float32 (n, width): what its IndexedSlices add up to, for a row
+        rows: of each sparse variable the rows that were read, float32 (n, width): what its IndexedSlices add up to, because a row
             that several words of a minibatch are has several slices.
         samples, loss, computed_s: likewise.
     """

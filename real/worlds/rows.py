@@ -20,7 +20,7 @@ from sim.verbs.me import Note
 class SparseRank(Rank):
     """`me` where servers hold sparse variables: each part travels by itself, a request, its values or its gradient.
 
-    A request carries numbers of rows; the answer their values, for who asked knows which they are; a gradient both. Those for one
+    A request carries numbers of rows; the answer their values, because the rank that asked knows the rows; a gradient both. Those for one
     peer leave together, and are recorded as one.
     """
 
@@ -106,7 +106,7 @@ class SparseRank(Rank):
         slices = [self._gradient_rows[part] for part in self._parts_with(peer)]
         return [Parcel.of(of.rows, of.values) for of in slices]
 
-    # ---- a server, or who adds up a host's gradients
+    # ---- a server, or the rank that adds up a host's gradients
 
     def _hand_out(self, workers: list[int]) -> None:
         """Hand workers the rows that they asked for and go on at once."""

@@ -101,7 +101,7 @@ class Cores:
         return task.done
 
     def take(self, cores: float) -> None:
-        """From now on, ranks that wait take so many cores more, or less, for their looks."""
+        """From now on, waiting ranks take so many cores more, or less, for their polls."""
         before, self._looks = self._looks, max(0.0, round(self._looks + cores, LOOK_DIGITS))
         if self._busy and self._paces(self._busy, before) != self._paces(self._busy, self._looks):
             self._repace(self._busy, before)
