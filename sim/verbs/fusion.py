@@ -15,7 +15,7 @@ REQUEST = slice(0, 64)  # what a rank tells rank 0 in a negotiation, and is told
 
 @verb
 def compute_by_layer(me: Me, order: str):
-    """The gradient of the minibatch; those of the variables are ready one by one, the last variable's first.
+    """Compute the gradient of the minibatch; those of the variables are ready one by one, the last variable's first.
 
     Args:
         order: after the forward pass each takes time in proportion to its number of `parameters`, or `uniform`; or all are ready
@@ -29,7 +29,7 @@ def compute_by_layer(me: Me, order: str):
 
 @verb
 def negotiate(me: Me, by_name: bool = False):
-    """Numbers of the variables that are ready at all ranks and not yet reduced, in the order in which they became so.
+    """Agree on the variables that are ready at all ranks and not yet reduced; their numbers, in the order in which they became ready.
 
     Args:
         by_name: each rank tells rank 0 in one message for each variable, and is told so; else along binomial trees.

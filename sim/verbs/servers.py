@@ -54,7 +54,7 @@ def push(me: Me, servers, version: int | None = None):
 
 @verb
 def collect(me: Me, servers):
-    """One answer from each of `servers`: parameters, which are taken up, or a note; the chief's last ends training."""
+    """Receive one answer from each of `servers`: parameters, which are taken up, or a note; the chief's last note ends training."""
     missing = ranks_of(servers)
     while missing:
         letter = yield from me.receive(missing)
@@ -95,7 +95,7 @@ def take(me: Me, workers, until_s: float = math.inf):
 
 @verb
 def take_first(me: Me, workers, count: int):
-    """Add up the first gradients on the newest parameters from `count` of `workers`; their senders, none once training is over.
+    """Add up the first gradients on the newest parameters from `count` of `workers`; returns their senders, none once training is over.
 
     A late gradient is dropped, and its worker goes on (Chen et al., 2016).
     """
@@ -128,7 +128,7 @@ def answer(me: Me, workers):
 
 @verb
 def tell(me: Me, peer: int):
-    """Give a server a note, which carries nothing."""
+    """Send a server a note, which carries nothing."""
     yield from me.send(Note(), peer, wait=False)
 
 
