@@ -36,6 +36,11 @@ def read(text: str) -> Stragglers:
 
     Raises:
         WrongSetting: none of that, or not with these parameters.
+
+    >>> read("lognormal(mean=50ms, cv=1.5)")
+    LogNormal(kind='lognormal', mean=0.05, cv=1.5)
+    >>> read("niagara*0.01").mean < read("niagara").mean
+    True
     """
     if text not in NAMED and _is_file(text):
         return of_table(read_toml(text, "--stragglers"), text)

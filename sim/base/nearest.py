@@ -42,7 +42,11 @@ class Once(argparse.Action):
 
 
 def nearest(given: object, known: Iterable[object]) -> str:
-    """The known name that was probably meant, as a question to add to a refusal; empty if none is near."""
+    """The known name that was probably meant, as a question to add to a refusal; empty if none is near.
+
+    >>> nearest("abm", ["amb", "fmb"])
+    ' (did you mean amb?)'
+    """
     names = {str(name).lower(): str(name) for name in known}
     found = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=NEAR)
     return f" (did you mean {names[found[0]]}?)" if found else ""

@@ -43,6 +43,9 @@ def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> 
         algorithm: one of NAMES; auto is what Open MPI takes.
         hosts: the host of each rank, shape (ranks,).
         whole: the items of the vector.
+
+    >>> [(step.sent, step.taken, step.adds) for step in allreduce("ring", 0, [0, 1], slice(0, 4))]
+    [(slice(0, 2, None), slice(2, 4, None), True), (slice(2, 4, None), slice(0, 2, None), False)]
     """
     algorithm = named(algorithm, hosts, whole)
     if algorithm == "hierarchical":

@@ -231,6 +231,10 @@ def read(text: str) -> Workload:
 
     Raises:
         WrongSetting: neither a name nor a usable file.
+
+    >>> model = read("mnist")
+    >>> model.parameters, model.batch, [variable.name for variable in model.variables][:2]
+    (3274634, 64, ['k1', 'b1'])
     """
     if text in NAMED:
         return NAMED[text]

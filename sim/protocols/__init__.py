@@ -57,6 +57,9 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
 
     Raises:
         WrongSetting: an unknown protocol or setting, a value of the wrong type, or a class that cannot be run.
+
+    >>> make("amb", ["time_limit_s=80 ms"])
+    AnytimeMinibatch(time_limit_s=0.08, partitions=16)
     """
     protocol = find(name)
     known = {f.name: f for f in fields(protocol)}
