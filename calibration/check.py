@@ -9,9 +9,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from sim import command
 from sim.base.errors import WrongSetting
@@ -73,11 +72,11 @@ def main(argv: list[str] | None = None) -> int:
     Raises:
         WrongSetting: a file that cannot be read, or a run that the profile's cluster cannot have.
     """
+    given = parser().parse_args(argv)
     from sim.base.progress import each
     from sim.platform import cluster
     from sim.recording import traces
 
-    given = parser().parse_args(argv)
     check("--tolerance", given.tolerance, 0, 10)
     profile = cluster.read(given.profile)
     runs = [(path, traces.read(path)) for path in given.traces]
@@ -152,7 +151,7 @@ def _show(found: list[Checked], tolerance: float, wrong: int) -> None:
         table.add_row(*map(Text, _cells(one)))
     console = Console(highlight=False)
     console.print(table)
-    mean = np.mean([abs(one.error) for one in found])
+    mean = fmean(abs(one.error) for one in found)
     said = f"{wrong} of {len(found)} beyond the tolerance" if wrong else f"all of {len(found)} within the tolerance"
     console.print(Text(f"mean absolute error of a step {mean:.1%}; {said} of {tolerance:.0%}"))
 

@@ -1,4 +1,4 @@
-"""What a run must be to be fitted: whole, of a job that can be, and long enough to have a speed."""
+"""Which runs can be fitted: whole ones, of a possible job, and long enough to have a speed."""
 
 from __future__ import annotations
 

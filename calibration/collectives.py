@@ -1,12 +1,12 @@
-"""What a library's allreduce costs the ranks of one host, from runs of so few ranks that each has a core.
+"""The costs of a library's allreduce for the ranks of one host, from runs of so few ranks that each has a core.
 
 From a rank's gradient, or the last rank's if that is later, until the sum is there, a library works, moves bytes and sleeps. That
 time is a line in four amounts: calls, bytes that they sum, messages and bytes that a rank takes from others. So is the processor
-time of a step beyond the rank's own work. What of the first is not of the second is sleep; what of the second is not of
-the first is work that nobody waits for. One rank alone takes no messages, which tells a call from its exchanges.
+time of a step beyond the rank's own work. Elapsed time beyond processor time is sleep;
+processor time beyond elapsed time is background work. One rank alone takes no messages, which separates a call from its exchanges.
 
-Where sums overlap with computing, how long they take cannot be seen. Known is the processor time of all of them, and the time
-of the last from the end of the computation on, when cores idle: what of that is no work is its messages' latency.
+Where sums overlap with computing, their duration cannot be seen. Known are the processor time of all of them, and the time
+of the last one after the end of the computation, when cores idle: the part of it that is no work is its messages' latency.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sim import collectives
 from sim.base.errors import WrongSetting
 from sim.job.replay import protocol_of, workload_of
 from sim.model.costs import Line
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.recording.traces import Trace
 
@@ -34,7 +34,7 @@ DRIFT = 0.1  # a run that is off by much more than this counts less: the process
 
 
 class Amounts(NamedTuple):
-    """What a rank's sums of one step are: calls, bytes that they sum, messages and bytes that it takes."""
+    """The amounts of a rank's sums in one step: calls, bytes that they sum, messages and bytes that it takes."""
 
     calls: float
     call_bytes: float
@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What a call costs, fields of sim.model.costs.Costs; the link between ranks of a host; and what was fitted, in words."""
+    """The costs of a call (fields of sim.model.costs.Costs), the link between ranks of a host, and a description of the fit."""
 
     of_calls: dict
     local: Link
@@ -124,7 +124,7 @@ def _check(traces: list[Trace], names: list[str], cores: int) -> None:
         raise WrongSetting(
             "TRACE",
             "sums apart and sums that overlap with computing",
-            "one of the two, for a call costs different things",
+            "one of the two, because a call has other costs in each",
         )
     libraries = sorted({trace.header.world for trace in traces})
     if len(libraries) > 1:
@@ -145,7 +145,7 @@ def _latency(sums: list[Sums], chained_s: np.ndarray) -> float:
 
 
 def pieces_of(trace: Trace) -> list[slice]:
-    """What each call of a step sums, the last one's last."""
+    """The piece that each call of a step sums, in order."""
     protocol = protocol_of(trace.header)
     variables = protocol.summed(workload_of(trace.header))
     if protocol.overlaps:
@@ -154,7 +154,7 @@ def pieces_of(trace: Trace) -> list[slice]:
 
 
 def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
-    """Of some calls: a library's ring, or what MPI takes."""
+    """Count the amounts of some calls, by a library's ring or by the algorithm that MPI takes."""
     algorithm = trace.header.settings["algorithm"] if not trace.header.foreign else "ring"
     hosts = [0] * trace.header.ranks
     taken = [
@@ -181,7 +181,7 @@ def _cycles(trace: Trace, protocol, variables) -> list[slice]:
 
 
 def sums_of(trace: Trace) -> Sums:
-    """What the sums of one run took, after its warm-up."""
+    """Measured times of the sums of one run, after its warm-up."""
     rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
     rows = rows[rows["step"] >= trace.header.warmup]
     processor_s = sum(trace.header.cpu_s.values()) / rows.groupby("rank")["step"].nunique().sum()

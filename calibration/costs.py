@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
-SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be told apart
+SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be separated
 SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
 FEWEST_COLD = 50  # in as many rows
 CLEARLY = 3  # standard errors above 0, from which it is believed,
 LEAST_COLD = 0.02  # of a row's seconds, below which it is a trifle
 LEAST_WARM = 0.1  # of a row's seconds are what a warm rank would have taken, however cold this one was
-QUANTILES = 199  # rows that stand for the noise of a rank whose sleeps were told apart
+QUANTILES = 199  # rows that stand for the noise of a rank whose sleeps were separated
 
 
 class Learned(NamedTuple):
@@ -187,7 +187,7 @@ def _update_factors(table, update: Line) -> np.ndarray:
 
 
 def _noise(factor, mean, hidden: dict) -> np.ndarray:
-    """Factors within each run and rank, mean 1; of those told apart from sleeps, quantiles of their normal law."""
+    """Factors within each run and rank, mean 1; of those separated from sleeps, quantiles of their normal law."""
     from scipy.special import ndtri
 
     keys = list(zip(factor["run"], factor["rank"], strict=True))

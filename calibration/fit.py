@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,9 @@ def main(argv: list[str] | None = None) -> int:
     Raises:
         WrongSetting: a file that cannot be read, or holds nothing to fit.
     """
+    given = parser().parse_args(argv)
     from calibration import profiles
 
-    given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
     profiles.write(made, given.output)
@@ -87,7 +88,7 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]
     laws.read(about.stragglers)  # a wrong name is said before anything is read
-    runs = IMPORTERS[source](path, about)
+    runs = import_module(f"calibration.importers.{IMPORTERS[source]}").read(path, about)
     return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
 
 

@@ -1,4 +1,4 @@
-"""What real.probe measured of a machine, as calibration reads it: links, cores, sleeps."""
+"""Measurements by real.probe, as calibration reads them: links, cores, sleeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.base.files import reading
 from sim.base.ranges import Cores, Seconds
 from sim.platform.cluster import Link
 
-SCHEMA = "probe/2"  # of its file; in one before, links held naps of the probe's ranks
+SCHEMA = "probe/2"  # of its file; in probe/1, links contained the sleeps of the probe's ranks
 LONGEST_S, MOST_MEASURED = 3600.0, 1e15
 
 
@@ -21,20 +21,20 @@ class Measured(Link):
     """A link as it was probed; the times that it was worked out from are passed over.
 
     Args:
-        late_s: half a nap, after which on average a rank of the probe saw a message that had come; it is not in the latency.
+        late_s: half a sleep between polls, after which on average a rank of the probe saw a message; it is not in the latency.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     late_s: Seconds = 0.0
 
     def link(self, naps: bool) -> Link:
-        """The link, for a simulation in which ranks that wait nap; in one in which they do not its latency has to make up for that."""
+        """The link for a simulation whose waiting ranks sleep between polls; without these sleeps its latency contains them."""
         late_s = 0.0 if naps else self.late_s
         return Link(**{**self.model_dump(exclude={"late_s"}), "latency_s": self.latency_s + late_s})
 
 
 class Probe(BaseModel):
-    """What real.probe measured of one machine; keys that are not needed here are passed over."""
+    """Measurements of one machine by real.probe; keys that are not needed here are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     cores: Cores
@@ -55,7 +55,7 @@ class Probe(BaseModel):
         return self
 
     def links(self, naps: bool) -> dict[str, Link]:
-        """Those that were probed, by what a cluster calls them; see Measured.link."""
+        """The probed links by their names in a cluster; see Measured.link."""
         return {name: link.link(naps) for name in ("local", "network", "library") if (link := getattr(self, name))}
 
 

@@ -126,7 +126,7 @@ def _of_protocols(
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
     said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     if place.look_s:
-        said.append(f"a look of a rank that waits takes {place.look_s * 1e6:.0f} us of a core")
+        said.append(f"a poll of a waiting rank takes {place.look_s * 1e6:.0f} us of a core")
     made = Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),

@@ -1,4 +1,4 @@
-"""What TensorFlow's own parameter servers cost, from runs of one worker with one server.
+"""The costs of TensorFlow's own parameter servers, from runs of one worker with one server.
 
 With one worker nothing waits but for something that works, so the phases of a step are a chain of work on cores, and where the
 two sat on different hosts, of messages on the wire. That the processes used more processor time than the chain is long is other
@@ -54,7 +54,7 @@ class Chain(NamedTuple):
 
     @property
     def length_s(self) -> float:
-        """Of the chain, on cores."""
+        """Seconds of the chain on cores."""
         return max(self.phase_s["compute"], sum(self.phase_s[name] for name in CHAIN) - self.wire_s)
 
     @property
@@ -64,7 +64,7 @@ class Chain(NamedTuple):
 
 
 class FurtherServer(BaseModel):
-    """What one server more costs a step: seconds that it is longer, and of cores (real.servers.probe)."""
+    """The cost of one more server for a step: further seconds, elapsed and of cores (real.servers.probe)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     serial_s: Seconds = 0.0
@@ -105,7 +105,7 @@ def fit(
     """Costs and links from runs of one worker and one server; runs with induced sleeps tell only what a sleep costs besides.
 
     Args:
-        contention: of the host's cores (sim.platform.cluster.Host), which the chain and the work behind it had from one another.
+        contention: of the host's cores (sim.platform.cluster.Host), which the chain and the background work had from one another.
         further: what one server more costs a step, as probed.
         network: the link that was probed, which is needed if the two had a host each.
 
@@ -199,7 +199,7 @@ def chain_of(trace: Trace) -> Chain:
 
 
 def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
-    """The chain as it would be if nothing worked behind it, at any moment of the step."""
+    """The chain as it would be without background work, at any moment of the step."""
     beside = min(cores - 1, chain.behind_s / (chain.length_s + chain.wire_s))
     by = 1 + contention * beside
     phase_s = {name: seconds / by for name, seconds in chain.phase_s.items()}
@@ -252,7 +252,7 @@ def _wire_s(size_bytes: float, link: Link) -> float:
 
 
 def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
-    """Of one workload: what is in its chain and not in the link. What its phases take besides is charged before them."""
+    """The costs of one workload: the part of its chain that is not the link's; further time of its phases is charged before them."""
     size_bytes, batches = chains[0].size_bytes, [c.batch for c in chains]
     take_up_s_per_byte = max(0.0, carried.pull_s_per_byte - carried.push_s_per_byte)
     copied_s = 0.0 if chains[0].wire_s else 2 * link.occupancy_s(size_bytes)
@@ -299,7 +299,7 @@ def _as_line(amounts, seconds) -> Line:
 
 
 def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
-    """base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
+    """Base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
     amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
     if len(np.unique(amounts)) == 1 and not steep:
         return float(np.mean(seconds)), 0.0

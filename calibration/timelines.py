@@ -16,7 +16,8 @@ from calibration.profiles import SLOTS
 from sim.base.errors import WrongSetting
 from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
-from sim.model.workload import ITEM_BYTES, Workload
+from sim.model.sizes import ITEM_BYTES
+from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 
 CORES = 2  # of each rank: one computes, one is left to Horovod's thread
@@ -26,11 +27,11 @@ OTHERS = 0.01  # share of a step's bytes that may be no gradients: metrics that 
 
 @dataclass(frozen=True)
 class Ring:
-    """Of what reductions cost.
+    """Learns the costs of reductions.
 
     Args:
         latency_s, bandwidth_bytes_per_s: of a link, for 2 (n - 1) (L + bytes / (n G)) seconds a ring (Patarasuk and Yuan, 2009),
-            of which rank 0 sees log2(n) L more, for it is the first to know what is to be summed, and tells the others along a
+            of which rank 0 sees log2(n) L more, because it is the first to know what is to be summed, and tells the others along a
             tree. What it costs to add up is in them.
         copy_s: seconds for each byte of one copy into the fusion buffer or out of it.
     """
@@ -149,5 +150,5 @@ def _notes(reductions: list[Reduction], batch: int, going: np.ndarray) -> tuple[
     return (
         f"{len(reductions)} reductions of {tensors:.1f} tensors, medians: {median('bytes'):,.0f} bytes, {said}",
         "links are a ring's, with what it costs to add up: simulate with --set algorithm=ring",
-        f"compute is rank 0's step at batch {batch}, with input, update and sleeps, which a timeline does not tell apart{pauses}",
+        f"compute is rank 0's step at batch {batch}, with input, update and sleeps, which a timeline does not separate{pauses}",
     )

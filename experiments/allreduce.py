@@ -33,7 +33,8 @@ from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.model.workload import ITEM_BYTES, Variable, Workload
+from sim.model.sizes import ITEM_BYTES
+from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.platform.tcp import Tcp
 from sim.simulation import simulate

@@ -19,7 +19,6 @@ from real.launching import testbed
 from real.options import scenario as scenario_of
 from real.options import training
 from real.probe import ranks_for
-from real.recording import growing_trace as parts
 from real.run import check_training, parse
 from real.runtime import Job
 from real.runtimes import RUNTIMES, runtime_of
@@ -27,13 +26,11 @@ from sim import command, options
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs, reading
 from sim.base.progress import Progress
-from sim.job.header import Header
-from sim.recording import traces
-from sim.simulation import try_out
 
 if TYPE_CHECKING:
     from real.runtime import Runner
     from real.training.trainee import Training
+    from sim.job.header import Header
 
 PROGRAM = "real.campaign"
 NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
@@ -93,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         testbed.rate(given.testbed)
     if given.resume:
         cells, probe = left(cells, given.probe)
-        print(f"real.campaign: cells left to run: {len(cells)}", file=sys.stderr)
+        print(f"{command.called('real.campaign')}: cells left to run: {len(cells)}", file=sys.stderr)
         if not cells and not probe:
             return 0
     jobs = jobs_of(cells)
@@ -115,6 +112,8 @@ def left(cells: list[argparse.Namespace], probe: str | None) -> tuple[list[argpa
 
 
 def _done(cell: argparse.Namespace) -> bool:
+    from sim.recording import traces
+
     try:
         found = traces.read(cell.trace).header
     except WrongSetting:  # none there, or none that can be read
@@ -130,6 +129,8 @@ def header_of(cell: argparse.Namespace) -> Header:
 
 def _check(cell: argparse.Namespace) -> None:
     """Refuse what the ranks would refuse."""
+    from sim.simulation import try_out
+
     for option in NOT_OF_A_CELL:
         if getattr(cell, option) is not None:
             named = f"--{option.replace('_', '-')}"
@@ -166,6 +167,7 @@ def name_of(cell: argparse.Namespace) -> str:
 def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
     """What each rank does."""
     from real.probe import measure, write
+    from real.recording import growing_trace as parts
     from real.worlds.polling import barrier
 
     if resume:

@@ -7,13 +7,10 @@ import os
 import socket
 import sys
 import time
-
-import numpy as np
+from statistics import median
 
 from real.launching import mpirun as launch
 from real.launching import testbed
-from real.probing import links, ports
-from real.worlds.polling import barrier
 from sim import command
 from sim.base.files import check_output, write_whole
 
@@ -50,11 +47,11 @@ def ranks_for(testbed_rate: str | None) -> int:
 
 
 def work(comm, output: str) -> int:
-    """What each rank does."""
+    """The work of each rank."""
     measured = measure(comm)
     if comm.rank == 0:
         write(measured, output)
-        print(f"real.probe: wrote {output}", file=sys.stderr)
+        print(f"{command.called('real.probe')}: wrote {output}", file=sys.stderr)
     return 0
 
 
@@ -65,6 +62,9 @@ def write(measured: dict, path: str) -> None:
 
 def measure(comm) -> dict:
     """Cores, oversleep and the link between ranks 0 and 1: `local` if they share a host, else `network` and `library`. Collective."""
+    from real.probing import links, ports
+    from real.worlds.polling import barrier
+
     hosts, found, over_s = comm.allgather(socket.gethostname()), {}, oversleep()
     if comm.rank < 2:
         pair = comm.Create_group(comm.group.Incl([0, 1]))
@@ -90,7 +90,7 @@ def oversleep() -> float:
         start_s = time.perf_counter()
         time.sleep(seconds)
         over_s.append(time.perf_counter() - start_s - seconds)
-    return float(np.median(over_s))
+    return median(over_s)
 
 
 if __name__ == "__main__":

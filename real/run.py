@@ -7,21 +7,20 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from real.launching import mpirun as launch
 from real.launching import testbed
 from real.options import add_training_options
 from real.options import scenario as scenario_of
-from real.recording import growing_trace as parts
-from real.recording import parameters
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
-from real.training.optimiser import Rates
 from sim import command, options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
-from sim.job.scenario import Scenario
-from sim.simulation import try_out
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
 
 REPLICATIONS = 1
 
@@ -69,6 +68,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtime: Runtime) -> None:
     """Start all processes of a run, and see them to their end; those of a user's text when the event world has tried it."""
+    from real.recording import growing_trace as parts
+    from sim.simulation import try_out
+
     try_out(scenario)
     if not launch.remote(scenario.cluster if given.cluster else None):
         launch.check_memory(scenario.ranks)
@@ -100,6 +102,8 @@ def check(given: argparse.Namespace) -> Scenario:
 
 def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
     """What each process does: the runs, by the runner that it makes, and in one of them the answer."""
+    from real.recording import growing_trace as parts
+
     scenario, clock_s, found = scenario_of(given), time.perf_counter(), None
     runner = make()
     if given.variable_partitions == options.SEARCH:
@@ -120,6 +124,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     """Write the files asked for, and answer on stdout, as sim.run does; `found` is what a search for partitions found."""
     import json
 
+    from real.recording import growing_trace as parts
     from sim.answers import summary
     from sim.answers.notes import notes
     from sim.answers.outcome import join, of_trace
@@ -156,6 +161,8 @@ def check_training(given: argparse.Namespace) -> None:
     """
     from real.data import data_for
     from real.models import forward_of
+    from real.recording import parameters
+    from real.training.optimiser import Rates
 
     if given.parameters:
         parameters.check_path(given.parameters)

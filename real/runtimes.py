@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from real.libraries.entries import ByCollectives, ByHorovod
 from real.options import scenario as scenario_of
@@ -10,8 +11,10 @@ from real.runtime import Runtime
 from real.servers.entry import ByServers
 from real.worlds.entry import OwnText
 from sim.base.errors import WrongSetting
-from sim.job.scenario import Scenario
 from sim.protocols import PROTOCOLS, Protocol
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
 
 # The first that has a protocol runs it, unless it comes from another or another is asked for.
 RUNTIMES: dict[str, Runtime] = {

@@ -8,12 +8,23 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from sim.base import extras
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.nearest import Help, Once, nearest
 
+CALLED = (
+    "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was started by another name than its module's
+)
+
+
+def called(program: str) -> str:
+    """The name by which the user knows a program: `trainsim run` for sim.run if that is how it was started."""
+    known, _, name = os.environ.get(CALLED, "").partition("=")
+    return name if known == program and name else program
+
 
 def number(kind: type, allowed: str) -> Callable[[str], int | float]:
-    """What argparse reads a number with, so that it says what is allowed."""
+    """A reader of numbers for argparse that says what is allowed."""
 
     def read(text: str):
         try:
@@ -25,7 +36,7 @@ def number(kind: type, allowed: str) -> Callable[[str], int | float]:
 
 
 def _text(given: str) -> str:
-    """Of an option that is no number: an empty one is a variable that a shell did not know."""
+    """Read an option that is no number; an empty one is a variable that a shell did not know."""
     if not given:
         raise argparse.ArgumentTypeError("given ''; allowed: text that is not empty")
     return given
@@ -34,8 +45,8 @@ def _text(given: str) -> str:
 class Parser(argparse.ArgumentParser):
     """argparse whose complaint is one line, in the words of sim.base.errors.WrongSetting."""
 
-    def __init__(self, **settings):
-        super().__init__(allow_abbrev=False, formatter_class=Help, **settings)
+    def __init__(self, prog: str | None = None, **settings):
+        super().__init__(prog=prog and called(prog), allow_abbrev=False, formatter_class=Help, **settings)
         self.given: set[str] = set()  # by the command line that is being parsed
         self.register("action", None, Once)
         self.register("action", "store", Once)
@@ -44,10 +55,12 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, number(float, "a number"))
 
     def parse_known_args(self, args=None, namespace=None):
+        """As argparse's, and forget what an earlier line gave."""
         self.given = set()
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args=None, namespace=None):
+        """As argparse's, and name the option that an unknown one is near to."""
         found, further = self.parse_known_args(args, namespace)
         if further:
             hint = nearest(further[0].partition("=")[0], self._option_string_actions)
@@ -60,6 +73,7 @@ class Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def error(self, message):
+        """End with one line and exit code 2."""
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
 
     def _check_value(self, action, value):
@@ -74,7 +88,7 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     code, line = _end(main)
     with suppress(OSError):
         if line:
-            print(f"{program}: {line}", file=sys.stderr)
+            print(f"{called(program)}: {line}", file=sys.stderr)
     if not _flushed():  # or Python tries again as it ends, and complains in its own words
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -90,6 +104,8 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return 130, "interrupted"
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (line := extras.told(error)):
+            return 2, line
         line = failure(error)
         if line is None:
             raise
@@ -97,7 +113,7 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
 
 
 def failure(error: BaseException) -> str | None:
-    """What is said of a failure: of a run, in a user's own protocol, or of the system; None of one that is our mistake."""
+    """The line for a failure of a run, of a user's own protocol or of the system; None for a mistake of ours."""
     from sim.protocols import own
 
     if isinstance(error, RunFailed):

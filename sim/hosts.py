@@ -28,9 +28,9 @@ def parser() -> command.Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
+    given = parser().parse_args(argv)
     from sim import catalogue
 
-    given = parser().parse_args(argv)
     if (given.name is None) != (given.what == "list"):
         raise WrongSetting(given.what, given.name or "nothing", "nothing" if given.what == "list" else "KIND")
     found = {section: catalogue.all_of(section) for section in catalogue.SECTIONS}

@@ -37,7 +37,7 @@ class Inline:
         self._at, self._depth = 0, 0
 
     def read(self):
-        """What the whole text means."""
+        """The meaning of the whole text."""
         found = self._sum()
         if self._at < len(self._tokens):
             raise self._wrong()

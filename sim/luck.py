@@ -37,7 +37,7 @@ class Luck:
         return Stream(law, self.seed, self.replication, self.part * PART + number, "sleep")
 
     def uniform(self, number: int) -> Callable[[int], np.ndarray]:
-        """uniform(number)(count): so many numbers from 0 to 1, shape (count,), that no draws depend on."""
+        """A function of a count: so many numbers from 0 to 1, shape (count,), on which no draws depend."""
         key = (self.seed, self.replication, self.part * PART + STATES + number, "sleep")
         return lambda count: generator(*key).random(count)
 

@@ -1,4 +1,4 @@
-"""What simulating a job takes, roughly, before it is begun: what cannot be simulated is refused in a line."""
+"""Memory and time that simulating a job takes, roughly, before it is begun; an impossible simulation is refused in a line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
 SHARE = 0.5  # of the machine's memory that may be taken
-PATIENCE_S = 120.0  # for which somebody waits who has not said how long
+PATIENCE_S = 120.0  # for which a user waits who has not said how long
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -64,7 +64,7 @@ class Needs:
 
 
 def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
-    """What one run takes in a world: memory for all that it does in the time, and the time until there is the least of an answer."""
+    """The needs of one run in a world: memory for all that it does in the time, and seconds until the least answer is there."""
     found = Needs()
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
@@ -138,7 +138,7 @@ def _exchanges(scenario: Scenario) -> int:
 
 
 def _cores(scenario: Scenario) -> int:
-    """Of the hosts that ranks sit on."""
+    """The cores of the hosts on which ranks sit."""
     cores, left = 0, max(scenario.hosts) + 1
     for several in scenario.cluster.hosts:
         used = min(left, several.count)
@@ -173,7 +173,7 @@ def _drawn_rows(scenario: Scenario) -> list:
 
 
 def most_bytes() -> float:
-    """Of memory, that a simulation may take on this machine."""
+    """Bytes of memory that a simulation may take on this machine."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), resource.getrlimit(resource.RLIMIT_AS)[0]]
     found += [
         int(text) for path in map(Path, LIMITS) if path.exists() and (text := path.read_text().strip()).isdecimal()
@@ -182,7 +182,7 @@ def most_bytes() -> float:
 
 
 def check(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
-    """What it takes, if that can be had.
+    """The needs, if the machine can meet them.
 
     Raises:
         WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.

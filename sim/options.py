@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.errors import WrongSetting
+from sim.base.extras import need
 from sim.base.files import check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 from sim.command import Parser
@@ -25,9 +26,8 @@ OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the
 
 def job_options() -> Parser:
     """A parent parser: what to run."""
-    from sim import protocols, stragglers
+    from sim import protocols, straggler_names, zoo
     from sim.model.variable_placement import STRATEGIES
-    from sim.model.workload import NAMED
 
     parser = Parser(add_help=False)
     job = parser.add_argument_group("the job")
@@ -63,13 +63,13 @@ def job_options() -> Parser:
         "--stragglers",
         default="niagara*0.01",
         metavar="NAME|LAW|FILE",
-        help=f"induced sleeps: {', '.join(stragglers.NAMED)}, one of them times a factor, a law such as "
+        help=f"induced sleeps: {', '.join(straggler_names.NAMES)}, one of them times a factor, a law such as "
         "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
     )
     job.add_argument(
         "--workload",
         metavar="NAME|FILE",
-        help=f"{', '.join(NAMED)}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
+        help=f"{', '.join(zoo.names())}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
     )
     job.add_argument(
         "--cluster",
@@ -93,9 +93,9 @@ def job_options() -> Parser:
         "--replications",
         type=int,
         metavar="N",
-        help="runs, each with its own luck (default: real.run 1, sim.run what --within allows)",
+        help="runs, each with random numbers of its own (default: real.run 1, sim.run what --within allows)",
     )
-    job.add_argument("--seed", type=int, default=0, metavar="N", help="decides the luck: equal seeds, equal sleeps")
+    job.add_argument("--seed", type=int, default=0, metavar="N", help="random seed: equal seeds, equal sleeps")
     return parser
 
 
@@ -212,14 +212,18 @@ def check_files(given: argparse.Namespace) -> None:
 
     Raises:
         WrongSetting: see `outputs`; or an ending that says no format.
+        MissingExtra: what writes one of them is not installed.
     """
-    from sim import plots
-    from sim.recording import traces
-
     check_outputs(outputs(given), inputs(given))
+    if given.timeline:
+        need("pandas")
     if given.trace:
+        from sim.recording import traces
+
         traces.check_path(given.trace)
     if given.plot:
+        from sim import plots
+
         plots.check_path(given.plot)
 
 

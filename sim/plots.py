@@ -13,6 +13,7 @@ import numpy as np
 from sim import command
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
+from sim.base.extras import need
 from sim.base.files import check_outputs, write_whole
 from sim.timeline import rank_name
 
@@ -68,9 +69,11 @@ def check_path(path: str | Path, option: str = "--plot") -> None:
 
     Raises:
         WrongSetting: neither .png nor .pdf nor .svg.
+        MissingExtra: what draws it is not installed.
     """
     if Path(path).suffix not in ENDINGS:
         raise WrongSetting(option, str(path), "a name that ends in .png, .pdf or .svg")
+    need("matplotlib", "pandas")
 
 
 def gantt(trace: Trace, path: str | Path) -> None:

@@ -83,7 +83,7 @@ class Draws(NamedTuple):
             rank = stop
 
     def of_group(self, group: Ranks, block: int, count: int = BLOCK) -> np.ndarray:
-        """The first `count` draws of a block, shape (count, ranks of the group); kept for whoever asks next."""
+        """The first `count` draws of a block, shape (count, ranks of the group); kept for the next caller."""
         known = (id(self.law), self.seed, self.replication, self.purpose, group.number, block)
         found = _kept.get(known)  # a law that is kept is still there, so no other one has its id
         if found is None or len(found[1]) < count:

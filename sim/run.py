@@ -16,7 +16,6 @@ from sim import command, options, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.progress import Progress, advance
 from sim.simulated_options import WITHIN_S
-from sim.simulation import simulate
 from sim.studies import questions
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
     """The result; what a page compares it with, by what is said of that, as far as there is time; the answers to the questions."""
+    from sim.simulation import simulate
+
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
     within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
     others = {} if given.json else compared(scenario)
@@ -113,7 +114,7 @@ def waiting(within_s: float, runs: int | None = None):
 
     What may take longer than usual says how far it is; of so many `runs`, if that is known and nothing cuts them short.
     """
-    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), lambda: print(LATE, file=sys.stderr, flush=True))
+    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), _say_late)
     late.daemon = True
     late.start()
     try:
@@ -121,6 +122,10 @@ def waiting(within_s: float, runs: int | None = None):
             yield
     finally:
         late.cancel()
+
+
+def _say_late() -> None:
+    print(LATE.replace("sim.run", command.called("sim.run"), 1), file=sys.stderr, flush=True)
 
 
 def _spinner():

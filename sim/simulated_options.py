@@ -10,7 +10,7 @@ from sim import options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S
 from sim.command import Parser
-from sim.simulation import WORLDS
+from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim import needs
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer
+from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from sim.recording.horovod_timeline import Timeline
     from sim.recording.traces import Trace
 
-WORLDS = ("auto", "event", "vector")
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 TOGETHER = (
     2**15

@@ -13,6 +13,7 @@ from sim.base.files import read_toml
 from sim.base.nearest import nearest
 from sim.inline import Inline
 from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
+from sim.straggler_names import MIXTURES, RECORDED
 
 LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
 TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see calibration.laws.bytedance
@@ -22,14 +23,10 @@ def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:
     return FoldedMixture.model_validate({"components": [{"mean_s": m, "std_s": s, "weight": w} for m, s, w in rows]})
 
 
-# mean, standard deviation, weight: seed 003 (the AMB repository), measured on the clusters of these names.
 NAMED: dict[str, Law] = {
     "none": Constant(value=0),
-    "niagara": _mixture((0, 0, 0.4), (0, 0.4, 0.3), (2, 0.3, 0.2), (5, 0.3, 0.1)),
-    "cedar": _mixture((0, 0, 0.4), (0.05, 0.04, 0.3), (0.15, 0.03, 0.2), (0.25, 0.03, 0.1)),
+    **{name: _mixture(*rows) for name, rows in MIXTURES.items()},
 }
-# Ranks of two jobs with stragglers: ByteDance StragglerAnalysis (Apache-2.0), Lin et al., OSDI 2025.
-RECORDED = {"bytedance-ar": "bytedance_ar.toml", "bytedance-st": "bytedance_st.toml"}
 
 
 def read(text: str) -> Stragglers:
@@ -39,6 +36,11 @@ def read(text: str) -> Stragglers:
 
     Raises:
         WrongSetting: none of that, or not with these parameters.
+
+    >>> read("lognormal(mean=50ms, cv=1.5)")
+    LogNormal(kind='lognormal', mean=0.05, cv=1.5)
+    >>> read("niagara*0.01").mean < read("niagara").mean
+    True
     """
     if text not in NAMED and _is_file(text):
         return of_table(read_toml(text, "--stragglers"), text)
@@ -46,7 +48,7 @@ def read(text: str) -> Stragglers:
 
 
 def of_table(table: dict, source: str) -> Stragglers:
-    """What a table in a file describes, by its `kind`; of one without, a folded mixture.
+    """The stragglers that a table in a file describes, by its `kind`; without one, a folded mixture.
 
     Args:
         source: the path of the file; files that the table names are in its folder.

@@ -133,9 +133,9 @@ def main(argv: list[str] | None = None) -> int:
     Raises:
         RunFailed: no scenario could be simulated.
     """
+    given = parser().parse_args(argv)
     from sim.sweeps import crossing, grid, jobs, pools
 
-    given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], [given.GRID])
     tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
     read = options.Readers(remember=True)

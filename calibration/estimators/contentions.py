@@ -69,7 +69,7 @@ def _drift(runs: list[np.ndarray]) -> np.ndarray:
 
 
 def _log_costs(trace: Trace, place: Placement) -> np.ndarray:
-    """log core seconds per sample, the median of each rank's steps, for each contention in GRID; shape (ranks, GRID)."""
+    """Logarithm of core seconds per sample, the median of each rank's steps, for each contention in GRID; shape (ranks, GRID)."""
     rows = trace.rows
     chosen = (rows["activity"] == "compute") & (rows["step"] >= trace.header.warmup) & (rows["samples"] > 0)
     samples, ranks, nodes = rows["samples"][chosen], rows["rank"][chosen], []

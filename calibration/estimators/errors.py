@@ -1,4 +1,4 @@
-"""What a profile's residuals, of the very runs that it was fitted on, say of one more run."""
+"""The error to expect of one more run, from a profile's residuals on the runs that it was fitted on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINE = 2  # costs are lines, so kinds of runs determine two numbers of a run's l
 
 
 class Residuals(NamedTuple):
-    """Of the runs of one workload, each of shape (runs,), in logarithms of samples/s.
+    """Errors of the runs of one workload, each of shape (runs,), in logarithms of samples/s.
 
     Args:
         off: measured over simulated.

@@ -1,4 +1,4 @@
-"""What messages between hosts take in training, where nothing but themselves is in their way: runs of one worker and its master.
+"""The time of messages between hosts in training, where no other message is in their way: runs of one worker and its master.
 
 They may take longer than a probe's, which come one upon another: caches are cold, and some meet a bad moment, which a probe's medians
 leave out and a mean step does not. What they take more, or less, is the link's latency.

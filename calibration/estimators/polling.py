@@ -1,4 +1,4 @@
-"""What one look of a waiting rank takes of a core (sim.platform.polling), from runs of one worker and its master.
+"""Seconds of a core for one poll of a waiting rank (sim.platform.polling), from runs of one worker and its master.
 
 Their processes used more processor time than they worked, and it is their looks': a fixed time for each explains it whether they are
 on one host or two, with links of any rate and models of 0.3 MB and 4 MB; the bytes that went by add nothing.
@@ -17,7 +17,7 @@ PROTOCOLS = ("fmb", "amb")  # whose ranks do one thing at a time
 
 
 def tells(trace: Trace) -> bool:
-    """Whether a run was of one worker and one master, who each had a core, and says what processor time they used."""
+    """Whether a run had one worker and one master with a core each, and says how much processor time they used."""
     header = trace.header
     cores = sum(dict(header.hosts).values())
     of_two = header.protocol in PROTOCOLS and (header.world, header.workers, header.servers) == ("mpi", 1, 1)
@@ -29,7 +29,7 @@ def look_s(traces: list[Trace], oversleep_s: float, overhead_s: float) -> float:
 
     Args:
         traces: which tell.
-        oversleep_s: by which a nap is longer than it was asked to be.
+        oversleep_s: by which a sleep between polls is longer than asked.
         overhead_s: of a core at either end of a message between hosts, which is no look's.
     """
     found = [_of(trace, oversleep_s, overhead_s) for trace in traces]

@@ -109,7 +109,7 @@ def of_runs(profile: Cluster, traces: list[Trace]) -> Residuals:
 
 
 def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, float, float, float]:
-    """Of a run's job: mean of log samples/s, and `spread`, `work` and `rest` of Residuals."""
+    """Simulate a run's job: mean of log samples/s, and `spread`, `work` and `rest` of Residuals."""
     runs = _simulated(trace, profile, REPLICATIONS)
     logs = np.log(runs.throughput())
     work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)

@@ -1,1 +1,1 @@
-"""What traces say, before anything is fitted."""
+"""Evidence from traces, before anything is fitted."""

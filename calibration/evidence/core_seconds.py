@@ -53,8 +53,10 @@ def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
 
 
 def _shared(start_s, end_s, busy, looking, cores: int, contention: float) -> np.ndarray:
-    """The integral of sim.event.machines.cores.rate over each row, exact, for who is busy and who looks is constant
-    between starts and ends."""
+    """The integral of sim.event.machines.cores.rate over each row.
+
+    It is exact, because the numbers of busy and of polling ranks are constant between starts and ends.
+    """
     times_s = np.concatenate([start_s, end_s])
     order = np.argsort(times_s, kind="stable")
     tasks, looks = (np.cumsum(np.concatenate([change, -change])[order])[:-1] for change in (busy.astype(int), looking))

@@ -68,7 +68,7 @@ def _robust(logs: np.ndarray) -> float:
 
 
 def _empirical(factors: np.ndarray) -> Empirical:
-    """Of middles of equal shares, so that neither the mean nor the tail hangs on the one largest."""
+    """A law of middles of equal shares, so that neither the mean nor the tail depends on the largest factor alone."""
     count = min(KEPT, len(factors))
     values = np.quantile(factors, (np.arange(count) + 0.5) / count, method="hazen")
     raw = Empirical(values=tuple(values))

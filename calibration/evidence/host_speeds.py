@@ -1,4 +1,4 @@
-"""What makes a rank slow: its host, which stays, or the run, which passes. Told apart by repeated runs.
+"""Why a rank is slow: its host, which stays, or the run, which passes. Repeated runs separate them.
 
 A single run cannot tell. What lasted from its first quarter to its last is then taken to be the host's: a replay of that run is right,
 and so is another protocol on the same machines; drawn anew in each replication, one slow host would be none or three.
@@ -18,7 +18,7 @@ QUARTERS = 4  # of a run
 
 
 class Slowness(NamedTuple):
-    """What is the hosts', and what is the runs'.
+    """The hosts' part of slowness, and the runs' part.
 
     Args:
         speeds: of the hosts, 1 the typical one.
@@ -78,7 +78,7 @@ def _lasts(logs: np.ndarray) -> tuple[bool, str]:
 
 
 def _chance(groups: list[np.ndarray]) -> float:
-    """Of such differences between groups that are alike."""
+    """The probability of such differences between equal groups."""
     from scipy.stats import f_oneway
 
     return float(f_oneway(*groups).pvalue) if any(np.ptp(group) > 0 for group in groups) else 0.0

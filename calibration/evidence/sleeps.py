@@ -1,4 +1,4 @@
-"""Induced sleeps that a log hides in the computation, told apart by their known law."""
+"""Induced sleeps that a log hides in the computation, separated by their known law."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def net(busy_s: np.ndarray, sleep: Stragglers) -> tuple[float, float]:
 
 
 def density(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
-    """Of a sleep plus N(0, std_s); shape as that of `seconds`."""
+    """The probability density of a sleep plus N(0, std_s); shape as that of `seconds`."""
     return (_of_mixture if isinstance(sleep, FoldedMixture) and sleep.limit_s is None else _of_law)(
         seconds, std_s, sleep
     )
 
 
 def _of_law(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
-    """Of any law, which is uniform between quantiles that are near to one another; interpolated between points of a grid."""
+    """The density of any law, which is uniform between quantiles that are near to one another; interpolated between points of a grid."""
     from scipy.special import ndtr
 
     edges = _edges(sleep)
@@ -69,7 +69,7 @@ def _edges(sleep: Law) -> np.ndarray:
 
 
 def _of_mixture(seconds: np.ndarray, std_s: float, sleep: FoldedMixture) -> np.ndarray:
-    """Of |N(mean, s)| of a component drawn by weight, plus N(0, std_s); the cut at the limit (5 s) is left out."""
+    """The density of |N(mean, s)| of a component drawn by weight, plus N(0, std_s); the cut at the limit (5 s) is left out."""
     total = np.zeros_like(seconds)
     for c in sleep.components:
         sides = (1,) if c.std_s == 0 else (1, -1)

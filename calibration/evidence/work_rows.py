@@ -1,4 +1,4 @@
-"""Traces as the rows that a fit needs: who did how much of what, in how many seconds of a core."""
+"""Traces as the rows that a fit needs: rank, activity, amount, and seconds of a core."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Rows:
             `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), cold (how cold the rank was, 0 to 1,
             see sim.model.costs.cold_share), induced (whether the rank idles in that run whatever its work takes), group (of what does not
             depend on noise: the run, its settings and the induced sleep).
-        hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be told apart.
+        hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
     """
 
     table: pd.DataFrame
@@ -166,7 +166,7 @@ def _told_apart(table: pd.DataFrame, trace: Trace) -> tuple[pd.DataFrame, dict[i
 
 
 def _quarter(table: pd.DataFrame) -> pd.Series:
-    """Of the run that each row is in; -1 if a quarter is fewer than 50 steps."""
+    """The quarter of the run that each row is in; -1 if a quarter is fewer than 50 steps."""
     order = table["step"].rank(method="dense").astype(int) - 1
     steps = order.max() + 1
     return order * QUARTERS // steps if steps >= QUARTERS * LEAST_OF_A_QUARTER else order * 0 - 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.base.files import validated
-from sim.platform.cluster import Link
+
+if TYPE_CHECKING:
+    from sim.platform.cluster import Link
 
 LINK = "--link"
 BYTES_OF_GBIT = 125e6
@@ -38,6 +40,9 @@ def link(text: str) -> Link:
     Raises:
         WrongSetting: it describes none.
     """
+    from sim.base.files import validated
+    from sim.platform.cluster import Link
+
     bandwidth, comma, latency = (part.strip() for part in text.partition(","))
     if not bandwidth or (comma and not latency):
         raise WrongSetting(LINK, text, 'bandwidth and latency, as "25 Gbit/s, 20 us"')

@@ -118,6 +118,6 @@ def _run(sent: dict[int, list[Sent]], about: About, source: str) -> Trace:
 
 
 def _length_s(pairs: list[list[Sent]]) -> float:
-    """Of the round of the first lines, seconds; not less than its slowest worker, for the first round starts ragged."""
+    """Seconds of the round of the first lines; at least its slowest worker's, because workers do not begin the first round together."""
     typical_s = median(this.busy_s + after.last_send_s + after.last_idle_s for this, after in pairs)
     return max(typical_s, *(this.busy_s for this, _ in pairs)) if len(pairs) > 1 else typical_s

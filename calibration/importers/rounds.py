@@ -13,7 +13,7 @@ from sim.recording.traces import Activity, Header, Trace
 
 
 class Work(NamedTuple):
-    """What one worker logged of one round.
+    """One worker's log of one round.
 
     Args:
         busy_s: induced sleep and computation together, seconds.
@@ -35,7 +35,7 @@ def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, straggle
     (reduction, optimiser, evaluation, parameters back) is the master's `update`, and the workers' `wait`. The protocol
     is fmb if all counts of samples are equal, else amb; then the micro-batch is their greatest common divisor, the
     limit the shortest busy time (a lower bound of none shorter: who stops has passed it), and the batch the most samples
-    seen, for the true one is not in the logs.
+    seen, because the true one is not in the logs.
 
     Raises:
         WrongSetting: no work at all, a worker that did not log each round once, a round that ends before its slowest worker, what no

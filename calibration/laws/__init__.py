@@ -38,10 +38,10 @@ def main(argv: list[str] | None = None) -> int:
     Raises:
         WrongSetting: a file that cannot be read, or no law that can be fitted.
     """
+    given = parser().parse_args(argv)
     from calibration.laws import report
     from sim.base.files import check_outputs
 
-    given = parser().parse_args(argv)
     check_outputs([("--output", given.output), ("--plot", given.plot)], [given.file])
     report.run(given)
     return 0

@@ -41,7 +41,7 @@ def slowdowns(path: str | Path) -> np.ndarray:
 
 
 def law(factors: np.ndarray) -> Together:
-    """What each rank keeps, and what varies."""
+    """A factor that each rank keeps, times one that varies."""
     ranks = np.median(factors, axis=1)
     rest = np.log(factors / ranks[:, None])
     kept = [float(f"{value:.4g}") for value in np.sort(ranks) for _ in range(REPEATED)]

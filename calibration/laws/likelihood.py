@@ -60,5 +60,5 @@ def _parameters(law: Law) -> dict[str, float]:
 
 
 def _likelihood(kind: type[Law], values: np.ndarray, given: dict[str, float]) -> float:
-    """Of parameters that need not be in the range of a law."""
+    """The likelihood of parameters that need not be in the range of a law."""
     return float(kind.model_construct(**given).stats.logpdf(values).sum())

@@ -1,4 +1,4 @@
-"""What varies: ranks that are slow throughout, stragglers that last for some steps, or noise that is new in each step."""
+"""Kinds of variation: ranks that are slow throughout, stragglers that last for some steps, or noise that is new in each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLEARLY_SLOW = 0.02  # over the median rank
 
 
 class Varies(NamedTuple):
-    """Of values by rank and step.
+    """How values vary by rank and step.
 
     Args:
         persistence: autocorrelation of a rank's values from one step to the next, its mean taken away.

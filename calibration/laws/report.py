@@ -1,4 +1,4 @@
-"""What is said of fitted laws, and the files that are written of them."""
+"""The report on fitted laws, and the files that hold them."""
 
 from __future__ import annotations
 

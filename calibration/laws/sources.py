@@ -17,7 +17,7 @@ ALL = 0  # the rank of values of which nothing says whose they are
 
 
 class Measured(NamedTuple):
-    """What was measured.
+    """Measured values.
 
     Args:
         values: of each rank, in the order of its steps; seconds.
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
     @property
     def all(self) -> np.ndarray:
-        """Those of all ranks, shape (count,)."""
+        """The values of all ranks, shape (count,)."""
         return np.concatenate([np.empty(0), *self.values.values()])
 
 

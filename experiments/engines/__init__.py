@@ -56,5 +56,5 @@ def entry_of(name: str) -> str:
 
 
 def title_of(name: str) -> str:
-    """Of an engine, or of one of the other jobs, in tables."""
+    """The title of an engine, or of one of the other jobs, in tables."""
     return ENGINES[name].title if name in ENGINES else FURTHER[name][0]

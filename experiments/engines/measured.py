@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]  # of the packages, for a Python that does not 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one job took in one engine.
+    """The time and memory of one job in one engine.
 
     Args:
         step_s: simulated seconds of each step, shape (steps,); none of what simulates no step.
@@ -36,7 +36,7 @@ Results = dict[tuple[str, int], list[Measured]]  # by engine, or other job, and 
 
 
 def measure(command: list[str], longest_s: float) -> Measured | None:
-    """What a process measures; None if that takes longer than `longest_s`.
+    """The measurement of a process; None if that takes longer than `longest_s`.
 
     Raises:
         RunFailed: the process cannot be started, or fails.

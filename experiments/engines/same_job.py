@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 def differences(steps_s: dict[str, np.ndarray]) -> list[Difference]:
-    """Of each engine that simulated steps, beside the reference. Steps are independent of one another, in all engines alike."""
+    """The difference of each engine that simulated steps from the reference. Steps are independent of one another, in all engines alike."""
     spread_s = np.concatenate([values - values.mean() for values in steps_s.values()]).std()
     against = steps_s[REFERENCE]
     found = []

@@ -43,5 +43,5 @@ def _compile(program: Path) -> None:
 
 
 def arguments(job: Job) -> tuple:
-    """What the program is given."""
+    """The arguments of the program."""
     return job.workers, job.steps, job.port_s, UPDATE_S, job.mu, job.sigma, job.seed

@@ -1,1 +1,1 @@
-"""What experiments share: cells, comparisons, pages."""
+"""The kit of experiments: cells, comparisons, pages."""

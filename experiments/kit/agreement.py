@@ -63,7 +63,7 @@ def unequal_updates(trace: Trace) -> int:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What platforms ended with after the same steps.
+    """The parameters with which platforms ended after the same steps.
 
     Args:
         synchronous: parameters by platform, of those that must agree.
@@ -79,7 +79,7 @@ class Agreement:
 
     @cached_property
     def distances(self) -> dict[tuple[str, str], float]:
-        """Of each pair of those that must agree."""
+        """The distance of each pair of platforms that must agree."""
         of = self.synchronous
         return {(one, other): distance(of[one], of[other]) for one, other in combinations(of, 2)}
 
@@ -92,7 +92,7 @@ class Agreement:
         return min((distance(parameters, own) for own in self.synchronous.values()), default=float("inf"))
 
     def failures(self) -> list[str]:
-        """What is wrong, in words: nothing, if all agree and the fault was seen."""
+        """Complaints, in words: empty if all agree and the planted fault was seen."""
         said = [
             f"{one} and {other} are {apart:.1e} apart, where rounding explains {self.tolerance:.1e}"
             for (one, other), apart in self.distances.items()

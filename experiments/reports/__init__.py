@@ -1,1 +1,1 @@
-"""What experiments found, as rows, tables and figures."""
+"""Results of experiments, as rows, tables and figures."""

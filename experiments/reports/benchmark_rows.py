@@ -1,4 +1,4 @@
-"""What the benchmark found: a row for each number of workers and of servers."""
+"""Results of the benchmark: a row for each number of workers and of servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Runs:
 
     @classmethod
     def of(cls, traces: list[Trace]) -> Runs:
-        """What was measured after warm-up."""
+        """The row of a measured run, after warm-up."""
         throughput = [of_trace(trace).throughput()[0] for trace in traces]
         return cls(np.array(throughput), np.array([input_s(trace) for trace in traces]))
 

@@ -1,4 +1,4 @@
-"""What the comparison of platforms found: a row for each, and steps/s by windows."""
+"""Results of the comparison of platforms: a row for each, and steps/s by windows."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ STEPS = 6  # measured; one more is warm-up
 
 @dataclass(frozen=True)
 class Constants:
-    """What is fitted, the same for all platforms.
+    """Fitted constants, equal for all platforms.
 
     Args:
         cost_of_distribution: share by which a GPU computes longer when its variables are not its own.

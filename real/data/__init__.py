@@ -1,4 +1,4 @@
-"""What to train on: labelled pictures (digits that scikit-learn carries, synthetic ones, the user's files), or sentences."""
+"""Data sets: labelled pictures (digits that scikit-learn carries, synthetic ones, the user's files), or sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORD_KINDS = (np.float32, np.int32, np.float32, np.int32)  # what graphs are fed
 
 @dataclass(frozen=True)
 class Data:
-    """What is trained on and tested with.
+    """A data set: samples to train on and to test with.
 
     Args:
         name: the source, and what was done to fit it to the workload.
@@ -54,7 +54,7 @@ def data_for(workload: Workload, name_or_path: str | None, seed: int) -> Data:
 
 
 def default_of(workload: Workload) -> str:
-    """What a workload is trained on if nothing is named."""
+    """The data set of a workload if none is named."""
     return "words" if workload.inputs == "words" else "digits"
 
 

@@ -13,10 +13,12 @@ import threading
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import RunFailed, WrongSetting
-from sim.platform.cluster import Cluster
+
+if TYPE_CHECKING:
+    from sim.platform.cluster import Cluster
 
 JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
@@ -25,7 +27,7 @@ MEETING, TRAINING = "meeting", "training"
 MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
-INSTALL = "install the extra `real`: pip install -e .[real]"
+INSTALL = "pip install 'anytime-trainsim[real]'"
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm

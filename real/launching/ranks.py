@@ -65,7 +65,7 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
 
 
 def say(kind: str, message: str, program: str = "real.run") -> None:
-    """To the launcher that started us; without one, to the user."""
+    """Say something to the launcher that started us; without one, to the user."""
     prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else f"{program}: "
     print(f"{prefix}{message}", file=sys.stderr, flush=True)
 

@@ -40,7 +40,7 @@ RETRANSMIT = "10ms"  # instead of 200 ms
 TCP = {
     "tcp_congestion_control": "reno",
     "tcp_slow_start_after_idle": 0,
-}  # idle is who has sent nothing for that timeout
+}  # a connection is idle that has sent nothing for that timeout
 PATIENCE_S, POLL_S = 10.0, 0.01
 AGENT = """#!/bin/sh
 # What mpirun starts a daemon with, as it would with ssh: agent HOST COMMAND...
@@ -120,7 +120,7 @@ def _folder() -> Iterator[Path]:
 
 @contextmanager
 def asked(text: str | None, hosts: int) -> Iterator[Hosts | None]:
-    """What the option --testbed says: nothing, or the rate of the links of a testbed.
+    """The value of the option --testbed: nothing, or the rate of the links of a testbed.
 
     Raises:
         WrongSetting: see `rate` and `testbed`.

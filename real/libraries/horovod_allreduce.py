@@ -58,7 +58,7 @@ def tuned(scenario: Scenario) -> dict[str, str]:
 
 
 def environment(slot: Slot, address: str, port: int, interface: str | None) -> dict[str, str]:
-    """What horovodrun would have set for a rank."""
+    """The variables that horovodrun would have set for a rank."""
     settings = {
         "HOROVOD_HOSTNAME": slot.hostname,
         "HOROVOD_RANK": slot.rank,
@@ -80,7 +80,7 @@ def environment(slot: Slot, address: str, port: int, interface: str | None) -> d
 class Horovod:
     """Horovod on this rank.
 
-    It is begun anew for each run, and shut down after it, for its threads would take time from other runs. Told another fusion
+    It is begun anew for each run, and shut down after it, because its threads would take time from other runs. Told another fusion
     buffer or cycle than its own it cannot be: the second initialisation of a process then writes past the end of a vector
     (horovod/common/parameter_manager.cc, SetValue of what is fixed), so it stays as it is.
     """

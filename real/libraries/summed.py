@@ -12,12 +12,12 @@ from real.training.trainee import Training
 from real.worlds.mpi import Rank
 from real.worlds.verbs import verb
 from sim.job.scenario import Scenario
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import Activity
 
 
 class Library(Protocol):
-    """What sums tensors over ranks; one object for each rank of a launch.
+    """A library that sums tensors over ranks; one object for each rank of a launch.
 
     Args:
         name: of the world that its traces are of.
@@ -38,7 +38,7 @@ class Library(Protocol):
 
 
 class Step(NamedTuple):
-    """What a step gave that computes and sums at once.
+    """The result of a step that computes and sums at once.
 
     Args:
         sums: of all ranks' gradients, one array a variable.

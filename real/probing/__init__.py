@@ -1,1 +1,1 @@
-"""What is measured apart from any training: links, ports."""
+"""Measurements without training: links, ports."""

@@ -1,4 +1,4 @@
-"""What a link between two hosts does to messages: from how long messages of several sizes take, first byte to last."""
+"""The parameters of a link between two hosts, from the times of messages of several sizes, first byte to last."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def left_behind(seconds: float, bandwidth_bytes_per_s: float, most_bytes: float)
     """Bytes of a busy port that pass it in so many seconds: sim.platform.cluster.Link.queue_bytes and buffer_bytes.
 
     Args:
-        seconds: for which a word waits to leave beside a message; or from the end of a message's send to its last byte's leaving.
+        seconds: of waiting, of a control message that leaves beside a message; or from the end of a send to the last byte's leaving.
         most_bytes: of that message.
     """
     found = min(max(0.0, seconds) * bandwidth_bytes_per_s, most_bytes)

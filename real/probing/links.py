@@ -1,7 +1,7 @@
 """Links between two ranks, from how long messages take between them.
 
 A send recorded in training spans its peer's lateness too; a probe's does not. A rank of training sleeps between looks, and sees what
-has come at the next, on average half a nap later: the longer it has waited the later (sim.platform.polling). That is
+has come at its next poll, on average half a sleep later: the longer it has waited, the later (sim.platform.polling). That is
 no time of the link's, and is
 taken out of it. Between hosts the link is measured also as a library's collective finds it, which does not sleep while bytes come.
 """
@@ -50,7 +50,7 @@ def between(pair, oversleep_s: float) -> dict[str, dict]:
     """LogGP and burst of the network between two hosts, by how its messages are received; see real.probing.link_from_times.
 
     Args:
-        oversleep_s: by which a nap is longer than it was asked to be; rank 0's counts.
+        oversleep_s: by which a sleep between polls is longer than asked; rank 0's counts.
     """
     clock = common_clock(pair)
     takes = {"network": _asleep, "library": _awake}
@@ -79,7 +79,7 @@ def _link(pair, clock, take, times: dict, name: str, oversleep_s: float) -> dict
 
 
 def _without_naps(seconds: float, turns: bool, oversleep_s: float) -> float:
-    """What a long message took, less the naps after which its end was seen, and where it must be asked for these two words."""
+    """Seconds of a long message, without the sleeps after which its end was seen, nor two control messages where it is asked for."""
     words_s = late_s(SHORT_S, oversleep_s) + late_s(0.0, oversleep_s) if turns else 0.0
     return seconds - late_s(seconds, oversleep_s) - words_s
 
@@ -95,7 +95,7 @@ def rounds(comm, least: int, for_s: float) -> Iterator[int]:
 def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
     """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks.
 
-    Of many rounds: where ranks take turns, some messages of who is late go at once all the same.
+    Of many rounds: where ranks take turns, some messages of the late rank go at once all the same.
     """
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(WARM_UP + EXCHANGES):

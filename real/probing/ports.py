@@ -1,4 +1,4 @@
-"""What messages that pass a host's port at once have of it, from three ranks on three hosts."""
+"""How messages share a host's port, from three ranks on three hosts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ LATE_ROUNDS = 20  # of messages of 4 MB, one of them late
 
 
 def unfairness(trio) -> float:
-    """How unequally messages share a port, from one rank to two and from two to one; see
-    real.probing.link_from_times.unfairness. At all ranks."""
+    """How unequally messages share a port, from one rank to two and from two to one. At all ranks.
+
+    See real.probing.link_from_times.unfairness.
+    """
     clock, times = common_clock(trio), []
     data = np.ones((2, wire.SHARED_BYTES), np.uint8)
     for number in rounds(trio, WARM_UP + SHARED_ROUNDS, SHARED_S):
@@ -51,8 +53,9 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
 
 
 def ramp_bytes(trio, link: dict) -> float:
-    """How soon a message that begins to leave while another does, over a `link`, has its share; see
-    real.probing.link_from_times.ramp_bytes. At all ranks.
+    """How soon a message that begins to leave while another does, over a `link`, has its share. At all ranks.
+
+    See real.probing.link_from_times.ramp_bytes.
 
     Of every two messages to rank 1 one leaves alone, and beside the other one to rank 2 leaves when half of it has.
     """
@@ -85,10 +88,10 @@ def ramp_bytes(trio, link: dict) -> float:
 
 
 def queue_bytes(trio, link: dict) -> float:
-    """What stands before a busy port: bytes that pass a `link` while a word waits that leaves rank 0 beside a long message. At all ranks.
+    """The queue before a busy port: bytes that pass a `link` while a control message of rank 0 waits beside a long message. At all ranks.
 
     That is latency under load. Rank 0 sends the message to rank 1, or receives one, so that it is as busy and its port is not; the
-    word goes to rank 2, for a connection keeps its own order.
+    control message goes to rank 2, because a connection keeps its own order.
     """
     clock, times, size = common_clock(trio), {True: [], False: []}, wire.LARGE_BYTES[-1]
     link = trio.bcast(link)

@@ -1,1 +1,1 @@
-"""What a real run writes as it goes."""
+"""The files that a real run writes as it goes."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sim.base.errors import WrongSetting
 from sim.base.files import write_whole
+from sim.command import called
 from sim.recording import traces
 from sim.recording.traces import HEADER_FILE, Header, Trace
 
@@ -58,8 +59,8 @@ def _keep(trace: str | None, finished: Callable[[Trace], Trace]) -> None:
     try:
         found = finished(traces.read_parts(folder(trace)))
     except WrongSetting as error:  # what ended the run is to be said, and not this alone
-        print(f"real.run: {error}", file=sys.stderr)
+        print(f"{called('real.run')}: {error}", file=sys.stderr)
         return
     found.write(trace)
     remove(trace)
-    print(f"real.run: the trace so far, {len(found.rows)} activities, is in {trace}", file=sys.stderr)
+    print(f"{called('real.run')}: the trace so far, {len(found.rows)} activities, is in {trace}", file=sys.stderr)

@@ -74,7 +74,7 @@ class JoinedServers(Joined):
         return TaskRunner(tasks, Workshop(training, 0), progress, verbose)
 
     def probe(self):
-        """What a further server costs, if the launch has several."""
+        """Probe the cost of a further server, if the launch has several."""
         from dataclasses import replace
 
         from real.servers import probe as further_server

@@ -80,7 +80,7 @@ class Meeting:
             hello = self._receive("hello", POLL_S)
             if hello:
                 here[hello["name"]] = hello["digest"]
-                if hello["digest"] != self.tasks.digest:  # who is missing may be on one list only
+                if hello["digest"] != self.tasks.digest:  # the missing process may be on one list only
                     give_up_s = min(give_up_s, time.monotonic() + REFUSED_S)
         missing = ", ".join(f"{name} at {self._address(name)}" for name in names if name not in here)
         others = [name for name, digest in here.items() if digest != self.tasks.digest]
@@ -91,7 +91,7 @@ class Meeting:
         return verdict
 
     def initialised(self) -> None:
-        """The chief lets the other workers look at the variables."""
+        """The chief lets the other workers see the variables."""
         for task in range(1, self.workers):
             self._send(f"worker-{task}", {"initialised": True})
 
@@ -177,7 +177,7 @@ class Meeting:
         self.report({"server": self.tasks.task, "cpu_s": time.process_time() - used_s})
 
     def offset_s(self, server: int = 0) -> float:
-        """What to add to this host's wall clock to have a server's (Cristian, 1989); 0 on the same host."""
+        """Seconds to add to this host's wall clock to have a server's (Cristian, 1989); 0 on the same host."""
         if self.tasks.address.rpartition(":")[0] == self.tasks.ps_hosts[server].rpartition(":")[0]:
             return 0.0
         rounds = []

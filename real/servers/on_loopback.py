@@ -13,6 +13,7 @@ import time
 from real.launching.mpirun import MEETING, REASON, STAGE, TRAINING, Refused, end_with_parent, interrupt
 from real.servers.tasks import LOOPBACK, free_port
 from sim.base.errors import RunFailed
+from sim.command import called
 from sim.job.scenario import Scenario
 
 POLL_S = 0.05
@@ -80,7 +81,7 @@ class Process:
         return self._process.poll()
 
     def failure(self) -> Exception:
-        """What ended it."""
+        """Why it ended."""
         self._reader.join(1.0)
         kind, _, message = self.words.partition(" ")
         if kind == "refused":
@@ -129,7 +130,9 @@ def _watch(scenario: Scenario, processes: list[Process]) -> None:
             if process.told:
                 continue
             process.told = True
-            print(f"real.run: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True)
+            print(
+                f"{called('real.run')}: {process.name} {process.death()}; the others go on", file=sys.stderr, flush=True
+            )
         time.sleep(POLL_S)
 
 

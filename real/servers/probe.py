@@ -1,4 +1,4 @@
-"""What one server more costs a step of TensorFlow's: runs of a small model by one worker, with one server and with two. For calibration."""
+"""The cost of one more server for a step of TensorFlow's: runs of a small model by one worker, with one server and two."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.recording.traces import Trace
 
-BLOCKS = 5  # each a run with one server and a run with two, for the processor drifts
+BLOCKS = 5  # each a run with one server and a run with two, because the processor drifts
 STEPS = 80
 PROTOCOLS = {"asynchronous": "ps-async", "synchronous": "ps-sync"}  # one for each way of updating
 
@@ -26,7 +26,7 @@ def measure(runtime: TaskRunner, comm, way: str) -> dict[str, float]:
 
 
 def job(way: str, servers: int) -> Scenario:
-    """One worker's, who never sleeps, and whose step is all messages."""
+    """One worker's, which never sleeps, and whose step is all messages."""
     return Scenario(
         protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, workers=1, servers=servers
     )

@@ -131,7 +131,7 @@ class Replica:
 
     @cached_property
     def update(self) -> dict:
-        """What the chief's loop fetches: one update of all servers of as many gradients as it needs, and its clocks."""
+        """The tensors that the chief's loop fetches: one update of all servers of as many gradients as it needs, and its clocks."""
         enqueue = self.tokens.get_chief_queue_runner().enqueue_ops[0]
         with self.graph.as_default():
             types = {"taken": "TakeGradient", "updated": "ResourceApply"}
@@ -183,6 +183,7 @@ class Placement:
         self._place, self._servers, self._made = STRATEGIES[scenario.placement], scenario.servers, []
 
     def __call__(self, op) -> int:
+        """The number of the server of the next variable that is created."""
         dimensions = [d.size for d in op.node_def.attr["shape"].shape.dim]
         self._made.append(Variable(name=op.name, shape=dimensions or [1]))
         return self._place(self._made, self._servers)[-1]

@@ -15,7 +15,7 @@ from real.servers.task_runner import TaskRunner, leave
 from real.servers.tasks import LOOPBACK, Tasks, by_hand, free_port
 from sim.base.errors import RunFailed, WrongSetting
 
-LINGER_S = 1.0  # a server's, for those who have not yet heard that the run is over
+LINGER_S = 1.0  # a server's, for processes that have not yet heard that the run is over
 
 
 def take_part(given: argparse.Namespace, work: Work) -> int:

@@ -43,7 +43,7 @@ class TaskRunner:
     """This process's part in runs with TensorFlow's servers, one run after another.
 
     Args:
-        tasks: who is who in this launch; a run may need fewer.
+        tasks: the processes of this launch; a run may need fewer.
         progress, verbose: what is said on standard error.
     """
 
@@ -95,7 +95,7 @@ class TaskRunner:
         return worker.train(parts, parameters)
 
     def recorded(self, scenario: Scenario) -> dict:
-        """Of a run, for the head of its trace."""
+        """The facts of a run for the head of its trace."""
         return {
             "training": self.workshop.training.recorded(scenario.workload),
             "hosts": self.tasks.machines(scenario.servers, scenario.workers),

@@ -1,4 +1,4 @@
-"""Who is who: the addresses of servers and workers (a tf.train.ClusterSpec), and which of them this process is."""
+"""Tasks: the addresses of servers and workers (a tf.train.ClusterSpec), and which of them this process is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tasks:
 
     @property
     def name(self) -> str:
-        """What a user would call this process."""
+        """The name of this process for users."""
         return f"{'server' if self.job == 'ps' else 'worker'} {self.task}"
 
     @property
@@ -73,7 +73,7 @@ class Tasks:
 
 
 def by_hand(job: str, task: int, ps_hosts: str, worker_hosts: str) -> Tasks:
-    """What the options --job, --task, --ps-hosts and --worker-hosts say.
+    """The task that the options --job, --task, --ps-hosts and --worker-hosts describe.
 
     Raises:
         WrongSetting: a list that is empty, repeats itself or is not of host:port, or a task that is not in it.

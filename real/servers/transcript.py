@@ -1,4 +1,4 @@
-"""What a worker saw of its steps, as the activities of any other run; and the trace that the chief makes of all."""
+"""A worker's record of its steps, as the activities of any other run, and the trace that the chief makes of all records."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Clocks:
         self._offsets_s = offsets_s
 
     def here(self, wall_s: float) -> float:
-        """Of a reading of this host's clock."""
+        """Seconds since the common start of a reading of this host's clock."""
         return float(wall_s) - self._start_s
 
     def there(self, server: int, wall_s: float) -> float:
-        """Of a reading of a server's clock."""
+        """Seconds since the common start of a reading of a server's clock."""
         return float(wall_s) - self._offsets_s[server] - self._start_s
 
 
@@ -139,7 +139,7 @@ def _numbered(rows: list[Activity]) -> list[Activity]:
     """A server's rows, its updates numbered in order; gradients that came too late left out.
 
     An accumulator does not say whether it took a gradient: one came too late if it arrived after the update of its token's
-    step had ended, for a clock may be read a little after what it times.
+    step had ended, because a clock may be read a little after what it times.
     """
     numbered, made = [], 0
     tokens = any(row.activity == "reduce" and row.end_s > row.start_s for row in rows)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LEARNING_RATES = {"sgd": 0.1, "mom": 0.02, "rms": 0.001, "adm": 0.001}
 WEIGHT_DECAY = 5e-4
@@ -71,14 +74,17 @@ class Optimiser(Rates):
         Raises:
             WrongSetting: no samples, so no mean.
         """
+        from numpy import float32
+
         if samples < 1:
             raise WrongSetting("samples", samples, "1 or more in an update")
         if self._variable is None:
             self.warm_up(parameters.size)
-        parameters[:] = self._update(parameters, gradient_sum, np.float32(samples))
+        parameters[:] = self._update(parameters, gradient_sum, float32(samples))
 
     def warm_up(self, parameters: int) -> None:
         """Compile the update for vectors of that many numbers, and leave the optimiser at step 0."""
+        import numpy as np
         import tensorflow as tf
 
         with tf.device("CPU:0"):

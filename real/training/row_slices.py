@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim.job.scenario import Scenario
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Slices:
 
     @classmethod
     def of(cls, body: np.ndarray, width: int) -> Slices:
-        """Those in the bytes of a message: numbers of rows, then values; views."""
+        """The slices in the bytes of a message: numbers of rows, then values; views."""
         rows = body.size // ITEM_BYTES // (1 + width)
         values = body[ITEM_BYTES * rows :].view(np.float32)
         return cls(body[: ITEM_BYTES * rows].view(np.int32), values.reshape(rows, width))

@@ -24,7 +24,7 @@ class Looked(NamedTuple):
 
 
 def look_up(x: np.ndarray) -> Looked:
-    """What an input of words looks up; in models that can be trained, every sparse variable is indexed by the words."""
+    """The rows that an input of words looks up; in models that can be trained, every sparse variable is indexed by the words."""
     rows, places = np.unique(x.astype(np.int32), return_inverse=True)
     return Looked(rows, places.reshape(x.shape).astype(np.float32))
 
@@ -34,7 +34,7 @@ class SparseGradient(NamedTuple):
 
     Args:
         sum: of the dense variables one after another, float32 (numbers,).
-        rows: of each sparse variable the rows that were read, float32 (n, width): what its IndexedSlices add up to, for a row
+        rows: of each sparse variable the rows that were read, float32 (n, width): what its IndexedSlices add up to, because a row
             that several words of a minibatch are has several slices.
         samples, loss, computed_s: likewise.
     """
@@ -60,7 +60,7 @@ class SparseGradients(Gradients):
         self._by_rows = tf.function(self._by_rows_graph, input_signature=(flat, tables, x, y), autograph=False)
 
     def by_rows(self, dense: np.ndarray, tables: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> SparseGradient:
-        """Of a whole minibatch.
+        """The gradient of a whole minibatch, by rows.
 
         Args:
             dense: the dense variables one after another, float32 (numbers,).

@@ -10,7 +10,7 @@ from real.worlds.parcels import TAG
 from real.worlds.polling import arrived, poll, receive
 from sim.collectives import Exchange
 from sim.collectives.base import CONTROL, NOTHING
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 
 class Taken(NamedTuple):
@@ -21,7 +21,7 @@ class Taken(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """What has been handed over, and may not have left.
+    """Messages that have been handed over and may not have left.
 
     Args:
         buffers: which must live as long.
@@ -37,7 +37,7 @@ class Leaving(NamedTuple):
 
 
 class Exchanges:
-    """What one rank hands to others and takes from them.
+    """The exchanges of one rank with others.
 
     Args:
         me: the rank: its clock, its record, and whether another rank is on its host.

@@ -14,8 +14,8 @@ from real.worlds.parcels import TAG
 from real.worlds.polling import arrived, poll, receive
 from real.worlds.rows import apart
 from sim.collectives import allgather
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.sparse_rows import Load
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES
 
 
 class GatheringRank(Rank):
@@ -39,7 +39,7 @@ class GatheringRank(Rank):
         return flat
 
     def pieces(self) -> list[Piece]:
-        """Of the first worker all."""
+        """The pieces that this rank gives: of the first worker all."""
         return [] if self.rank else [(slice(None), self.parameters)]
 
     # ---- work

@@ -50,7 +50,7 @@ class Layers:
     # ---- what the text does
 
     def compute(self, part: Layer) -> None:
-        """The forward or the backward pass through one variable; TensorFlow computes on behind it."""
+        """The forward or the backward pass through one variable; TensorFlow computes on in the background."""
         if self._graph is None:
             self._begin()
         if not part.backward:

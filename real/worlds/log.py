@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Log:
-    """What one rank says of its steps, if anybody hears it.
+    """The log of one rank's steps, if anybody reads it.
 
     Args:
         say: called with each line; None to be quiet.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 TAG = 1
 NOTHING = np.empty(0)
@@ -33,7 +33,7 @@ class Parcel:
 
 
 class Letter(NamedTuple):
-    """What a message's header says, who sent it, and its numbers, a view of the buffer that it came into."""
+    """A message: its header, its sender, and its numbers, a view of the buffer into which it came."""
 
     sender: int
     version: int

@@ -12,14 +12,15 @@ from real.training.trainee import Trainee
 from real.worlds.mpi import Rank
 from real.worlds.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter, Parcel, Sent
 from real.worlds.polling import arrived, poll, receive
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load
 from sim.verbs.me import Note
 
 
 class SparseRank(Rank):
     """`me` where servers hold sparse variables: each part travels by itself, a request, its values or its gradient.
 
-    A request carries numbers of rows; the answer their values, for who asked knows which they are; a gradient both. Those for one
+    A request carries numbers of rows; the answer their values, because the rank that asked knows the rows; a gradient both. Those for one
     peer leave together, and are recorded as one.
     """
 
@@ -45,7 +46,7 @@ class SparseRank(Rank):
         return np.concatenate([table.all().ravel() for table in self._tables.values()]) if self.serves else self._held
 
     def pieces(self) -> list[Piece]:
-        """Those of all parameters that are this rank's to give: a server's parts, or of the first worker what is dense."""
+        """The pieces of all parameters that this rank gives: a server's parts, or of the first worker the dense ones."""
         sparse, dense = apart(np.arange(self.scenario.workload.parameters), self.scenario.workload.variables)
         if self.serves:
             return [(p.cut(sparse[p.variable]).ravel(), table.all().ravel()) for p, table in self._tables.items()]
@@ -105,7 +106,7 @@ class SparseRank(Rank):
         slices = [self._gradient_rows[part] for part in self._parts_with(peer)]
         return [Parcel.of(of.rows, of.values) for of in slices]
 
-    # ---- a server, or who adds up a host's gradients
+    # ---- a server, or the rank that adds up a host's gradients
 
     def _hand_out(self, workers: list[int]) -> None:
         """Hand workers the rows that they asked for and go on at once."""

@@ -11,7 +11,7 @@ from real.worlds.layers import Layers
 from real.worlds.mpi import Rank
 from real.worlds.parcels import LETTER, TAG, Letter, Parcel, Sent
 from real.worlds.polling import receive
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
 class VariablesRank(Rank):
@@ -145,7 +145,7 @@ class Leaving:
         self._leaving.append((self._comm.Isend(parcel.buffer, peer, TAG), parcel, sent))
 
     def settle(self) -> list[Sent]:
-        """Those that have left since the last call."""
+        """The variables that have left since the last call."""
         gone, staying = [], []
         for one in self._leaving:
             (gone if one[0].Test() else staying).append(one)

@@ -1,1 +1,1 @@
-"""What came of a simulation, and what is said of it."""
+"""Answers: results of a simulation, intervals, causes, and their pages."""

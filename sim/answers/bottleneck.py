@@ -1,4 +1,4 @@
-"""What a job with parameter servers waits for: how busy its parts are, and which of them is busiest."""
+"""The bottleneck of a job with parameter servers: how busy its parts are, and which of them is busiest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Arrivals(NamedTuple):
-    """What the order in which gradients arrive came to.
+    """Figures that follow from the order in which gradients arrive.
 
     Args:
         missed: gradients that the first server added, by the updates that they had missed.
@@ -26,7 +26,7 @@ class Arrivals(NamedTuple):
 
 
 def of_trace(trace: Trace, scenario: Scenario) -> Arrivals:
-    """Of a trace, simulated or measured."""
+    """The arrivals of a trace, simulated or measured."""
     missed, gradients = np.unique(staleness(trace), return_counts=True)
     return Arrivals(dict(zip(missed.tolist(), gradients.tolist(), strict=True)), utilisation(trace, scenario))
 

@@ -49,6 +49,9 @@ def of_runs(runs: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
 
     Args:
         runs: of each run, shape (runs,).
+
+    >>> [round(end, 1) for end in of_runs(np.array([99.0, 100.0, 101.0]))]
+    [96.7, 103.4]
     """
     if np.min(runs) <= 0:
         return UNKNOWN

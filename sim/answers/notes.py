@@ -1,4 +1,4 @@
-"""What a user should know about an answer besides its numbers."""
+"""Notes: caveats that belong to an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.recording.traces import Trace
 
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
-    """What to add to an answer, a line each; none if there is nothing to say."""
+    """The notes to an answer, a line each; empty if there are none."""
     by_arrival = scenario.protocol.counts_updates
     arrivals = outcome.arrivals
     if arrivals is None and by_arrival and scenario.served and trace is not None:

@@ -1,4 +1,4 @@
-"""What a run comes to once its warm-up is left out: step times, samples, idle shares; throughput and its interval."""
+"""The outcome of a run without its warm-up: step times, samples, idle shares; throughput and its interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What replications of a scenario did, after warm-up.
+    """The measured steps of the replications of a scenario, after warm-up.
 
     Args:
         step_s: seconds of each step, shape (replications, steps).

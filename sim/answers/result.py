@@ -1,4 +1,4 @@
-"""What came of simulating a scenario: the arrays of its steps, what they come to, and the same as a table or as JSON."""
+"""The result of simulating a scenario: arrays of its steps, figures, a table, and JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came of a scenario.
+    """The result of a scenario.
 
     Args:
         scenario: that was simulated.
@@ -116,7 +116,7 @@ class Result:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What a user should know besides, a line each."""
+        """Caveats, a line each."""
         found = notes(self.scenario, self.outcome, self.world, self.trace)
         return found + [str(self.search)] * (self.search is not None) + self._cut_short()
 

@@ -1,4 +1,4 @@
-"""What a search for a number of variable partitions found."""
+"""The result of a search for a number of variable partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found.
+    """The result of a search.
 
     Args:
         best: number of parts.

@@ -200,6 +200,7 @@ COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks}
 
 
 def seconds(value_s: float) -> str:
+    """Seconds with their unit: s, ms or us."""
     unit, factor = next(((u, f) for u, f in (("s", 1), ("ms", 1e3)) if value_s * f >= 1), ("us", 1e6))
     return f"{number(value_s * factor)} {unit}"
 

@@ -53,7 +53,7 @@ def free_links(scenario: Scenario) -> bool:
 
 
 def notes(scenario: Scenario) -> list[str]:
-    """What the costs and the links of a prediction rest on, where that is less than a user may think."""
+    """Caveats about the evidence behind costs and links, where there is less of it than a user may think."""
     cluster, name = scenario.cluster, scenario.workload.name
     if scenario.on_named_gpus:
         return [named_gpus.note(scenario)]

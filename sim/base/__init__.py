@@ -1,1 +1,1 @@
-"""What all else rests on: errors, files, units, ranges, how far something has come."""
+"""The base of everything: errors, files, units, ranges, progress."""

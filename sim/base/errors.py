@@ -1,4 +1,4 @@
-"""What a user is told when a setting is wrong: its name, what was given and what is allowed."""
+"""Errors for users: a wrong setting is told by its name, the given value and the allowed values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class WrongText(RunFailed):
 
 
 def of_system(error: OSError) -> str:
-    """What the system said; libraries put words of their own around it."""
+    """The system's own message, without a library's words around it."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 

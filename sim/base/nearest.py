@@ -1,4 +1,4 @@
-"""What argparse lacks: help without empty defaults, options that are given once, and the nearest name for a wrong one."""
+"""Additions to argparse: help without empty defaults, options that are given once, and the nearest name for a wrong one."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Once(argparse.Action):
     """Stores the value of an option, which a second one would silently replace."""
 
     def __call__(self, parser, namespace, values, option_string=None):
+        """Store it, or refuse a second one."""
         if option_string and self.dest in parser.given:
             raise argparse.ArgumentError(self, f"given twice, the second time {values!r}; allowed: once")
         parser.given.add(self.dest)
@@ -41,7 +42,11 @@ class Once(argparse.Action):
 
 
 def nearest(given: object, known: Iterable[object]) -> str:
-    """The known name that was probably meant, as a question to add to a refusal; empty if none is near."""
+    """The known name that was probably meant, as a question to add to a refusal; empty if none is near.
+
+    >>> nearest("abm", ["amb", "fmb"])
+    ' (did you mean amb?)'
+    """
     names = {str(name).lower(): str(name) for name in known}
     found = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=NEAR)
     return f" (did you mean {names[found[0]]}?)" if found else ""

@@ -65,7 +65,7 @@ class Progress:
 
     @property
     def left(self) -> str:
-        """ ", about 3 min left", as far as that can be known."""
+        """The time left, as in ", about 3 min left", as far as that can be known."""
         if not (self.total and self.done):
             return ""
         took_s = time.monotonic() - self._began_s

@@ -33,6 +33,9 @@ def quantity(text: str | float, unit: str, example: str) -> float:
 
     Raises:
         WrongSetting: the text is no quantity, or one of another dimension.
+
+    >>> quantity("25 Gbit/s", "byte/second", "10 Gbit/s")
+    3125000000.0
     """
     if not isinstance(text, str | bool):
         return text
@@ -47,6 +50,9 @@ def count(text: str | int, example: str) -> int:
 
     Raises:
         WrongSetting: the text is no such number.
+
+    >>> count("1.2 k", "120 M")
+    1200
     """
     allowed = f'a whole number, or one with k, M, G (or B) or T, such as "{example}"'
     if isinstance(text, bool | bytes):

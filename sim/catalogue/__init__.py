@@ -53,7 +53,7 @@ class Kind(BaseModel):
     source: str = ""
 
     def of_cluster(self) -> dict:
-        """What a host of a cluster has of it."""
+        """The keys that a host of a cluster takes from it."""
         return {name: value for name in ("cores", "gpus", "gpu") if (value := getattr(self, name)) is not None}
 
 
@@ -65,7 +65,7 @@ def _named(table):
 
 
 class Catalogue(BaseModel):
-    """What a file holds."""
+    """The contents of a catalogue's file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["catalogue/1"] = Field(alias="schema")
@@ -84,7 +84,7 @@ def all_of(section: str) -> dict:
 
 
 def find(section: str, name: str):
-    """What has this name, in whatever case.
+    """The entry of this name, in upper or lower case.
 
     Raises:
         WrongSetting: nothing has.
@@ -111,7 +111,7 @@ def cluster_of(text: str) -> Cluster | None:
 
 
 def of_type(table: dict) -> dict:
-    """What a file says of a host, with what its type has where the file does not say it."""
+    """A host's table in a file, filled in from its type."""
     name = table.get("type")
     if name is None:
         return table

@@ -1,4 +1,4 @@
-"""What a collective algorithm is made of: exchanges, one after another at each rank."""
+"""The parts of a collective algorithm: exchanges, one after another at each rank."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 NOTHING = slice(0, 0)
 DENSE, ROWS, CONTROL = "dense", "rows", "control"

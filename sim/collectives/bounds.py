@@ -24,7 +24,7 @@ class Bounds:
         return slice(Bound(self, START), Bound(self, STOP))
 
     def of(self, operation, left, right) -> Bound:
-        """What an operation makes of two bounds or integers."""
+        """The bound that an operation makes of two bounds or integers."""
         sides = [side.number if isinstance(side, Bound) else self._number((side,), 0) for side in (left, right)]
         depth = 1 + max(self._depths[side] for side in sides)
         return Bound(self, self._number((operation, *sides), depth))
@@ -45,7 +45,7 @@ class Bounds:
         return [(done[0][0], *np.array([one[1:] for one in done]).T) for _, done in sorted(alike.items())]
 
     def values(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Of every bound, in the order in which they were made, for wholes from `starts` to `stops`; shape (bounds, wholes)."""
+        """The values of every bound, in the order in which they were made, for wholes from `starts` to `stops`; shape (bounds, wholes)."""
         found = np.empty((len(self._depths), len(starts)), int)
         for key, number in self._known.items():
             if len(key) == 1:

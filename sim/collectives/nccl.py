@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sim.collectives.base import Exchange, Exchanges, cut, post, take
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 # NCCL 2.5 to 2.20: a channel's buffer of 4 MiB (NCCL_BUFFSIZE) has 8 steps, a chunk 4 of them and a slice 2; two channels, which
 # is what a node with one network card gets (ncclTopoPostset doubles the one ring found).

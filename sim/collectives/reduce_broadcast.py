@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sim.collectives.base import Exchange, Exchanges, hand, take
 from sim.collectives.nccl import BUFFER_BYTES, CHANNELS, STEPS
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 CHUNK_BYTES = CHANNELS * BUFFER_BYTES // STEPS  # REDUCE_CHUNKSTEPS and BROADCAST_CHUNKSTEPS are 1
 

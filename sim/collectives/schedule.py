@@ -17,7 +17,7 @@ NONE = -1
 
 
 class Level(NamedTuple):
-    """What ranks can do at once: each of `senders` posts a message, then each of `takers` takes one.
+    """A level of a call, which ranks do at once: each of `senders` posts a message, then each of `takers` takes one.
 
     Args:
         senders, posted: ranks, and the number of each one's message, shape (posts,).
@@ -67,12 +67,12 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
     lists = [list(own) for own in exchanges]
     ranks, takes = len(lists), [list[int]() for _ in lists]
     size_bytes: list[int] = []
-    drafts: Drafts = defaultdict(lambda: ([], [], [], []))  # by level: senders, posted; those who leave; takers
+    drafts: Drafts = defaultdict(lambda: ([], [], [], []))  # by level: senders, posted; ranks that leave; takers
     # messages on their way from one rank to another: number and level
     sent: defaultdict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
     at, free = [0] * ranks, [0] * ranks  # the next exchange of each rank, and the level from which it may begin
     open_post: list[int | None] = [None] * ranks  # of an exchange that has posted and has not taken yet
-    waiting: dict[tuple[int, int], int] = {}  # who waits for a message from one rank to another
+    waiting: dict[tuple[int, int], int] = {}  # the receiver that waits for a message from one rank to another
     runnable = deque(range(ranks))
     while runnable:
         rank = runnable.popleft()
@@ -136,7 +136,7 @@ class Template(NamedTuple):
 
 @lru_cache(maxsize=8)
 def template(algorithm: str, hosts: tuple[int, ...]) -> Template | None:
-    """Of an algorithm by its name (not auto); None where the number of exchanges depends on the size."""
+    """The template of an algorithm by its name (not auto); None where the number of exchanges depends on the size."""
     bounds = Bounds()
     try:
         plan = schedule(collectives.allreduce(algorithm, rank, hosts, bounds.whole) for rank in range(len(hosts)))

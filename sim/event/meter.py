@@ -8,7 +8,7 @@ from sim.answers.bottleneck import Arrivals
 
 
 class Meter:
-    """Of a run.
+    """Counts for one run.
 
     Args:
         ranks: sim.event.ranks.rank.Rank, of all ranks.
@@ -33,7 +33,7 @@ class Meter:
             self._before[updates] = now_s, self._busy_s()
 
     def arrivals(self, warmup: int, end_s: float) -> Arrivals:
-        """What came of it since so many updates."""
+        """The figures since so many updates."""
         start_s, before = self._before[warmup]
         found = {name: max(now - then for now, then in zip(seconds, before[name], strict=True)) if seconds else 0.0
                  for name, seconds in self._busy_s().items()}  # fmt: skip

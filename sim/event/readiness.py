@@ -8,7 +8,7 @@ from operator import itemgetter
 
 
 class Readiness:
-    """When the count-th gradient since the start was ready at the last rank; who waits for that.
+    """When the count-th gradient since the start was ready at the last rank, and the ranks that wait for that.
 
     Args:
         at: at(seconds, call) calls at a simulated time.
@@ -54,7 +54,7 @@ class Readiness:
         return last_s is None or last_s > now_s
 
     def wait(self, count: int, rank: int, call: Callable[[], object]) -> None:
-        """Call when all have it, which is to come; who waits for the same goes on in the order of ranks."""
+        """Call when all have it; ranks that wait for the same gradient go on in the order of their numbers."""
         self._waiting.setdefault(count, []).append((rank, call))
 
     def _go_on(self, count: int) -> None:

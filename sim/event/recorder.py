@@ -1,4 +1,4 @@
-"""What is kept of a run: its updates, its waits, and all activities if a trace is asked for."""
+"""The records of a run: its updates, its waits, and all activities if a trace is asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_NUMBERS = 600_000  # of waits, three each, before they are summed up
 
 
 class Recorder:
-    """Of all ranks of a run.
+    """Records all ranks of a run.
 
     Args:
         warmups: numbers of steps that may turn out to be the warm-up: the least, and the one asked for.
@@ -50,7 +50,7 @@ class Recorder:
         self.rows.append(Activity(start_s, end_s, rank, step, activity, samples, size_bytes, peer, version))
 
     def outcome(self, warmup: int) -> Outcome:
-        """What the run came to, as one replication."""
+        """The outcome of the run, as one replication."""
         ends_s = np.array(self.ends_s).reshape(-1)
         steps = len(ends_s) // self.each
         ends_s = ends_s[: steps * self.each].reshape(steps, self.each)[:, -1]

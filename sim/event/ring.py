@@ -10,12 +10,12 @@ import numpy as np
 from sim.collectives.base import cut
 from sim.collectives.ring import ring
 from sim.model.costs import Line
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Link
 
 
 class Ring:
-    """What the calls on one piece of the vector have in common.
+    """The common part of all calls on one piece of the vector.
 
     Args:
         adding: the cost of adding up so many bytes.

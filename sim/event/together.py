@@ -93,7 +93,7 @@ class Together:
 
 
 class Course:
-    """A call on its way: who goes on when it has ended, and messages of other calls that pass between its own.
+    """A call on its way: the ranks that go on when it has ended, and messages of other calls that pass between its own.
 
     Args:
         samples: the sum.

@@ -174,7 +174,7 @@ class EventWorld:
     # ---- the run
 
     def run(self) -> None:
-        """To the end of all texts, or until time is over.
+        """Run to the end of all texts, or until time is over.
 
         Raises:
             RunFailed: the texts wait for one another for ever.
@@ -248,7 +248,7 @@ class EventWorld:
     # ---- what is worked out once for all ranks
 
     def pieces(self, fused: bool) -> list[slice]:
-        """What calls sum."""
+        """The pieces that calls sum."""
         return self._pieces(fused)
 
     @cached_property
@@ -256,7 +256,7 @@ class EventWorld:
         return cache(lambda fused: collectives.pieces(self.scenario.summed, fused))
 
     def buffers(self, ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
-        """What `ready` variables are summed in, one call each: items, and whether they are copied together before."""
+        """The buffers in which `ready` variables are summed, one call each: items, and whether they are copied together before."""
         return self._buffers(ready, fusion_bytes)
 
     @cached_property
@@ -282,7 +282,7 @@ class EventWorld:
         return cache(lambda algorithm, items: collectives.named(algorithm, self.scenario.hosts, slice(0, items)))
 
     def exchanges(self, algorithm: str, worker: int, piece: slice) -> list[Exchange]:
-        """Those of one worker, counted from 0, in one collective call."""
+        """The exchanges of one worker, counted from 0, in one collective call."""
         return self._exchanges(algorithm, worker, piece.start, piece.stop)
 
     @cached_property

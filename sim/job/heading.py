@@ -41,6 +41,7 @@ def header_of(scenario, world: str, replication: int = 0, **recorded) -> Header:
 
 
 def same_names(scenario) -> list[str]:
+    """The fields of a scenario that a header has by the same name."""
     return [one.name for one in fields(scenario) if one.name not in IN_OTHER_WORDS]
 
 
@@ -51,7 +52,7 @@ def told_of(model: Workload, law: Stragglers) -> dict:
 
 
 def digest(model: Workload) -> str:
-    """Of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
+    """A digest of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
     from sim.model.nominal import nominal
 
     said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""All that a world needs to run: who runs what, on what, how long, on which luck."""
+"""All that a world needs to run: the protocol, the model, the cluster, the length and the random seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from sim.laws import Constant, FoldedMixture, Stragglers
 from sim.laws.steps import Steps, joined
 from sim.luck import Luck
 from sim.model.costs import Costs, Line
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load
 from sim.model.variable_placement import placed, server_bytes, server_slices
 from sim.model.workload import Variable, Workload
 from sim.platform import named_gpus
@@ -114,7 +115,7 @@ class Scenario:
         _ = self.hosts
 
     def __getstate__(self):
-        """What was worked out from the fields is not kept: each process that gets the scenario does so anew."""
+        """Only the fields: a process that gets the scenario computes the rest again."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def check_evaluation(self) -> None:
@@ -265,13 +266,13 @@ class Scenario:
 
     @cached_property
     def server_slices(self) -> list[list[slice]]:
-        """What each server holds of the flat vector of served variables, shape (servers, pieces)."""
+        """The pieces of the flat vector of served variables that each server holds, shape (servers, pieces)."""
         given = self.servers, self.placement, self.variable_partitions
         return server_slices(self.placeable, *given) if self.served else []
 
     @cached_property
     def loads(self) -> Callable[..., list[Load]]:
-        """loads(server, minibatches=1): what these need of a server, each a message of its own.
+        """The loads that minibatches (1) need of a server, by `loads(server, minibatches)`; each is a message of its own.
 
         All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
         """
@@ -329,7 +330,7 @@ class Scenario:
         return self.summed_items
 
     def worker_number(self, rank: int) -> int:
-        """1 for the first worker, whatever the number of servers, so that its luck is the same; a server's is its rank."""
+        """1 for the first worker, whatever the number of servers, so that its random numbers are the same; a server's is its rank."""
         return rank - self.servers + 1 if rank >= self.servers else rank
 
     def rank_of(self, worker: int) -> int:
@@ -378,7 +379,7 @@ class Scenario:
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.
 
-        Replications walk through the law by the golden ratio from a random start, for their mean is then near the law's
+        Replications walk through the law by the golden ratio from a random start, because their mean is then near the law's
         after a few; drawn independently, 20 of them leave a prediction uncertain by a quarter of the drift.
         """
         if self.costs.run.sole is not None:
@@ -398,7 +399,7 @@ class Scenario:
         return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
 
     def resume_s(self, replication: int) -> float:
-        """What the first work after a sleep takes more in one run, as far as its profile knows; may be less than nothing."""
+        """Further seconds of the first work after a sleep in one run, as far as its profile knows; may be negative."""
         return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
 
     def contention(self, replication: int, host: Host) -> float:

@@ -1,4 +1,4 @@
-"""What slows workers down from step to step, and its simplest case: a law, whose draws are independent."""
+"""Stragglers, which slow workers down from step to step, and their simplest case: a law, whose draws are independent."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Stragglers(BaseModel):
         raise NotImplementedError
 
     def notes(self, scenario: Scenario) -> list[str]:
-        """What a user should know besides, a line each."""
+        """Caveats, a line each."""
         return []
 
     def unreal(self) -> str:

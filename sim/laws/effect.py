@@ -1,4 +1,4 @@
-"""What a straggler does where and while it is slow: it sleeps longer, or its computing takes a factor longer."""
+"""The effect of a straggler while it is slow: it sleeps longer, or its computing takes a factor longer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Effect(Stragglers):
 
     @property
     def law(self) -> Law:
-        """Of the seconds, or of the factor, of a worker while it is slow."""
+        """The law of the seconds, or of the factor, of a worker while it is slow."""
         found: Any = self.factor if self.seconds is None else self.seconds
         return found
 

@@ -11,6 +11,8 @@ from pydantic import AliasChoices, Field
 from sim.base.ranges import Location, Spread
 from sim.laws.base import Continuous
 
+MEDIAN = 0.5
+
 
 class LogNormal(Continuous):
     """exp(N(m, s)) with the given mean and coefficient of variation: s^2 = ln(1 + cv^2), m = ln(mean) - s^2 / 2.
@@ -33,6 +35,8 @@ class LogNormal(Continuous):
         return self._at(rng.standard_normal(size))
 
     def quantile(self, share):
+        if share == MEDIAN:  # which needs no SciPy, and most answers ask for nothing else
+            return float(self._at(0.0))
         from scipy.special import ndtri
 
         return float(self._at(ndtri(share)))

@@ -31,7 +31,7 @@ class Pareto(Continuous):
         return self.least * (1 + rng.pareto(self.shape, size))
 
     def expected_maximum(self, draws):
-        """least n B(n, 1 - 1 / shape), with B the beta function (Arnold, Pareto Distributions, 1983)."""
+        """Equal to least n B(n, 1 - 1 / shape), with B the beta function (Arnold, Pareto Distributions, 1983)."""
         from scipy.special import betaln
 
         return float(self.least * draws * np.exp(betaln(draws, 1 - 1 / self.shape)))

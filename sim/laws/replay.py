@@ -14,7 +14,7 @@ from sim.laws.steps import NOTHING, ONES, Steps
 
 
 class Replay(Stragglers):
-    """What was recorded of ranks, step by step.
+    """Recorded seconds or factors of ranks, step by step.
 
     The first worker has the first row. Further workers than rows begin with the first row again, and further steps with the
     first step. Each replication goes on where the one before it ended.

@@ -1,1 +1,1 @@
-"""What is trained and what computing it costs: variables, sparse rows, where variables go."""
+"""Models and the costs of computing them: variables, sparse rows, where variables go."""

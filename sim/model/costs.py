@@ -1,4 +1,4 @@
-"""What a rank's work costs one core, as straight lines: base_s + slope_s x amount."""
+"""The costs of a rank's work on one core, as straight lines: base_s + slope_s x amount."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from sim.base.ranges import LogSpread, Seconds
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 
-COLD_FROM_S, COLD_AFTER_S = (
-    2e-3,
-    8e-3,
-)  # of idling: after less a rank is warm, after more it is cold (measured; see DESIGN.md)
+# Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
+COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
 WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
@@ -34,6 +32,7 @@ class Line(BaseModel):
     cold_s: Seconds = 0.0
 
     def __call__(self, amount: float) -> float:
+        """Seconds for an amount, in samples or bytes, of a warm rank."""
         return self.base_s + self.slope_s * amount
 
     def cold(self, idle_s):
@@ -56,7 +55,7 @@ Factor = Annotated[AnyLaw, AfterValidator(_of_mean_one)]
 
 
 class Costs(BaseModel):
-    """What one workload costs the ranks of one cluster.
+    """The costs of one workload for the ranks of one cluster.
 
     Args:
         input: fetching and feeding a minibatch; amount in samples.

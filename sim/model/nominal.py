@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Step
@@ -38,7 +38,7 @@ def nominal(flops_per_sample: float, parameters: int) -> Costs:
 
 
 def of_memory(bytes_per_s: float) -> dict[str, Line]:
-    """What ranks do over parameters, at the speed of a memory: reading and writing them; three times to add; with momentum, five."""
+    """Lines of the work over parameters, at the speed of a memory: two accesses a parameter, three to add, five to update with momentum."""
     moved = {"pack": 2, "take_up": 2, "reduce": 3, "update": 5}
     return {name: Line(slope_s=times / bytes_per_s) for name, times in moved.items()}
 

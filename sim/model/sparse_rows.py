@@ -9,9 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from sim.base.ranges import Amount, Count, Exponent, Share
-
-ITEM_BYTES = 4  # float32 throughout, and int32 for the number of a row
-HEADER_BYTES = 32  # every message starts with step, version, samples and one spare: four 64-bit integers
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
 class Rows(BaseModel):
@@ -78,7 +76,7 @@ def _log_missed(rows: int, zipf: float) -> np.ndarray:
 
 
 class Load(NamedTuple):
-    """What travels of one variable, of a part of one, or of several together: a message of its own.
+    """The load of a message: the items of one variable, of a part of one, or of several together.
 
     Args:
         rows: their numbers, which the request and the gradient carry; 0 of what travels whole.
@@ -95,7 +93,7 @@ class Load(NamedTuple):
 
     @property
     def answer_bytes(self) -> int:
-        """Parameters; who asked knows which rows they are."""
+        """Parameters; the rank that asked knows which rows they are."""
         return HEADER_BYTES + ITEM_BYTES * self.numbers
 
     @property

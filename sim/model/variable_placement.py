@@ -10,11 +10,15 @@ is created first, all variables move on by a server and the shares stay; no work
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import MOST_VARIABLES
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES, Variable
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+
+if TYPE_CHECKING:
+    from sim.model.workload import Variable
 
 
 def round_robin(variables: Sequence[Variable], servers: int) -> list[int]:
@@ -68,7 +72,7 @@ def placed(
 def server_slices(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[list[slice]]:
-    """What each server holds of the flat parameter vector, shape (servers, pieces); together they are all of it.
+    """The pieces of the flat parameter vector that each server holds, shape (servers, pieces); together they are all of it.
 
     A server to which untrained variables alone fall has no piece.
 

@@ -1,4 +1,4 @@
-"""What is trained: the variables of a model, the samples of a minibatch, and what they cost a nominal core."""
+"""Workloads: the variables of a model, the samples of a minibatch, and the costs on a nominal core."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from sim.base.ranges import (
 )
 from sim.model.costs import Costs
 from sim.model.nominal import measured, nominal
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load, Rows
 
 SCHEMA = "workload/1"
 MOST_DIMENSIONS = 32  # of a tensor
@@ -71,7 +72,7 @@ class Variable(BaseModel):
         return Variable(name=f"{self.name}/part_{index}", shape=(rows, *self.shape[1:]), rows=law)
 
     def load(self, samples: int, minibatches: int = 1) -> Load:
-        """What travels of it: all, or the rows that so many minibatches of so many samples touch between them."""
+        """Its load: all of it, or the rows that so many minibatches of so many samples touch together."""
         if self.rows is None:
             return Load(0, self.size)
         touched = max(1, round(self.shape[0] * self.rows.share(self.shape[0], samples, minibatches)))
@@ -107,7 +108,7 @@ class Workload(BaseModel):
 
     Args:
         name: what `--workload` calls it.
-        created: all variables in the order in which the model creates them; files, and who makes a workload, say `variables`.
+        created: all variables in the order in which the model creates them; files, and code that makes a workload, say `variables`.
         total: or how many parameters there are, in so many equal `layers`; files say `parameters`.
         layers: each is a variable. A layer's gradient is known, fused, sent and placed on a server as one.
         sample_shape: shape of one input.
@@ -188,7 +189,7 @@ class Workload(BaseModel):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """Those that are trained, in creation order; their sizes decide what the network carries."""
+        """The variables that are trained, in creation order; their sizes decide what the network carries."""
         return tuple(variable for variable in self.created if variable.trained)
 
     def without_untrained(self) -> Workload:
@@ -230,6 +231,10 @@ def read(text: str) -> Workload:
 
     Raises:
         WrongSetting: neither a name nor a usable file.
+
+    >>> model = read("mnist")
+    >>> model.parameters, model.batch, [variable.name for variable in model.variables][:2]
+    (3274634, 64, ['k1', 'b1'])
     """
     if text in NAMED:
         return NAMED[text]

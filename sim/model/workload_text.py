@@ -33,7 +33,7 @@ def line(model: Workload) -> str:
 
 
 def computing(model: Workload) -> str:
-    """What says how long its computing takes."""
+    """The key that says how long its computing takes."""
     if model.step:
         return "step measured"
     if model.is_nominal and model.flops_per_sample is not None:

@@ -1,1 +1,1 @@
-"""What ranks run on: hosts, links, how TCP and polling behave."""
+"""Platforms: hosts, links, and the behaviour of TCP and polling."""

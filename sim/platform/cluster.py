@@ -43,7 +43,7 @@ SCHEMA = "cluster/1"
 
 
 def _by_name(section: str) -> BeforeValidator:
-    """What has a name in a section of the catalogue, where a file gives one."""
+    """Reads an entry of a section of the catalogue where a file gives its name."""
 
     def found(given: Any) -> Any:
         from sim import catalogue
@@ -109,19 +109,19 @@ class Link(BaseModel):
         sustained_bytes_per_s: what a port carries in the long run, if less than that: it earns credit for so many bytes a second,
             has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
         background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
-            (gRPC's, in TensorFlow's servers). They slow whoever needs the cores.
+            (gRPC's, in TensorFlow's servers). They slow ranks that need the cores.
         wakes: within a host, the latency is that of waking a core that idles: there is none while all its cores are busy.
         fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
-        ramp_bytes: of a fair link, who comes to its sender's port while another message leaves has a sixteenth of its share at first,
-            for the window of the other has grown, and twice as much whenever the port could have passed so many bytes.
+        ramp_bytes: of a fair link: a message that starts while another one is leaving its port has a sixteenth of its share at first,
+            because the other's window has grown. The share doubles whenever the port could have passed so many bytes.
         burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
         eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
-            (MPI's rendezvous). Over TCP that word waits behind the bytes that the receiver is sending to the sender, so that two
-            ranks that exchange messages send them one after the other, unless they begin within a word's travel. None if nobody asks.
-        queue_bytes: of a fair link, what stands before a port that is busy: what comes and is no longer than that waits behind it
-            (MPI's words about a rendezvous, requests): latency under load.
-        buffer_bytes: of a fair link, what a sender's system keeps: a send ends when no more than that has still to leave.
+            (MPI's rendezvous). Over TCP that request waits behind the bytes that the receiver is sending to the sender, so that two
+            ranks that exchange messages send them one after the other, unless they begin within the request's travel. None if nobody asks.
+        queue_bytes: of a fair link, the queue before a busy port: a message that is no longer than that waits behind it
+            (MPI's control messages, requests): latency under load.
+        buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than that has still to leave.
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
             over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
@@ -183,7 +183,7 @@ class Model(BaseModel):
 
     @classmethod
     def of(cls, workload: Workload) -> Model:
-        """Of a workload; names of variables, and costs that it says itself, change nothing."""
+        """The identity of a workload; names of variables, and costs in its file, change nothing."""
         variables = [variable.model_dump(mode="json", exclude={"name"}) for variable in workload.variables]
         said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
         said += workload.precision or ""
@@ -214,18 +214,17 @@ class Provenance(BaseModel):
 
 
 class Cluster(BaseModel):
-    """What ranks run on.
+    """Hosts, the links between them, and costs on them.
 
     Args:
         hosts: filled with ranks in order, as mpirun fills slots.
         network: the link between hosts.
-        library: `network` as it is within a library's collective, whose ranks look for messages without sleeping; the same if None.
+        library: `network` as it is within a library's collective, whose ranks poll without sleeping; the same if None.
         local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
-        look_s: seconds of a core for one look of a rank that waits at whether something has come: it naps in between
-        (sim.platform.polling), sees
-            what has come at the next look, and ranks that share cores take these from one another; 0 of runtimes that are woken.
+        look_s: seconds of a core for one poll of a waiting rank. It sleeps in between (sim.platform.polling) and sees a message at its next
+            poll; ranks that share cores take these seconds from one another. 0 for runtimes that are woken.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
         provenance: set by calibration.
     """
@@ -253,7 +252,7 @@ class Cluster(BaseModel):
         return catalogue.links_of(given["hosts"]) | given
 
     def costs_of(self, workload: Workload) -> Costs | None:
-        """What a workload costs here; None if that was not measured, or only of another model of the same name."""
+        """The costs of a workload here; None if they were not measured, or only for another model of the same name."""
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and known != Model.of(workload) else self.costs.get(workload.name)
 

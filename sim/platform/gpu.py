@@ -65,7 +65,7 @@ class Gpu(BaseModel):
 
     @property
     def formats(self) -> list[Precision]:
-        """Those that it has."""
+        """The formats of numbers that it has."""
         return [name for name in PRECISIONS if getattr(self, name)]
 
     def format_of(self, precision: Precision | None) -> Precision:

@@ -1,4 +1,4 @@
-"""What computing takes on GPUs that are known by name, where nothing was measured: their peak rates, and what training reaches."""
+"""Costs on GPUs that are known by name, where nothing was measured: peak rates, and the share that training reaches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim.answers import interval
 from sim.base.errors import WrongSetting
 from sim.model import nominal
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

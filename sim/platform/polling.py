@@ -1,4 +1,4 @@
-"""How a rank of the MPI world waits, for real and simulated: it looks whether it still must, and naps, longer and longer."""
+"""How a rank of the MPI world waits, for real and simulated: it polls, and sleeps in between, longer and longer."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import math
 
 import numpy as np
 
-SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between looks, each of which takes the core from somebody
-SHARE = 20  # a nap is so small a part of what was waited
-# The stages of a wait, in each of which naps are much alike: one of them, and how long the stage lasts, seconds.
+SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls, each of which takes the core from somebody
+SHARE = 20  # a sleep is so small a part of the time waited
+# The stages of a wait, in each of which sleeps are much alike: one sleep, and the length of the stage, seconds.
 STAGES = ((50e-6, 1e-3), (71e-6, 1e-3), (141e-6, 2e-3), (283e-6, 4e-3), (400e-6, math.inf))
 
 
 def nap_s(waited_s: float, longest_s: float = LONGEST_S) -> float:
-    """Seconds of the next nap of who has waited so long: a twentieth of that, within bounds."""
+    """Seconds of the next sleep after waiting for `waited_s`: a twentieth of that, within bounds."""
     return min(max(SHORTEST_S, waited_s / SHARE), longest_s)
 
 
 def late_s(waited_s: float, oversleep_s: float, share: float = 0.5) -> float:
-    """Seconds after which who has waited so long sees what has come: the rest of a nap, a `share` (0 to 1) of it; its mean without."""
+    """Seconds from a message's arrival to the next poll, after waiting for `waited_s`: a `share` (0 to 1) of a sleep, half on average."""
     return share * (nap_s(waited_s) + oversleep_s)
 
 
 def looks_per_s(stage: int, oversleep_s: float) -> float:
-    """How many looks there are a second in a stage of a wait."""
+    """Polls a second in a stage of a wait."""
     return 1 / (STAGES[stage][0] + oversleep_s)
 
 
 def looks(waited_s: np.ndarray, oversleep_s: float) -> np.ndarray:
-    """How many looks there are in waits that long, not rounded; shape (waits,).
+    """Polls in waits of these lengths, not rounded; shape (waits,).
 
     Args:
-        oversleep_s: by which a nap is longer than it was asked to be.
+        oversleep_s: by which a sleep is longer than asked.
     """
     count, begins_s = np.zeros(len(waited_s)), 0.0
     for stage, (_, lasts_s) in enumerate(STAGES):

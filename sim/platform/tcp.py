@@ -12,7 +12,7 @@ LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how 
 
 
 class Tcp(BaseModel):
-    """What a sender may have on its way before it is acknowledged.
+    """Windows: bytes that a sender may have on their way before they are acknowledged.
 
     Args:
         initial_window_bytes: ten segments of an Ethernet (RFC 6928).

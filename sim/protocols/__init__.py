@@ -57,6 +57,9 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
 
     Raises:
         WrongSetting: an unknown protocol or setting, a value of the wrong type, or a class that cannot be run.
+
+    >>> make("amb", ["time_limit_s=80 ms"])
+    AnytimeMinibatch(time_limit_s=0.08, partitions=16)
     """
     protocol = find(name)
     known = {f.name: f for f in fields(protocol)}
@@ -82,7 +85,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
 
 
 def name_of(protocol: Protocol) -> str:
-    """What `make` makes a protocol of this class from: its name, or module:Class of a user's own."""
+    """The name from which `make` makes a protocol of this class: its own, or module:Class of a user's."""
     if is_ours(protocol):
         return protocol.name
     return f"{type(protocol).__module__}:{type(protocol).__qualname__}"

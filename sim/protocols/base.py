@@ -1,4 +1,4 @@
-"""What a protocol is: texts for the ranks' roles, written with the primitives of `me` and the verbs over them."""
+"""Protocols: texts for the ranks' roles, written with the primitives of `me` and the verbs over them."""
 
 from __future__ import annotations
 

@@ -15,11 +15,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sim import command, protocols
 from sim.base.errors import RunFailed, WrongSetting
-from sim.recording import conformance
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -111,6 +108,8 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     Raises:
         RunFailed: samples were lost, or counted twice.
     """
+    from sim.recording import conformance
+
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
         may_drop = job.protocol.by_arrival
@@ -123,11 +122,13 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
 
 
 def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
-    """What the vector world says of the jobs; where it answers, the event world must say the same.
+    """Compare the vector world's answers to the jobs with the event world's, where it answers.
 
     Raises:
         RunFailed: it says something else.
     """
+    import numpy as np
+
     from sim import simulate
     from sim.answers.outcome import of_trace
 
@@ -147,7 +148,7 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
 
 
 def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> str:
-    """What a real run did, which must be what the simulated one did.
+    """Compare the records of a real run with those of the simulated one.
 
     Raises:
         RunFailed: it failed, or did something else.
@@ -181,6 +182,7 @@ def _line(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
 
 def _compared(job: Scenario, real: Trace) -> str:
     from sim import simulate, stragglers
+    from sim.recording import conformance
 
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:
@@ -200,6 +202,8 @@ def _compared(job: Scenario, real: Trace) -> str:
 
 def _record(job: Scenario, trace: Trace):
     """What the text fixes of a run."""
+    from sim.recording import conformance
+
     if job.protocol.overlaps:
         return conformance.settled(trace, job.protocol.uses("reduce_in_cycles"))
     return conformance.record(trace)

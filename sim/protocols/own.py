@@ -40,7 +40,7 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
 
 
 def imported(option: str, name: str, allowed: str):
-    """What is called module:Class.
+    """The object called module:Class.
 
     Args:
         allowed: what a refusal lists if the name is none of that kind.
@@ -52,9 +52,17 @@ def imported(option: str, name: str, allowed: str):
     if not (colon and module and attribute):
         raise WrongSetting(option, name, allowed)
     try:
+        _look_here_too()
         return attrgetter(attribute)(importlib.import_module(module))
     except BaseException as error:  # whatever a module does as it is imported, to leave included
         raise WrongSetting(option, name, f"a class that can be imported ({_at_import(error)})") from error
+
+
+def _look_here_too() -> None:
+    """Have modules of the current folder found, last: a console script does not look there by itself."""
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
 
 
 def _check(found: type[Protocol], name: str, ours: dict[str, type[Protocol]]) -> None:

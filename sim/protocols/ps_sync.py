@@ -47,7 +47,7 @@ class SynchronousServers(Protocol):
             yield from self.accumulate(me)
 
     def apart(self, workers: int) -> bool:
-        """Whether servers need not agree who goes on: an update takes a gradient from everybody, so nobody is late."""
+        """Whether servers need not agree which workers go on: an update takes a gradient from each, so none is late."""
         return self.barrier and self.gradients_per_update(workers) == workers
 
     def waits_for_all(self, workers: int) -> bool:

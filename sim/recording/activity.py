@@ -13,7 +13,7 @@ ACTIVITIES = ("sleep", "input", "compute", "pack", "send", "receive", "wait", "r
 
 
 class Activity(NamedTuple):
-    """What one rank did from start_s to end_s (seconds since the run's common start).
+    """One activity of a rank, from start_s to end_s (seconds since the run's common start).
 
     `version` counts the updates that the parameters at hand had seen.
     """

@@ -1,4 +1,4 @@
-"""What a run did, apart from its times: worlds that run one text must agree on it."""
+"""The record of a run without its times, on which worlds that run one text must agree."""
 
 from __future__ import annotations
 

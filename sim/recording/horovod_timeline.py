@@ -25,7 +25,7 @@ CYCLE = "CYCLE_START"
 
 
 class Timeline:
-    """What the verbs of sim.verbs.fusion tell, as events; seconds since the start."""
+    """Collects events of the verbs of sim.verbs.fusion; seconds since the start."""
 
     def __init__(self, scenario: Scenario):
         self._variables = scenario.summed

@@ -57,7 +57,7 @@ def typed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def checksum(head: dict, rows: pd.DataFrame) -> int:
-    """Of a header and its rows, whatever the format of the file."""
+    """The checksum of a header and its rows, equal in both formats of the file."""
     found = zlib.crc32(json.dumps(head).encode())
     for name in TYPES:
         found = zlib.crc32(np.ascontiguousarray(rows[name].to_numpy()).data, found)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
+from sim.base.extras import need
 from sim.base.files import reading, write_whole
 from sim.job import replay
 from sim.job.header import Header, Training
@@ -58,7 +59,7 @@ def part_file(folder: Path, rank: int) -> Path:
 
 
 def read_parts(folder: Path) -> Trace:
-    """What the ranks of a run have written so far; an activity that a crash cut short is dropped.
+    """The parts that the ranks of a run have written so far; an activity that a crash cut short is dropped.
 
     Raises:
         WrongSetting: no parts there, or parts that are not of one run.
@@ -82,9 +83,11 @@ def check_path(path: str | Path) -> None:
 
     Raises:
         WrongSetting: neither .parquet nor .jsonl.
+        MissingExtra: what writes or reads it is not installed.
     """
     if Path(path).suffix not in (".parquet", ".jsonl"):
         raise WrongSetting("trace file", str(path), "a name that ends in .parquet or .jsonl")
+    need("pandas", *["pyarrow"] * (Path(path).suffix == ".parquet"))
 
 
 def read(path: str | Path) -> Trace:

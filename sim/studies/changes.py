@@ -31,7 +31,7 @@ BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class Change:
-    """What is given anew; all else stays as it is.
+    """A change of a job: the values that are given anew.
 
     Args:
         text: as the user wrote it.

@@ -55,7 +55,7 @@ class Failures:
 
 @dataclass(frozen=True)
 class Lost:
-    """What a run loses.
+    """The losses of a run.
 
     Args:
         every_s: of training between two checkpoints.
@@ -110,7 +110,7 @@ def _seconds(name: str, text: str) -> float:
 
 
 def lost(scenario: Scenario, failures: Failures) -> Lost:
-    """What runs of a job lose, over RUNS of them, drawn from the scenario's random seed.
+    """The losses of a job over RUNS runs, drawn from the scenario's random seed.
 
     Raises:
         WrongSetting: so many failures come in a segment that a run makes no progress.
@@ -212,7 +212,7 @@ def _in_vain_s(rng, failed: np.ndarray, rate: float, long_s: float) -> np.ndarra
 
 
 def told(lost: Lost, samples_per_s: float) -> str:
-    """What a run loses, in a line."""
+    """The losses of a run, in a line."""
     from sim.answers.summary import number
     from sim.base.progress import duration
 

@@ -15,7 +15,9 @@ from sim.simulation import simulate
 
 
 def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search:
-    """Kim et al., "Parallax", EuroSys 2019, section 3.2: double the parts from `start` while steps get shorter, then halve them
+    """Search for the best number of parts as Parallax does (Kim et al., EuroSys 2019, section 3.2).
+
+    Double the parts from `start` while steps get shorter, then halve them
     from there while they do; fit t(P) = b / P + a (P - 1) + c, of work that parts share and of what each costs; and take the
     whole number that is best by it, among those between the fewest and the most that were tried. Of fewer than three points,
     the best tried.

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from sim import options
 from sim.command import Parser
-from sim.studies import failures
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
-    from sim.studies.failures import Lost
+    from sim.studies.failures import Failures, Lost
     from sim.studies.what_if import Compared
     from sim.studies.why import Why
 
@@ -46,7 +45,7 @@ def question_options() -> Parser:
 
 
 class Questions:
-    """What was asked about a job.
+    """The questions that were asked about a job.
 
     Args:
         given: the options.
@@ -58,7 +57,7 @@ class Questions:
 
     def __init__(self, given: argparse.Namespace, read: options.Readers):
         self._given, self._read = given, read
-        self._failures = failures.read(given.failures) if given.failures else None
+        self._failures = _failures(given.failures)
         self.changed = [(text, self._job(text)) for text in given.what_if]
 
     def simulations(self, scenario: Scenario) -> int:
@@ -76,6 +75,7 @@ class Questions:
             base: of the job.
             simulate: another job, on the same random numbers.
         """
+        from sim.studies import failures
         from sim.studies.what_if import compare
 
         compared = [compare(text, base, simulate(other)) for text, other in self.changed]
@@ -92,8 +92,14 @@ class Questions:
         return changes.applied(changes.parse(text), self._given, self._read)
 
 
+def _failures(text: str | None) -> Failures | None:
+    from sim.studies import failures
+
+    return failures.read(text) if text else None
+
+
 class Answers:
-    """What the questions came to.
+    """The answers to the questions.
 
     Args:
         compared: each change beside the job.
@@ -105,14 +111,14 @@ class Answers:
         self.compared, self.lost, self.why = compared, lost, why
 
     def as_json(self) -> dict:
-        """What they add to the JSON answer."""
+        """The keys that they add to the JSON answer."""
         what_if = {"what_if": [one.as_json() for one in self.compared]} if self.compared else {}
         lost = {"failures": asdict(self.lost)} if self.lost else {}
         return what_if | lost | ({"why": self.why.as_json()} if self.why else {})
 
     def show(self, base: dict) -> None:
         """Print them, beside the base's JSON answer."""
-        from sim.studies import what_if
+        from sim.studies import failures, what_if
 
         if self.lost:
             print(failures.told(self.lost, base["samples_per_s"]))

@@ -28,7 +28,7 @@ Simulate = Callable[["Scenario"], "Result"]
 
 @dataclass(frozen=True)
 class Why:
-    """What a job's throughput depends on.
+    """The causes on which a job's throughput depends.
 
     Args:
         causes: the job without each cause, beside the job; the largest gain first.

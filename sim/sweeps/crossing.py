@@ -20,6 +20,7 @@ class Several(NamedTuple):
     one: argparse.Action
 
     def __call__(self, text: str) -> list[str]:
+        """The values between commas, each checked as the option checks it; argparse.ArgumentTypeError if one cannot be."""
         texts = text.split(",")
         try:
             for one in texts:

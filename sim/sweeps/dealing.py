@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from itertools import islice
 
+from sim.command import called
 from sim.sweeps.jobs import Job
 from sim.sweeps.pools import Given, Here, Own
 from sim.sweeps.work import Task, said, work
@@ -114,5 +115,8 @@ class Dealing:
         if self._alone:
             yield [{"digest": job.digest, "error": KILLED} for job in lost]
         elif lost:
-            print(f"sim.sweep: a process died; {len(lost)} scenarios are simulated again, one by one", file=sys.stderr)
+            print(
+                f"{called('sim.sweep')}: a process died; {len(lost)} scenarios are simulated again, one by one",
+                file=sys.stderr,
+            )
             self._suspects.extend(lost)

@@ -84,7 +84,7 @@ def _text(value: object, where: str) -> str:
 
 @cache
 def value_of(name: str, text: str, where: str = "--") -> object:
-    """What an option is with this text as its value; a setting of the protocol is for the protocol to check.
+    """The value of an option that is given as this text; a protocol checks its settings itself.
 
     Raises:
         WrongSetting: no such option, or not with this value.

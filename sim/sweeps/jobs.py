@@ -51,7 +51,7 @@ class Job:
 
     @property
     def digest(self) -> str:
-        """Of the scenario, and of how it is simulated."""
+        """A digest of the scenario, and of how it is simulated."""
         return self.asked["digest"]
 
 

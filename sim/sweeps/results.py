@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import RunFailed, WrongSetting, of_system
+from sim.base.extras import need
 from sim.base.files import check_output, reading, write_whole
 from sim.sweeps import columns
 from sim.version import VERSION
@@ -32,10 +33,12 @@ def check_path(path: str) -> None:
 
     Raises:
         WrongSetting: no name of a parquet file, or a folder that is not there or cannot be written.
+        MissingExtra: what writes it is not installed.
     """
     check_output("--output", path)
     if Path(path).suffix != ".parquet":
         raise WrongSetting("--output", path, "a name that ends in .parquet")
+    need("pandas", "pyarrow")
 
 
 class Results:

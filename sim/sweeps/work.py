@@ -1,4 +1,4 @@
-"""What a process of a sweep does: it simulates a chunk of scenarios, each of which comes to a row, whatever happens to it."""
+"""The work of a process of a sweep: it simulates a chunk of scenarios, each of which becomes a row, even if it fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """What a process needs of a job."""
+    """The part of a job that a process needs."""
 
     digest: str
     scenario: Scenario
@@ -43,7 +43,7 @@ def work(digests: list[str], chunk: bytes | list[Task]) -> list[dict]:
 
 
 def row(task: Task) -> dict:
-    """What comes of one scenario: figures, or an error; and the seconds that it took."""
+    """The row of one scenario: figures, or an error; and the seconds that it took."""
     start_s = time.monotonic()
     own.SOURCES.update(own.sources(type(task.scenario.protocol)))  # so that mistakes there are said with their place
     try:

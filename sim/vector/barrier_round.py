@@ -19,7 +19,7 @@ Wait = tuple[np.ndarray, np.ndarray]  # from, to; shape (replications, ranks, wa
 
 
 class Clocks(NamedTuple):
-    """Of ranks and their ports, shape (replications, ranks)."""
+    """Clocks of ranks and their ports, shape (replications, ranks)."""
 
     now_s: np.ndarray
     out_free_s: np.ndarray
@@ -46,7 +46,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, scenario) -> Sizes:
-        """Of a scenario whose servers hold dense variables: a message each."""
+        """The sizes of a scenario whose servers hold dense variables: a message each."""
         link, costs = scenario.network, scenario.costs
         loads = [scenario.loads(server)[0] for server in range(scenario.servers)]
         request, answer, gradient = (
@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What servers have done: their clocks, when each answer reaches its worker and each gradient was added, and their waits.
+    """The state of servers: their clocks, when each answer reaches its worker and each gradient was added, and their waits.
 
     Args:
         answers_s, added_s: shape (replications, servers, workers).
@@ -71,7 +71,7 @@ class Served(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """What workers have done: their clocks, when their gradients reach each server, (replications, servers, workers), and their waits."""
+    """The state of workers: their clocks, when their gradients reach each server, (replications, servers, workers), and their waits."""
 
     clocks: Clocks
     gradients_s: np.ndarray

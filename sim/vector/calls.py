@@ -11,7 +11,7 @@ import numpy as np
 from sim import collectives
 from sim.collectives.base import cut
 from sim.collectives.schedule import Schedule, schedule, template
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.exchanges import Ports, Unsettled, play
 
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
@@ -25,7 +25,7 @@ class TooMany(Exception):
 
 
 class Calls:
-    """Of the workers of one scenario.
+    """Collective calls of the workers of one scenario.
 
     Args:
         hosts: of the workers, all different.

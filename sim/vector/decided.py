@@ -1,4 +1,4 @@
-"""What follows when all ranks know which gradients to sum: the same each time that they are these, counted from when rank 0 knew it."""
+"""The calls after all ranks know which gradients to sum: equal for equal gradients, counted from the moment when rank 0 knew it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim import collectives
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import KNOWN, Calls
 from sim.vector.exchanges import Ports
 from sim.verbs.fusion import fuse
@@ -135,7 +135,7 @@ class Decided:
         return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _messages(self) -> int:
-        """Of all ranks in a call, roughly; those of a ring are not kept."""
+        """Messages of all ranks in a call, roughly; those of a ring are not kept."""
         return 2 * self._ranks * self._ranks.bit_length()
 
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled
 from sim.verbs.fusion import REQUEST
 
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What follows once rank 0 has taken all requests, at time 0, as if nobody had anything else to do.
+    """The messages after rank 0 has taken all requests, at time 0, as if the ranks had nothing else to do.
 
     Args:
         ports: clocks when each rank has been told; shape (rows, ranks).

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from sim import collectives
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import Calls, TooMany
 from sim.vector.exchanges import Ports, Unsettled
 
@@ -35,7 +35,7 @@ class Lockstep:
         yield from self._did()
 
     def allgather(self):
-        """Of nothing: this world refuses scenarios whose rows travel alone."""
+        """Does nothing here, because this world refuses scenarios whose rows travel alone."""
         yield from self._did()
 
     def _call(self, piece: slice, algorithm: str) -> None:

@@ -1,6 +1,6 @@
-"""What a text sees in the vector world: a `me` that stands for all ranks of a group, in every replication, at once.
+"""The view of a text in the vector world: a `me` that stands for all ranks of a group, in every replication, at once.
 
-A text takes one way there, so it may not ask what differs between those ranks. Whatever could tell them apart is refused.
+A text takes one way there, so it may not ask what differs between those ranks. A verb that could distinguish them is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
-LOOKED = "the text looks at me.now_s, which each rank has its own of"
+LOOKED = "the text reads me.now_s, of which each rank has its own"
 
 
 class Refused(WrongSetting):
@@ -76,7 +76,7 @@ class Together:
 
 
 class Each(NDArrayOperatorsMixin):
-    """A number that each rank of each replication has its own of: a text may add and scale it, and not look at it.
+    """A number of which each rank of each replication has its own: a text may add to it and scale it, but not read it.
 
     Args:
         values: shape (replications, ranks).

@@ -125,6 +125,12 @@ class VectorWorld:
         self.refused: Refused | None = None
 
     def run(self) -> Outcome:
+        """Run all replications to their end, or until time is over.
+
+        Raises:
+            Refused: the text does what this world cannot do exactly.
+            RunFailed: the ranks wait for one another for ever.
+        """
         texts, idle_turns = deque(self._texts()), 0
         while texts and not self.patience.over:
             # A text yields only where its message is not there yet, or where time is over.

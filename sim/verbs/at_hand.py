@@ -18,7 +18,7 @@ OUT_OF_STEP = (
 
 
 class AtHand:
-    """What a rank of any world has at hand."""
+    """The gradient and sum that a rank of any world has at hand."""
 
     def __init__(self):
         self.what = ""
@@ -55,7 +55,7 @@ class AtHand:
         self.what, self.added = SUM, letter
 
     def handed_on(self) -> None:
-        """What was at hand has been sent or applied."""
+        """Forget the gradient at hand: it has been sent or applied."""
         self.what = ""
 
     def begin_update(self, samples, step: int, updates: int | None) -> None:

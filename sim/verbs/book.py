@@ -1,4 +1,4 @@
-"""What the verbs of one rank remember from one to the next."""
+"""The memory of the verbs of one rank, from one to the next."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from sim.verbs.verb import verb
 
 @verb
 def allreduce(me: Me, algorithm: str = "auto", fused: bool = True):
-    """The sum of all workers' gradients and samples, at each of them.
+    """Leave the sum of all workers' gradients and samples at each of them.
 
     Args:
         algorithm: one of sim.collectives.NAMES.
@@ -28,7 +28,7 @@ def reduce(me: Me, algorithm: str, piece: slice):
 
 
 def reduce_by_exchanges(me: Me, algorithm: str, piece: slice):
-    """The same, exchange by exchange."""
+    """Sum as `reduce` does, exchange by exchange."""
     first = me.workers[0]
     for exchange in collectives.allreduce(algorithm, me.rank - first, me.hosts[first:], piece):
         yield from me.exchange(exchange.among(first))
@@ -37,7 +37,7 @@ def reduce_by_exchanges(me: Me, algorithm: str, piece: slice):
 
 @verb
 def allgather(me: Me):
-    """The rows of sparse variables that any worker touched, at each of them; what comes is added up as it comes."""
+    """Leave the sum of the rows of sparse variables that any worker touched at each worker; rows are added as they arrive."""
     workers = len(me.workers)
     for load in me.scenario.gathered_loads:
         items = load.rows + load.numbers
@@ -48,6 +48,6 @@ def allgather(me: Me):
 
 @verb
 def barrier(me: Me, group):
-    """Nobody of `group`, ranks, goes on before all have come."""
+    """Wait until all ranks of `group` have come."""
     for exchange in barrier_exchanges(me.rank - group[0], range(len(group))):
         yield from me.exchange(exchange.among(group[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim import collectives
 from sim.collectives.base import CONTROL, hand, post, take
 from sim.collectives.tree import tree
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.verbs.collectives import reduce
 from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb
@@ -15,7 +15,7 @@ REQUEST = slice(0, 64)  # what a rank tells rank 0 in a negotiation, and is told
 
 @verb
 def compute_by_layer(me: Me, order: str):
-    """The gradient of the minibatch; those of the variables are ready one by one, the last variable's first.
+    """Compute the gradient of the minibatch; those of the variables are ready one by one, the last variable's first.
 
     Args:
         order: after the forward pass each takes time in proportion to its number of `parameters`, or `uniform`; or all are ready
@@ -29,7 +29,7 @@ def compute_by_layer(me: Me, order: str):
 
 @verb
 def negotiate(me: Me, by_name: bool = False):
-    """Numbers of the variables that are ready at all ranks and not yet reduced, in the order in which they became so.
+    """Agree on the variables that are ready at all ranks and not yet reduced; their numbers, in the order in which they became ready.
 
     Args:
         by_name: each rank tells rank 0 in one message for each variable, and is told so; else along binomial trees.
@@ -100,7 +100,7 @@ def _agree_by_bits(me: Me):
 
 
 def _agree_by_name(me: Me):
-    """To rank 0 a message for each variable that has become ready, and back one for all; either way one more ends it."""
+    """Send rank 0 a message for each variable that is ready, and receive one for all; in each direction one more message ends it."""
     least, others = me.ready, me.workers[1:]
     if me.rank == 0:
         for other in others:

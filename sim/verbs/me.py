@@ -82,7 +82,7 @@ class Letter(typing.Protocol):
 
     Args:
         sender: its rank.
-        version: updates behind the parameters that it carries, or that its gradient was computed on; of a note, what that says.
+        version: updates in the parameters that it carries, or on which its gradient was computed; of a note, its number.
         samples: in the gradient.
         note: it is a header alone.
         last: it says that training is over.
@@ -103,22 +103,28 @@ class Letter(typing.Protocol):
 
 
 class Job(typing.Protocol):
-    """What verbs ask of the job (sim.job.scenario.Scenario).
+    """The job, as verbs see it (sim.job.scenario.Scenario).
 
     Args:
-        workload: what is trained.
+        workload: the model and its minibatch.
         summed: the variables that workers sum, in order.
-        gathered_loads: of each sparse variable whose rows all workers hand to one another, what a worker hands on.
+        gathered_loads: the load that a worker hands on, of each sparse variable whose rows all workers hand to one another.
     """
 
     @property
-    def workload(self) -> Workload: ...
+    def workload(self) -> Workload:
+        """The model and its minibatch."""
+        ...
 
     @property
-    def summed(self) -> Sequence[OfModel]: ...
+    def summed(self) -> Sequence[OfModel]:
+        """The variables that workers sum, in order."""
+        ...
 
     @property
-    def gathered_loads(self) -> Sequence[Load]: ...
+    def gathered_loads(self) -> Sequence[Load]:
+        """The load that a worker hands on, of each sparse variable whose rows all workers hand to one another."""
+        ...
 
 
 class Numbers(typing.Protocol):
@@ -128,28 +134,28 @@ class Numbers(typing.Protocol):
 
 
 class Me(typing.Protocol):
-    """A rank, as its text sees it. All verbs but `steps` are used with `yield from`."""
+    """A rank, as its text sees it. All methods but `steps`, `run_out` and properties are used with `yield from`."""
 
-    # Where it stands
+    # Its role and its peers, by rank
     master: int
     servers: range  # their ranks; the master's alone where there is one, none without either
     workers: range
     senders: list[
         int
     ]  # workers that send to servers: all, or the first of each host where it adds up those of its host
-    neighbours: list[int]  # the workers for whom this one sends besides itself
-    aggregators: list[int] | range  # where this worker's gradient goes: the servers, or the worker who sends for it
+    neighbours: list[int]  # the other workers whose gradients this one adds up and sends
+    aggregators: list[int] | range  # where this worker's gradient goes: the servers, or the worker that sends for it
     hosts: list[int]  # the host of each rank, shape (ranks,)
-    # Where it is
+    # Its state
     step: int  # the number of its step, from 0
-    version: int  # updates behind the parameters that it holds
+    version: int  # updates in the parameters that it holds
     updates: float  # that rank 0 makes in the whole run; infinite at other ranks
     summed: bool  # whether workers sum any variables among themselves
     variables: range  # numbers of the variables that travel one by one
     held: list[int]  # those of them that this server holds
     samples: int  # in the gradient or the sum at hand
     minibatches: int  # whose gradients it sums
-    book: Book  # for verbs: what they remember
+    book: Book  # the memory of verbs
 
     @property
     def rank(self) -> int:
@@ -161,62 +167,84 @@ class Me(typing.Protocol):
 
     @property
     def scenario(self) -> Job:
-        """For verbs; a text needs none of it."""
+        """The job; for verbs, a text does not need it."""
 
     @property
     def delays(self) -> Numbers | None:
-        """For verbs: induced ones of the messages that this rank receives, seconds, in their order; None without."""
+        """Induced delays of the messages that this rank receives, seconds, in their order; None without. For verbs."""
 
     @property
     def ready(self) -> int:
-        """Gradients of variables that have become ready at this rank since the start."""
+        """The number of variables' gradients that have become ready at this rank since the start."""
 
     # Time
     def steps(self) -> Iterator[int]:
-        """The rounds, warm-up included; sets `step`."""
+        """Go through the numbers of the steps, warm-up included, and set `step`."""
 
     def sleep(self) -> Doing:
-        """The induced straggler of this step."""
+        """Sleep as the law of stragglers says for this rank and step."""
 
     def cycle(self, cycle_s: float) -> Doing:
-        """Asleep until the next cycle of this rank begins, `cycle_s` seconds after the last at the earliest.
+        """Sleep until the next cycle of this rank begins, `cycle_s` seconds after the last one at the earliest.
 
         A world may leave out cycles that would find no gradient ready at all ranks.
         """
 
     # Work
     def fetch(self) -> Doing:
-        """A minibatch, where its parameters come after it; computing fetches one else."""
+        """Fetch a minibatch before the parameters arrive; without this, `compute` fetches it."""
 
     def compute(self, part: Part = None) -> Doing:
-        """The gradient of the minibatch, or a part of it."""
+        """Compute the gradient of the minibatch, or a part of it: a `Partition` or a `Layer`.
+
+        Raises:
+            WrongText: a gradient or a sum is at hand that was neither sent, summed nor applied.
+        """
 
     def compute_until(self, deadline_s: float, partitions: int) -> Doing:
-        """Partitions of the minibatch while there is time, at least one; the last overruns."""
+        """Compute partitions of the minibatch, at least one, while `now_s` is below `deadline_s`; the last one overruns.
+
+        Args:
+            deadline_s: seconds since the start.
+            partitions: of a minibatch; `samples` then says how many samples were computed.
+        """
 
     def add(self, letter: Letter) -> Doing:
-        """Add the gradient of a letter to what is at hand."""
+        """Add the gradient of a letter to the sum at hand.
+
+        Raises:
+            WrongText: the letter's gradient was added before.
+        """
 
     def take_up(self, letter: Letter) -> Doing:
-        """The parameters of a letter replace those at hand."""
+        """Replace the parameters at hand by those of a letter."""
 
     def update(self, variables: Collection[int] | None = None) -> Doing:
-        """Divide the sum by its samples and apply the optimiser: to some variables; or to the others, which makes a new version."""
+        """Divide the sum by its samples and apply the optimiser.
+
+        Args:
+            variables: their numbers; None is all that were not updated in this step, which makes a new version.
+
+        Raises:
+            WrongText: no samples, or an update of rank 0 outside of the rounds of `steps`.
+        """
 
     def evaluate(self) -> Doing:
-        """Loss and accuracy, where they are due, at rank 0."""
+        """Compute loss and accuracy on test samples, at rank 0, in steps where they are due."""
 
     def run_out(self) -> None:
-        """There was time left, and no data."""
+        """Note that there was time left and no data."""
 
     def copy(self, piece: slice) -> Doing:
         """Copy items of the gradient into a buffer, or out of it."""
 
     # Messages
     def send(self, what: What, to: int | Collection[int], wait: bool = True) -> Doing:
-        """A message to each of `to`; go on when the last has left.
+        """Send a message to each of `to`; go on when the last one has left.
 
         Args:
+            what: PARAMETERS, GRADIENT, a Note or a Variable.
+            to: a rank, or several.
             wait: if false, go on at once; a gradient first waits until the one before has left.
         """
 
@@ -229,18 +257,24 @@ class Me(typing.Protocol):
     ) -> Giving[Letter | None]: ...
 
     def receive(self, frm, until_s=math.inf, variable=None):
-        """The next letter that comes from one of `frm`; None if none begins to come by `until_s`.
+        """Receive the next letter from one of `frm`.
 
         Args:
-            variable: the parameters of this variable and step, of which others may come first.
+            frm: a rank, or several.
+            until_s: seconds since the start; None is returned if no letter begins to arrive by then.
+            variable: wait for the parameters of this variable in this step; others may arrive first.
         """
 
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Giving[Any]:
-        """Hand a piece to one rank while taking one from another, which is added or replaces what is there; the letter taken, if one is.
+        """Hand a piece to one rank while taking a piece from another, which is added to this rank's or replaces it.
 
         Args:
-            ready: goes with it.
-            messages: as so many it travels.
+            exchange: see sim.collectives.base.Exchange.
+            ready: how many gradients are ready here; it travels along.
+            messages: the number of messages as which the piece travels.
+
+        Returns:
+            The letter that was taken, if any.
         """
 
     def departed(self) -> Doing:

@@ -54,7 +54,7 @@ def push(me: Me, servers, version: int | None = None):
 
 @verb
 def collect(me: Me, servers):
-    """One answer from each of `servers`: parameters, which are taken up, or a note; the chief's last ends training."""
+    """Receive one answer from each of `servers`: parameters, which are taken up, or a note; the chief's last note ends training."""
     missing = ranks_of(servers)
     while missing:
         letter = yield from me.receive(missing)
@@ -95,7 +95,7 @@ def take(me: Me, workers, until_s: float = math.inf):
 
 @verb
 def take_first(me: Me, workers, count: int):
-    """Add up the first gradients on the newest parameters from `count` of `workers`; their senders, none once training is over.
+    """Add up the first gradients on the newest parameters from `count` of `workers`; returns their senders, none once training is over.
 
     A late gradient is dropped, and its worker goes on (Chen et al., 2016).
     """
@@ -114,7 +114,7 @@ def take_first(me: Me, workers, count: int):
 
 @verb
 def let_go(me: Me, workers, version: int | None = None):
-    """Acknowledge gradients of `workers`, who go on; `version` is the token that each gets."""
+    """Acknowledge gradients of `workers`, which go on; `version` is the token that each gets."""
     for worker in _staying(me, workers):
         yield from me.send(Note(version), worker, wait=False)
 
@@ -128,7 +128,7 @@ def answer(me: Me, workers):
 
 @verb
 def tell(me: Me, peer: int):
-    """Give a server a note, which carries nothing."""
+    """Send a server a note, which carries nothing."""
     yield from me.send(Note(), peer, wait=False)
 
 
@@ -143,9 +143,9 @@ def hear(me: Me, peers):
 
 @verb
 def hand_in(me: Me):
-    """Send the gradient, added to those of the neighbours, to the servers, or to the one who sends for this rank."""
+    """Send the gradient, added to those of the neighbours, to the servers, or to the worker that sends for this rank."""
     own, missing = (me.samples, me.minibatches), set(me.neighbours)
-    while missing:  # who has handed in goes on, and may send pieces of an allreduce already
+    while missing:  # a worker that has handed in goes on, and may send pieces of an allreduce already
         letter = yield from take(me, missing)
         missing.remove(letter.sender)
         yield from me.add(letter)
@@ -179,7 +179,7 @@ def _part(me: Me, worker: int):
 
 
 def _staying(me: Me, workers) -> list[int]:
-    """Those of `workers` that have not left, who are then owed nothing more."""
+    """The members of `workers` that have not left; they are then owed nothing more."""
     staying = [w for w in ([workers] if isinstance(workers, int) else workers) if w not in me.book.gone]
     me.book.owed.difference_update(staying)
     return staying

@@ -1,1 +1,3 @@
-"""What both worlds share: a protocol's text at work, and the time that a run may take."""
+"""Code that both simulated worlds share: a protocol's text at work, and the time that a run may take."""
+
+WORLDS = ("auto", "event", "vector")  # that may be asked for

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Patience:
-    """Looks at the clock at each update of rank 0; whatever it says, there is a step of warm-up and one that is measured.
+    """Reads the clock at each update of rank 0. At least one step of warm-up and one measured step are always done.
 
-    Of protocols that apply each gradient by itself the whole warm-up, for their workers begin together and are to fall apart.
+    Protocols that apply each gradient by itself do the whole warm-up: their workers begin together and need time to separate.
 
     Args:
         within_s: seconds of the wall clock.

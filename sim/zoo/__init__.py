@@ -33,7 +33,7 @@ def names() -> list[str]:
 
 
 def table(name: str) -> dict:
-    """What the file of a model says, or would say.
+    """The table of a model, as its file has it or would have it.
 
     Raises:
         KeyError: there is no such model.

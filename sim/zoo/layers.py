@@ -1,4 +1,4 @@
-"""What layers are made of, as files say it: variables, and the operations of a forward pass."""
+"""Layers as files have them: variables, and the operations of a forward pass."""
 
 from __future__ import annotations
 

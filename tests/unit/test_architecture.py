@@ -13,6 +13,7 @@ MAY_IMPORT = {
     "real": {"sim"},
     "calibration": {"sim"},
     "experiments": {"sim", "real", "calibration"},
+    "trainsim": {"sim", "real", "calibration", "experiments"},
 }
 SOURCES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 LIGHT = (
@@ -137,11 +138,7 @@ def test_every_package_is_installed():
 
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg")
-    folders = {
-        path.parent.relative_to(ROOT)
-        for top in ("sim", "real", "calibration", "experiments")
-        for path in (ROOT / top).rglob("__init__.py")
-    }
+    folders = {path.parent.relative_to(ROOT) for top in MAY_IMPORT for path in (ROOT / top).rglob("__init__.py")}
     assert set(settings["options"]["packages"].split()) == {".".join(folder.parts) for folder in folders}
 
 
@@ -163,6 +160,7 @@ def test_every_data_file_is_installed():
         for end in ("toml", "csv")
         for p in (ROOT / top).rglob(f"*.{end}")
     ]
-    files.append("sim/py.typed")
+    files += [f"{top}/py.typed" for top in MAY_IMPORT] + ["real/libraries/horovod.sh"]
+    files += [str(p.relative_to(ROOT)) for p in ROOT.glob("experiments/**/*.cpp")]
     assert len(files) > 15
     assert not [name for name in files if not any(fnmatch(name, pattern) for pattern in patterns)]

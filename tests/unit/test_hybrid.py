@@ -14,8 +14,9 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.sparse_rows import Rows, distinct, draws_of
-from sim.model.workload import HEADER_BYTES, ITEM_BYTES, Variable, Workload
+from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e8)

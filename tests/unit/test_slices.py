@@ -12,7 +12,8 @@ from real.training.sparse_gradients import look_up
 from real.worlds.parcels import Parcel
 from sim import protocols
 from sim.job.scenario import Scenario
-from sim.model.sparse_rows import HEADER_BYTES, ITEM_BYTES, Load, Rows
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load, Rows
 from sim.model.workload import Variable, Workload
 
 WORDS = Variable(name="words", shape=(11, 3), rows=Rows(per_sample=1))

@@ -1,4 +1,4 @@
-"""The cores of a host: whoever begins to work takes the one with the least to do, and those on one core take turns."""
+"""The cores of a host: a task begins on the core with the least to do, and tasks on one core take turns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 if TYPE_CHECKING:
     import simpy
 
-MOST_LOOKS = 0.5  # of all cores: those who look give way to those who work
+MOST_LOOKS = 0.5  # of all cores: ranks that poll give way to ranks that work
 LOOK_DIGITS = 9  # of cores that looks take, which come and go
-TICK_S = 4e-3  # of Linux's scheduler at 250 Hz: when it looks whether a turn is over, and whether a core that idles takes over a task
+TICK_S = 4e-3  # of Linux's scheduler at 250 Hz: when a turn may end, and an idle core may take over a task
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 MOST_TURNS = 20  # of the shortest task on a core
 ROUND_OFF_S = 1e-12
 
 
 def rate(tasks, cores: int, contention: float, looks=0.0):
-    """What each of `tasks` (a number or an array, 1 or more) on `cores` gets of a core that has its host to itself.
+    """The pace of each of `tasks` (a number or an array, 1 or more) on `cores`; 1 is a core that has its host to itself.
 
     Args:
         looks: what ranks that wait take of the cores meanwhile, in cores.
@@ -35,7 +35,7 @@ def rate(tasks, cores: int, contention: float, looks=0.0):
 
 @dataclass(eq=False)
 class Task:
-    """Some work, and who does it; nobody in particular, a runtime's threads, if None."""
+    """Some work, and the rank that does it; None for a runtime's threads."""
 
     left_s: float
     done: simpy.Event
@@ -89,7 +89,7 @@ class Cores:
         """An event that fires when a core has given this task `seconds` (of a core of speed 1).
 
         Args:
-            who: works; nobody in particular, a runtime's threads, if None.
+            who: the rank that works; None for a runtime's threads.
         """
         task = Task(seconds / self.speed, self.env.event(), who)
         core, until_s, since_s = self._last.get(who, (None, 0.0, 0.0))
@@ -101,13 +101,13 @@ class Cores:
         return task.done
 
     def take(self, cores: float) -> None:
-        """From now on, ranks that wait take so many cores more, or less, for their looks."""
+        """From now on, waiting ranks take so many cores more, or less, for their polls."""
         before, self._looks = self._looks, max(0.0, round(self._looks + cores, LOOK_DIGITS))
         if self._busy and self._paces(self._busy, before) != self._paces(self._busy, self._looks):
             self._repace(self._busy, before)
 
     def _put(self, core: Core, task: Task, since_s: float | None = None) -> None:
-        """A task comes to a core; one that goes on has it since then, whoever else it was for just now."""
+        """A task comes to a core; a rank that goes on has had the core since its earlier task."""
         self._advance(core)
         if since_s is None:
             core.tasks.append(task)
@@ -130,14 +130,14 @@ class Cores:
                     self._wake(core)
 
     def _advance(self, core: Core, pace: float | None = None) -> None:
-        """To now, at a pace; at today's if none is given."""
+        """Advance a core to now, at a pace; at its present one if none is given."""
         if core.tasks:
             pace = self._paces(self._busy, self._looks) if pace is None else pace
             core.tasks[0].left_s -= (self.env.now - core.updated_s) * pace
         core.updated_s = self.env.now
 
     def _wake(self, core: Core) -> None:
-        """Set the timer for the end of the work or the turn of who has the core; an earlier timer is then stale."""
+        """Set the timer for the end of the work, or of the turn, of the task that has the core; an earlier timer is then stale."""
         core.timer += 1
         if core.tasks:
             lasts_s = core.tasks[0].left_s / self._paces(self._busy, self._looks)
@@ -148,7 +148,7 @@ class Cores:
             timer.callbacks.append(lambda timer: self._end(core, timer))
 
     def _end(self, core: Core, timer: simpy.Event) -> None:
-        """The work, or the turn, of who has the core is over."""
+        """The work, or the turn, of the task that has the core is over."""
         if timer.value != core.timer:
             return
         self._advance(core)

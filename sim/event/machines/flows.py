@@ -61,7 +61,7 @@ class Bucket:
 
 @dataclass(eq=False)
 class Flow:
-    """What of one message is still to pass its two ports, bytes, and how much does, bytes a second.
+    """A message that passes its two ports: bytes that are left, and its rate, bytes a second.
 
     Args:
         handed_over: fires when no more is left than what the sender's system keeps, `kept` bytes.
@@ -143,13 +143,13 @@ class Flows:
         )
 
     def _advance(self) -> None:
-        """To now."""
+        """Advance all flows to now."""
         seconds, self._updated_s = self._env.now - self._updated_s, self._env.now
         for flow in self._flows:
             flow.advance(seconds)
 
     def _go_on(self) -> None:
-        """Pass on what has tokens, share the rest, and look again when that changes."""
+        """Pass on bytes that have tokens, share the rest, and repeat when that changes."""
         ports = {port for flow in self._flows for port in flow.ports}
         for port in ports:
             port.advance(self._env.now)

@@ -230,7 +230,7 @@ class Free:
         self.put(message, begin_s, end_s)
 
     def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
-        """A message is here: it is for who waits for it, or lies here.
+        """A message is here: a waiting rank takes it, or it lies here.
 
         Args:
             begin_s, end_s: when its bytes move; no end within a host, where the receiver copies.

@@ -1,4 +1,4 @@
-"""Work that nobody waits for: other threads of a runtime. It slows whoever needs the cores."""
+"""Work that nobody waits for: other threads of a runtime. It slows ranks that need the cores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIECES = 8  # of a step's: it comes with messages, and a pull and a push have fo
 
 
 class OtherThreads:
-    """Those of one rank's process.
+    """The other threads of one rank's process.
 
     Args:
         mechanics: sim.event.machines.contended.Contended.

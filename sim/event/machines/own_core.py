@@ -10,7 +10,7 @@ DONE = ()
 
 
 class OwnCore:
-    """Of one rank.
+    """The core of one rank that shares it with nobody.
 
     Args:
         rank: sim.event.ranks.rank.Rank.
@@ -65,7 +65,7 @@ class OwnCore:
         return DONE
 
     def rest_until(self, time_s: float):
-        """Asleep until then; whoever shares the rank's clock is at rest too."""
+        """Asleep until then; threads that share the rank's clock rest too."""
         self._rank.clock_s = max(self._rank.clock_s, time_s)
         return DONE
 

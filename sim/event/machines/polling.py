@@ -106,7 +106,7 @@ class Polling:
             poll.callbacks.append(lambda _: call())
 
     def _share(self) -> float:
-        """Of a sleep between polls, by chance."""
+        """A random share of a sleep between polls, 0 to 1."""
         if not self._shares:
             seed, replication, number = self._mechanics.rank.luck
             self._rng = self._rng or generator(seed, replication, number, "nap")

@@ -1,4 +1,4 @@
-"""What does not change from step to step, and is alike at all ranks of a world."""
+"""Amounts that do not change from step to step and are equal at all ranks of a world."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Amounts:
 
     @cached_property
     def layer_shares(self):
-        """layer_shares(order): the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
+        """A function of an order: the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
         sizes = [variable.size for variable in self._scenario.workload.variables]
 
         def made(order: str) -> tuple[float, np.ndarray]:
@@ -50,7 +50,7 @@ class Amounts:
         return [variable.load(batch).gradient_bytes for variable, _ in self._scenario.placed]
 
     def held_by(self, rank: int) -> list[int]:
-        """Those that a server holds."""
+        """The variables that a server holds, by their numbers."""
         return [number for number in self.variables if self.server_of[number] == rank]
 
 

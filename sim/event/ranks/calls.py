@@ -7,7 +7,7 @@ import math
 from sim.collectives.base import DENSE, ROWS, Exchange
 from sim.collectives.tree import tree
 from sim.event.ranks.message import Message
-from sim.model.workload import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY
 from sim.verbs import fusion
 
@@ -71,7 +71,7 @@ class Calls:
         yield from self._negotiated()
 
     def _negotiated(self):
-        """What it takes to agree with others, besides the messages."""
+        """Time for agreeing with others, besides the messages."""
         if len(self._rank.workers) > 1 and self._costs.negotiate_s:
             yield from self._rank.work("pack", self._costs.negotiate_s)
 

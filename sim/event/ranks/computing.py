@@ -121,7 +121,7 @@ class Computing:
         return self._amounts.compute_s * factor + self._amounts.pack_s
 
     def _partition(self, part: Partition):
-        """By itself, added to those before."""
+        """Compute one partition, added to those before."""
         rank, costs, works = self.rank, self._amounts.costs, []
         micro_batch = self._amounts.batch // part.of
         if part.index == 0:

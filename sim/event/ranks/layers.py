@@ -6,7 +6,7 @@ from sim.verbs.me import Layer
 
 
 class Layers:
-    """Of one rank.
+    """The layers of one rank.
 
     Args:
         rank: sim.event.ranks.rank.Rank.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Layerwise:
-    """What one rank lets leave.
+    """Sends one rank's variables, layer by layer.
 
     Args:
         rank: sim.event.ranks.rank.Rank.

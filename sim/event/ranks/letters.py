@@ -86,7 +86,7 @@ class Letters:
         return note_of(rank.rank, version, note.last, sizes)
 
     def message(self, version: int, peer: int) -> Message:
-        """Parameters, where a server sends, or a gradient: to a server of what it holds, to another worker of what all do."""
+        """The message this rank sends: a server sends its parameters; a worker its gradient (to a server, only that server's variables)."""
         rank = self.rank
         minibatches = rank.minibatches
         alike = minibatches <= 1 or rank.serves
@@ -108,7 +108,7 @@ class Letters:
         return sizes
 
     def loads_with(self, peer: int, minibatches: int = 1) -> list[Load]:
-        """What a gradient carries between this rank and `peer`: what the server of the two holds, or all do if none is one."""
+        """The variables that a gradient carries between this rank and `peer`: the server's, or all if neither is a server."""
         rank = self.rank
         holders = [one for one in (rank.rank, peer) if one in rank.servers] or rank.servers
         return [load for server in holders for load in rank.scenario.loads(server, minibatches)]

@@ -10,7 +10,7 @@ from sim.randomness import Stream
 
 
 class Luck:
-    """Of all ranks of a run.
+    """The random numbers of all ranks of a run.
 
     Args:
         replication: its number.
@@ -35,7 +35,7 @@ class Luck:
         return found
 
     def key(self, number: int) -> tuple[int, int, int]:
-        """Of a rank's streams: seed, replication and number."""
+        """The key of a rank's streams: seed, replication and number."""
         return self.scenario.seed, self.replication, number
 
     def sleeps(self, number: int) -> Drawn:
@@ -57,7 +57,7 @@ class Luck:
 
     @cached_property
     def resume_s(self) -> float:
-        """What the first work after a sleep takes more."""
+        """Further seconds of the first work after a sleep."""
         return self.scenario.resume_s(self.replication)
 
     def delays(self, number: int) -> Stream | None:

@@ -56,7 +56,7 @@ def note_of(sender: int, version: int, last: bool, sizes_bytes: tuple[int, ...] 
 
 
 class Inbox:
-    """Messages in order of arrival, and who waits for one."""
+    """Messages in order of arrival, and the thread that waits for one."""
 
     __slots__ = ("_messages", "_peers", "_wake")
 
@@ -66,7 +66,7 @@ class Inbox:
         self._wake: Any = None
 
     def put(self, message: Message) -> None:
-        """A message is here; it is for who waits for it, or lies here."""
+        """A message is here; a waiting thread takes it, or it lies here."""
         wake = self._wake
         if wake is not None and message.sender in self._peers:
             self._wake = None

@@ -111,7 +111,7 @@ class Rank:
 
     @property
     def weights(self) -> Stream:
-        """Of its messages, where messages share a port."""
+        """The weights of its messages, where messages share a port."""
         seed, replication, number = self.luck
         return Stream(LogNormal(cv=self.world.link.unfairness), seed, replication, number, "share")
 

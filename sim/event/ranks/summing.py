@@ -1,4 +1,4 @@
-"""What one rank does with gradients and parameters that come: it adds, takes up, updates and evaluates."""
+"""One rank's work on gradients and parameters that arrive: it adds, takes up, updates and evaluates."""
 
 from __future__ import annotations
 

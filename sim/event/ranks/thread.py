@@ -44,6 +44,7 @@ class Strand(Thread):
         self.clock_s = rank.clock_s
 
     def go(self, value=None) -> None:
+        """Go on with the value of what was waited for; the rank has this text's clock meanwhile."""
         rank = self.rank
         before, before_s = rank.thread, rank.clock_s
         rank.thread, rank.clock_s = self, self.clock_s

@@ -1,0 +1,29 @@
+"""Examples in docstrings are run, and print what they say."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("sim", "real", "calibration", "experiments", "trainsim")
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if ">>> " in path.read_text()
+]
+
+
+def test_there_are_examples():
+    assert {"sim", "sim.protocols", "sim.stragglers", "sim.base.units"} <= set(WITH_EXAMPLES)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_print_what_they_say(name):
+    found = doctest.testmod(import_module(name))
+    assert found.attempted > 0
+    assert found.failed == 0

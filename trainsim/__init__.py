@@ -1,0 +1,1 @@
+"""The command `trainsim`: one name for all commands; each is also run by its module, as `python -m sim.run`."""

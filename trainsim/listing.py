@@ -1,0 +1,155 @@
+"""`trainsim list KIND`: what there is by name, a line each; with a NAME all that is known of it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import cleandoc
+from typing import NamedTuple
+
+from sim import command
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+
+
+class Entry(NamedTuple):
+    """Something that has a name.
+
+    Args:
+        line: about it.
+        settings: each as name=default.
+        about: all that its documentation says.
+    """
+
+    line: str
+    settings: tuple[str, ...] = ()
+    about: str = ""
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    found = command.Parser(prog="trainsim list", description="List what there is by name, or show one of it.")
+    found.add_argument("kind", nargs="?", choices=tuple(KINDS), help="what to list; none: the kinds")
+    found.add_argument("name", nargs="?", metavar="NAME", help="show all that is known of it")
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command.
+
+    Raises:
+        WrongSetting: there is nothing of this name.
+    """
+    given = parser().parse_args(argv)
+    if given.kind is None:
+        print(*(f"{kind:12} {about}" for kind, (about, _) in KINDS.items()), sep="\n")
+        return 0
+    entries = KINDS[given.kind][1]()
+    if given.name is None:
+        for name, entry in entries.items():
+            print(*_lines(name, entry), sep="\n")
+        return 0
+    if given.name not in entries:
+        raise WrongSetting(given.kind, given.name, f"{', '.join(entries)}{nearest(given.name, entries)}")
+    entry = entries[given.name]
+    print(*_lines(given.name, entry), sep="\n")
+    if entry.about:
+        print("", entry.about, sep="\n")
+    return 0
+
+
+def _lines(name: str, entry: Entry) -> list[str]:
+    settings = [f"{'':20} {', '.join(entry.settings)}"] if entry.settings else []
+    return [entry.line if entry.line.startswith(name) else f"{name:20} {entry.line}", *settings]
+
+
+def _first(text: str | None) -> str:
+    return cleandoc(text or "").partition("\n")[0]
+
+
+def protocols() -> dict[str, Entry]:
+    """Protocols by name, with what --set may set."""
+    from sim.protocols import PROTOCOLS
+    from sim.protocols.own import default_of
+
+    homes = Counter(protocol.__module__ for protocol in PROTOCOLS.values())
+    found = {}
+    for name, protocol in PROTOCOLS.items():
+        of_its_own = homes[protocol.__module__] == 1
+        line = _first(sys.modules[protocol.__module__].__doc__ if of_its_own else protocol.__doc__)
+        found[name] = Entry(line, tuple(map(default_of, fields(protocol))), cleandoc(protocol.__doc__ or ""))
+    return found
+
+
+def workloads() -> dict[str, Entry]:
+    """Models by name."""
+    from sim.model.workload import NAMED
+    from sim.model.workload_text import line
+
+    return {name: Entry(line(model).rstrip()) for name, model in NAMED.items()}
+
+
+def laws() -> dict[str, Entry]:
+    """Stragglers that have a name, and kinds of laws with their parameters."""
+    from sim import stragglers
+    from sim.laws import KINDS as OF_LAWS
+
+    found = {
+        name: Entry(f"{law.model_dump()['kind']}, mean {law.mean:.3g} s") for name, law in stragglers.NAMED.items()
+    }
+    found |= {name: Entry(RECORDED) for name in stragglers.RECORDED}
+    for kind, law in OF_LAWS.items():
+        parameters = {name: field for name, field in law.model_fields.items() if name != "kind"}
+        settings = [f"{name}={'...' if f.is_required() else f.default}" for name, f in parameters.items()]
+        found[kind] = Entry(_first(law.__doc__), tuple(settings), cleandoc(law.__doc__ or ""))
+    return found
+
+
+def collectives() -> dict[str, Entry]:
+    """Algorithms of allreduce, for --set algorithm=NAME."""
+    from sim.collectives import FLAT, NAMES
+    from sim.collectives.hierarchical import hierarchical
+
+    known = FLAT | {"hierarchical": hierarchical}
+    found = {"auto": Entry("What Open MPI takes for such a size and number of ranks; for real, MPI's own.")}
+    for name in NAMES:
+        if name in known:
+            module = sys.modules[known[name].__module__]
+            found[name] = Entry(_first(module.__doc__), about=cleandoc(known[name].__doc__ or ""))
+    return found
+
+
+def _catalogue(section: str) -> Callable[[], dict[str, Entry]]:
+    def entries() -> dict[str, Entry]:
+        from sim import catalogue
+        from sim.hosts import TOLD
+
+        found = {}
+        for name, one in catalogue.all_of(section).items():
+            first, *further = TOLD[section](name, one)
+            found[name] = Entry(first, about="\n".join(further))
+        return found
+
+    return entries
+
+
+def experiments() -> dict[str, Entry]:
+    """Experiments by the question that each answers."""
+    from experiments.run import QUESTIONS
+
+    return {name: Entry(f"{question.asked} ({question.takes})") for name, question in QUESTIONS.items()}
+
+
+RECORDED = "ranks of a job with stragglers that ByteDance recorded (Lin et al., OSDI 2025)."
+KINDS: dict[str, tuple[str, Callable[[], dict[str, Entry]]]] = {
+    "protocols": ("of training, for --protocol, with what --set may set", protocols),
+    "workloads": ("models, for --workload", workloads),
+    "laws": ("of stragglers, for --stragglers, with their parameters", laws),
+    "collectives": ("algorithms of allreduce, for --set algorithm=NAME", collectives),
+    "hosts": ("that can be rented, for --cluster 'NAME*COUNT'", _catalogue("hosts")),
+    "gpus": ("for a host of a cluster's file: gpu = NAME", _catalogue("gpus")),
+    "links": ("between GPUs of a host: local = NAME", _catalogue("links")),
+    "experiments": ("predictions beside measurements, for trainsim experiments", experiments),
+}
