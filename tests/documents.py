@@ -57,7 +57,9 @@ def _command(part: str) -> tuple[str, str]:
 def fences(page: Path) -> list[Fence]:
     """Those of a page, in order."""
     found = FENCE.findall(page.read_text())
-    return [Fence(language, tuple(words.split()), _dedented(text, len(indent))) for indent, language, words, text in found]
+    return [
+        Fence(language, tuple(words.split()), _dedented(text, len(indent))) for indent, language, words, text in found
+    ]
 
 
 def _dedented(text: str, by: int) -> str:
@@ -121,7 +123,10 @@ def write(page: Path) -> None:
                 (folder / fence.file).write_text(fence.text)
             for line, said in fence.commands() if "long" not in fence.words else []:  # what varies is run for the files
                 done = run(line, folder)
-                print(f"{page.name}: {line}: {done.returncode} {done.stderr[-300:] if done.returncode else ''}", flush=True)
+                print(
+                    f"{page.name}: {line}: {done.returncode} {done.stderr[-300:] if done.returncode else ''}",
+                    flush=True,
+                )
                 if "..." not in said and "varies" not in fence.words:
                     text = _put(text, line, done.stdout)
     page.write_text(text)
