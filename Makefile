@@ -42,7 +42,7 @@ lint: setup  ## check style, format and types
 	$(BIN)/mypy
 
 docs: setup  ## build the pages into build/docs; a warning is an error
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
+	$(BIN)/python -m sphinx -W -E --keep-going -q -d build/doctrees docs build/docs
 
 demo: setup  ## train for real, calibrate, predict and compare, in a few minutes on this machine
 	$(BIN)/python -m experiments.run validate --demo

@@ -1,12 +1,14 @@
 """Sphinx builds these pages: `make docs`."""
 
+import logging
 import os
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "extensions")]
-os.environ["COLUMNS"] = "100"  # of --help
+logging.getLogger("pint").setLevel(logging.ERROR)  # autodoc loads modules twice
+os.environ["COLUMNS"] = "84"  # of --help
 
 project = "trainsim"
 author = "the authors of trainsim"
@@ -26,7 +28,7 @@ html_show_sphinx = False
 exclude_patterns = ["data/*"]
 nitpicky = False
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]  # what a command printed is in no language
 

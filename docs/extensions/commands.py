@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 from inspect import cleandoc
 
+from docstrings import described
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -32,11 +33,16 @@ class Protocols(SphinxDirective):
 
 
 def _of_protocol(name: str, protocol: type) -> str:
-    text, _, arguments = cleandoc(protocol.__doc__ or "").partition("Args:")
-    defaults = [f"`{f.name}={f.default}`" for f in fields(protocol) if f.default is not MISSING]
-    settings = f"Settings and their defaults: {', '.join(defaults)}." if defaults else "It has no settings."
-    meanings = f"\n```text\n{cleandoc(arguments)}\n```\n" if arguments else ""
-    return f"## {name}\n\n{text.strip()}\n\n{settings}\n{meanings}"
+    """A heading, the text of its docstring, and a line for each setting."""
+    text = cleandoc(protocol.__doc__ or "")
+    meanings = {name: said for base in protocol.__mro__[::-1] for name, said in described(base.__doc__ or "").items()}
+    lines = [
+        f"- `{setting.name}` ({setting.default}): {meanings.get(setting.name, '')}"
+        for setting in fields(protocol)
+        if setting.default is not MISSING
+    ]
+    said = "Settings, with their defaults:\n\n" + "\n".join(lines) if lines else "It has no settings."
+    return f"## {name}\n\n{text.partition('Args:')[0].strip()}\n\n{said}\n"
 
 
 def setup(app) -> dict:

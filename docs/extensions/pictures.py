@@ -95,18 +95,17 @@ def stragglers() -> Figure:
 
     drawing = _figure(3.4)
     left, right = drawing.subplots(1, 2)
-    for name, settings in (("fmb", []), ("amb", ["time_limit_s=0.2"])):
+    law = read_stragglers("lognormal(mean=50ms, cv=1.5)")
+    ways = {"fmb": ([], 64), "amb": (["time_limit_s=0.25", "partitions=64"], 256)}
+    for name, (settings, batch) in ways.items():
         for workers, style in ((4, "-"), (32, "--")):
-            law = {"stragglers": read_stragglers("niagara*0.05"), "stragglers_name": "niagara*0.05"}
-            found = simulate(
-                Scenario(protocols.make(name, settings), read_workload("toy_fc"), workers=workers, steps=200, **law),
-                replications=2,
-            )
+            job = {"workers": workers, "batch": batch, "steps": 200, "stragglers": law}
+            found = simulate(Scenario(protocols.make(name, settings), read_workload("mnist"), **job), replications=2)
             steps, label = np.sort(found.step_s.ravel()), f"{name}, {workers} workers"
             left.plot(steps * 1e3, np.linspace(0, 1, len(steps)), f"C{name == 'amb':d}{style}", label=label)
             samples = np.sort(found.samples.ravel()) / workers
             right.plot(samples, np.linspace(0, 1, len(samples)), f"C{name == 'amb':d}{style}")
-    left.set(xlabel="step, ms", ylabel="share of steps", xlim=(0, None))
+    left.set(xlabel="step, ms", ylabel="share of steps", xlim=(0, 1000))
     left.legend(frameon=False, fontsize=8)
     right.set(xlabel="samples a step and worker", xlim=(0, None))
     return drawing

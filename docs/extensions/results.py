@@ -82,10 +82,14 @@ def _of_published() -> list[str]:
 
 
 def markdown(headings: list[str], rows: list[list[str]]) -> str:
-    """A table; the first column is text, the others are numbers."""
+    """A table; columns of numbers are to the right."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (headings, *rows)]
-    marks = ["---", *["---:"] * (len(headings) - 1)]
+    marks = ["---:" if all(_is_number(cell) for cell in column) else "---" for column in zip(*cells[1:], strict=True)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], marks, *cells[1:]))
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell[0] in "+-0123456789" or cell == "none given"
 
 
 def page(name: str) -> str:

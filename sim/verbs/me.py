@@ -165,7 +165,7 @@ class Me(typing.Protocol):
 
     @property
     def delays(self) -> Numbers | None:
-        """For verbs: induced ones of the messages that this rank receives, seconds, in their order; None without."""
+        """Induced delays of the messages that this rank receives, seconds, in their order; None without. For verbs."""
 
     @property
     def ready(self) -> int:
