@@ -110,19 +110,23 @@ def parser() -> command.Parser:
         prog="experiments.run",
         description=f"Run an experiment:\n\n{lines}",
     )
-    parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="none: list them")
-    parser.add_argument("--out", default="results", metavar="FOLDER", help="where tables, figures and traces go")
+    parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="the experiment; without one, list them")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for tables, figures and traces")
     parser.add_argument("--keep", metavar="FILE", help="write what is printed as data too, .json (docs/data)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs")
-    some = parser.add_argument_group("of some experiments, the others refuse them")
-    some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, some minutes")
-    some.add_argument("--resume", action="store_true", default=None, help="go on where it was cut off; then report")
-    some.add_argument("--workers", type=int, metavar="N", help="the most")
-    some.add_argument("--protocol", metavar="NAME", help="what is run")
-    some.add_argument("--workload", metavar="NAME|FILE", help="what is trained")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed of the sleeps and of the order of runs"
+    )
+    some = parser.add_argument_group("options of some experiments; the others refuse them")
+    some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, for some minutes")
+    some.add_argument(
+        "--resume", action="store_true", default=None, help="continue where it was interrupted, then report"
+    )
+    some.add_argument("--workers", type=int, metavar="N", help="the largest number of workers")
+    some.add_argument("--protocol", metavar="NAME", help="the protocol")
+    some.add_argument("--workload", metavar="NAME|FILE", help="the model")
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
-    some.add_argument("--steps", type=int, metavar="N", help="measured, after warm-up")
-    some.add_argument("--cluster", metavar="FILE", help="a profile: the simulator's answer beside the measured one")
+    some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
+    some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
     return parser
 
 
