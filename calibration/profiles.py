@@ -126,7 +126,7 @@ def _of_protocols(
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
     said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     if place.look_s:
-        said.append(f"a look of a rank that waits takes {place.look_s * 1e6:.0f} us of a core")
+        said.append(f"a poll of a waiting rank takes {place.look_s * 1e6:.0f} us of a core")
     made = Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
@@ -231,11 +231,11 @@ def _communication_in_update(sources: list[Source]) -> bool:
 def _provenance(sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None) -> Provenance:
     notes = list(said)
     if _communication_in_update(sources):
-        notes.append("links are free: imported logs do not tell communication from work")
+        notes.append("links are free: imported logs do not separate communication from work")
     elif network:
         notes.append(f"the link was given, not measured: {about.told(network)}")
     elif not probe:
-        notes.append("links, cores and oversleep assumed, for there was no probe: one rank a host, 10 Gbit/s")
+        notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources))
