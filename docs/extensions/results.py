@@ -6,11 +6,13 @@ The table of README.md: `python docs/extensions/results.py`.
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
+LINE = 80  # characters of a line of what was printed
 
 
 class Line(NamedTuple):
@@ -113,12 +115,16 @@ def _parts(shown: list) -> list[str]:
             lines.append(part)
             continue
         if lines:
-            found.append("```text\n" + "\n".join(lines) + "\n```")
+            found.append("```text\n" + "\n".join(map(_wrapped, lines)) + "\n```")
             lines = []
         if part is not None:
             title = f"**{part.title}**\n\n" if part.title else ""
             found.append(title + markdown([column or " " for column in part.columns], part.rows))
     return found
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, LINE, subsequent_indent="    ", break_long_words=False)
 
 
 def setup(app) -> dict:
