@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -108,3 +109,9 @@ def test_a_fence_is_a_file_a_program_or_commands(tmp_path):
     assert (file.file, file.text, file.commands()) == ("x.toml", "a = 1\n", [])
     assert (commands.commands(), commands.words, commands.file) == ([("python -m a --b", "said\n")], ("varies",), None)
     assert (program.language, program.file) == ("python", None)
+
+
+@pytest.mark.parametrize("fence", [one for page in PAGES for one in fences(page) if one.language == "bash"])
+def test_a_script_can_be_read_by_bash(fence):
+    done = subprocess.run(["bash", "-n"], input=fence.text, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
