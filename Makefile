@@ -8,7 +8,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 MARKED := mpi or tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup horovod test lint package demo mnist clean
+.PHONY: help setup horovod test lint package docs demo mnist clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ $(STAMP): setup.cfg pyproject.toml
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo 'make: Python 3.11 or later is needed: make setup PYTHON=...' >&2; exit 1; }
 	@echo "Installing into $(VENV) with $$($(PYTHON) --version); TensorFlow is large, this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --editable '.[real,test]'
+	$(BIN)/python -m pip install --editable '.[real,test,docs]'
 	@real/libraries/horovod.sh $(BIN)/python --if-kept
 	@touch $@
 
@@ -43,6 +43,9 @@ lint: setup  ## check style, format and types
 
 package: setup  ## build the sdist and the wheel, install the wheel into clean environments, and ask it there
 	.ci/package
+
+docs: setup  ## build the pages into build/docs; a warning is an error
+	$(BIN)/python -m sphinx -W -E --keep-going -q -d build/doctrees docs build/docs
 
 demo: setup  ## train for real, calibrate, predict and compare, in a few minutes on this machine
 	$(BIN)/python -m experiments.run validate --demo

@@ -53,16 +53,16 @@ class Checked:
 def parser() -> command.Parser:
     """The command line."""
     found = command.Parser(prog="calibration.check", description="Compare runs with what a profile predicts of them.")
-    found.add_argument("profile", metavar="PROFILE", help="a profile, TOML")
-    found.add_argument("traces", nargs="+", metavar="TRACE", help="runs that it was not fitted on")
+    found.add_argument("profile", metavar="PROFILE", help="a profile, .toml")
+    found.add_argument("traces", nargs="+", metavar="TRACE", help="traces of runs that were not fitted")
     found.add_argument(
         "--tolerance",
         type=float,
         default=TOLERANCE,
         metavar="SHARE",
-        help="of the mean step, beyond which it exits with 1",
+        help="largest error of a mean step; beyond it the exit code is 1",
     )
-    found.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
+    found.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return found
 
 

@@ -95,24 +95,24 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
 def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(prog="calibration.fit", description="Learn what a cluster's ranks cost from recorded runs.")
-    parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces, or with --from other files or folders")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces; with --from, other files or folders")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile to write, .toml")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument(
         "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
     )
-    parser.add_argument("--name", help="of the cluster (default: the output's without its ending)")
-    parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="between the hosts, where nothing measured it")
-    parser.add_argument("--hosts", type=int, metavar="N", help="put so many hosts like these into the profile")
+    parser.add_argument("--name", help="name of the cluster (default: that of the output file)")
+    parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="the link between hosts, if it was not measured")
+    parser.add_argument("--hosts", type=int, metavar="N", help="number of such hosts in the profile")
     parser.add_argument(
         "--shared-cores",
         type=int,
         metavar="N",
-        help="of the one machine that has all hosts on it, as containers or namespaces",
+        help="cores of the machine that has all hosts on it as containers or namespaces",
     )
-    imported = parser.add_argument_group("of imported logs, which do not say")
+    imported = parser.add_argument_group("for imported logs, which do not say it")
     imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
-    imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")
+    imported.add_argument("--stragglers", default="none", metavar="LAW", help="induced sleeps, such as niagara")
     imported.add_argument("--ranks", type=int, metavar="N", help="of a timeline's run (default: those that marked it)")
     imported.add_argument(
         "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"

@@ -231,11 +231,11 @@ def _communication_in_update(sources: list[Source]) -> bool:
 def _provenance(sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None) -> Provenance:
     notes = list(said)
     if _communication_in_update(sources):
-        notes.append("links are free: imported logs do not tell communication from work")
+        notes.append("links are free: imported logs do not separate communication from work")
     elif network:
         notes.append(f"the link was given, not measured: {about.told(network)}")
     elif not probe:
-        notes.append("links, cores and oversleep assumed, for there was no probe: one rank a host, 10 Gbit/s")
+        notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources))

@@ -198,12 +198,10 @@ def over_tcp(transport: str) -> bool:
 
 def run(out: Path, seed: int = 0) -> None:
     """Print the three tables."""
-    from rich.console import Console
-
     with Progress("simulating", WORK):
         of = {name: fitted_bandwidth(measured[FITTED], over_tcp(name)) for name, measured in SIXTEEN_GPUS.items()}
         tables = _sixteen(of), _many(of["RDMA, NCCL"]), _networks()
-    Console(width=100).print(*tables, sep="\n\n")
+    pages.show(*tables, sep="\n\n")
 
 
 def _sixteen(bandwidths: dict[str, float]):

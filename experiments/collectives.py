@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.kit import pages
 from experiments.kit.cells import Cell, fitted, measure, predict
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
@@ -119,7 +120,7 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
     _show_targets(rows)
     right, total = pairs_in_order(rows)
     share = f" ({right / total:.1%})" if total else ""
-    print(
+    pages.show(
         f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right{share}"
     )
 
@@ -139,21 +140,21 @@ def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Clu
 
 
 def _show_ways(rows: list[Comparison]) -> None:
-    print("Mean absolute error of throughput by way: sleeps dominate, else (their floors)")
+    pages.show("Mean absolute error of throughput by way: sleeps dominate, else (their floors)")
     for name in WAYS:
         mine = [row for row in rows if row.cell.called == name]
         parts = [[row for row in mine if (row.cell.stragglers == "none") == quiet] for quiet in (False, True)]
         said = [f"{_error(part):6.1%} ({np.mean([row.floor for row in part]):.1%})" for part in parts]
-        print(f"  {name:22} {said[0]}  {said[1]}")
+        pages.show(f"  {name:22} {said[0]}  {said[1]}")
 
 
 def _show_targets(rows: list[Comparison]) -> None:
-    print("Mean absolute error of throughput against its target:")
+    pages.show("Mean absolute error of throughput against its target:")
     for regime, of in validate_report.by_regime(rows).items():
         floor = np.mean([row.floor for row in of])
         target = SLEEPS_TARGET if regime == validate_report.SLEEPS else FLOORS * floor
         said = "met" if _error(of) <= target else "missed"
-        print(f"  {regime:16} {_error(of):6.2%}, target {target:.2%}: {said}")
+        pages.show(f"  {regime:16} {_error(of):6.2%}, target {target:.2%}: {said}")
 
 
 def _error(rows: list[Comparison]) -> float:

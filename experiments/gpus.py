@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.gpu_rates import RATES, Published
+from experiments.kit import pages
 from sim.answers.interval import LEVEL, of_normal
 from sim.model.nominal import TRAINING
 
@@ -109,10 +110,9 @@ def coverage(by: str) -> tuple[int, int, float]:
 
 def run(folder: Path, seed: int) -> None:
     """Print the shares, what they say of others, and how often that held; nothing is drawn."""
-    from rich.console import Console
     from rich.table import Table
 
-    console, everything = Console(), cells()
+    everything = cells()
     learned = learn(everything)
     table = Table(title="Share of the peak rate that training reaches")
     for column in ("GPU", "format", "models", "in the middle", "spread", "factor"):
@@ -123,9 +123,9 @@ def run(folder: Path, seed: int) -> None:
         table.add_row(gpu, precision, listed, f"{middle:.2f}", f"{spread:.2f}", f"{np.exp(of_normal(spread)):.1f}")
     for unit, (middle, spread) in learned.others.items():
         table.add_row("any other", unit, "", f"{middle:.2f}", f"{spread:.2f}", f"{np.exp(of_normal(spread)):.1f}")
-    console.print(table)
+    pages.show(table)
     for by, what in (("model", "Without all rates of a model, it"), ("gpu", "Without all rates of a GPU, it")):
         held, several, off = coverage(by)
-        console.print(
+        pages.show(
             f"{what} is off by a factor {off:.2f} on average, within its 90 % interval {held} of {several} times"
         )

@@ -29,11 +29,11 @@ def run(out: Path, seed: int = 0) -> None:
     for name, (simulated, real) in pairs.items():
         steps = np.corrcoef(simulated.step_s[0], real.step_s[0])[0, 1]
         error = simulated.step_s.mean() / real.step_s.mean() - 1
-        print(f"{name}: correlation of step times {steps:.4f}, mean step {error:+.2%}")
+        pages.show(f"{name}: correlation of step times {steps:.4f}, mean step {error:+.2%}")
     figure(pairs, out / "luck.png")
     simulated = simulate(cells["fmb"].scenario(cluster), "event", 1, want_trace=True).trace
     timeline.write_many([("simulated", simulated), ("measured", traces["fmb"])], out / "side_by_side.json")
-    print(f"figure: {out / 'luck.png'}; both runs for Perfetto: {out / 'side_by_side.json'}")
+    pages.show(f"figure: {out / 'luck.png'}; both runs for Perfetto: {out / 'side_by_side.json'}")
 
 
 def figure(pairs: dict, path: Path) -> None:

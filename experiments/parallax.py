@@ -168,13 +168,10 @@ def order(model: str, machines: int, said: dict) -> bool:
 
 def run(out: Path, seed: int = 0) -> None:
     """Print fit, bars, order, shape and the search."""
-    from rich.console import Console
-
     with Progress("simulating", SIMULATIONS):
         answer = list(_answer())
-    console = Console(width=110, highlight=False)
     for part in answer:
-        console.print(part)
+        pages.show(part)
 
 
 def _answer() -> Iterator[str | Table]:

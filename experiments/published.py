@@ -133,16 +133,14 @@ def distance(a: Steps, b: Steps) -> tuple[float, float]:
 
 def run(out: Path, seed: int = 0) -> None:
     """Print the table of measured against predicted, and save out/published.png."""
-    from rich.console import Console
-
-    cluster, console = fitted(), Console(width=110)
+    cluster = fitted()
     results = {}
     for protocol in ("fmb", "amb"):
         real, stalls = measured(protocol)
         job = scenario(protocol, cluster, len(real.step_s), seed)
         results[protocol] = real, predicted(job)
-        console.print(_table(protocol, real, stalls, *_predictions(job, results[protocol][1])))
-    _ratio(console, results)
+        pages.show(_table(protocol, real, stalls, *_predictions(job, results[protocol][1])))
+    _ratio(results)
     _figure(results, out / "published.png")
 
 
@@ -195,11 +193,11 @@ def _halves(steps: Steps) -> tuple[Steps, Steps]:
     return tuple(Steps(steps.step_s[part], steps.samples[part]) for part in (slice(middle), slice(middle, None)))
 
 
-def _ratio(console, results: dict) -> None:
+def _ratio(results: dict) -> None:
     real = {name: steps.quantities()["samples/s"] for name, (steps, _) in results.items()}
     said = {name: pooled(runs).quantities()["samples/s"] for name, (_, runs) in results.items()}
     measured_ratio, said_ratio = (x["amb"] / x["fmb"] for x in (real, said))
-    console.print(
+    pages.show(
         f"AMB over FMB, samples/s: measured {measured_ratio:.3f}, predicted {said_ratio:.3f} ({said_ratio / measured_ratio - 1:+.1%})"
     )
 

@@ -2,51 +2,93 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
+from experiments.kit import kept, pages
 from sim import command
 from sim.base.errors import WrongSetting
-from sim.base.files import check_folder
+from sim.base.files import check_folder, check_output
 from sim.base.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):
-    """What an experiment asks, and how long it takes on 2 cores."""
+    """What an experiment asks, how long it takes on 2 cores, and the measurements that its model is fitted on."""
 
     asked: str
     takes: str
+    fitted: str = ""
 
 
 QUESTIONS = {
-    "validate": Question("How close are predictions to real runs on this machine?", "35 to 40 min"),
-    "servers": Question("How close are predictions to TensorFlow's own parameter servers on this machine?", "14 min"),
+    "validate": Question(
+        "How close are predictions to real runs on this machine?",
+        "35 to 40 min",
+        "fmb and amb with 1 and 2 workers, some of fmb with sleeps; other models likewise, and amb-dg with 1 worker",
+    ),
+    "servers": Question(
+        "How close are predictions to TensorFlow's own parameter servers on this machine?",
+        "14 min",
+        "1 worker with 1 server, with sleeps and without; a probe of a second server; fmb with 1 and 2 workers",
+    ),
     "collectives": Question(
-        "How close are predictions to allreduce by MPI, Horovod and TensorFlow on this machine?", "10 min"
+        "How close are predictions to allreduce by MPI, Horovod and TensorFlow on this machine?",
+        "10 min",
+        "1 and 2 ranks without stragglers; fmb with 1 and 2 workers",
     ),
     "testbed": Question(
         "Do a probe of two hosts and runs of one worker predict 3 and 4 hosts, and what wins, at 100 Mbit/s to 1 Gbit/s?",
         "40 min",
+        "a probe of a link; over it 1 worker with a master or a server, and 2 workers in a ring; fmb with 1 and 2 workers",
     ),
-    "luck": Question("Do a simulated and a real run with one seed go through the same steps?", "2 to 4 min"),
-    "published": Question("Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?", "5 s"),
-    "parallax": Question("Are Parallax's systems in their published order, on images and on words?", "1 min"),
-    "scaling": Question("Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?", "4 min"),
+    "luck": Question(
+        "Do a simulated and a real run with one seed go through the same steps?",
+        "2 to 4 min",
+        "other runs, with 1 and 2 workers, few of them with sleeps",
+    ),
+    "published": Question(
+        "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
+        "5 s",
+        "the fmb runs and the cost of a partition; the amb run is only compared",
+    ),
+    "parallax": Question(
+        "Are Parallax's systems in their published order, on images and on words?",
+        "1 min",
+        "one machine: Horovod on ResNet-50, the hybrid and Horovod on LM1B; two machines: TensorFlow's servers on LM1B",
+    ),
+    "scaling": Question(
+        "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
+        "4 min",
+        "three constants, on 2 to 8 GPUs of all platforms",
+    ),
     "allreduce": Question(
-        "Does one fitted bandwidth predict allreduce of other models, sizes and networks?", "2 to 3 min"
+        "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
+        "2 to 3 min",
+        "one bandwidth a transport, on VGG-16 with 16 GPUs; of shaped links, the share of the bandwidth on one network",
     ),
-    "gpus": Question("What share of a GPU's peak does training reach, and how far off are unmeasured models?", "5 s"),
+    "gpus": Question(
+        "What share of a GPU's peak does training reach, and how far off are unmeasured models?",
+        "5 s",
+        "all published rates; the errors are of models and GPUs that were left out in turn",
+    ),
     "platforms": Question(
-        "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?", "5 min"
+        "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
+        "5 min",
+        "other batches: 1 worker and, by MPI, 2",
     ),
     "benchmark": Question(
-        "How do TensorFlow's own servers scale on this machine, and with how many servers best?", "5 to 9 min"
+        "How do TensorFlow's own servers scale on this machine, and with how many servers best?",
+        "5 to 9 min",
+        "nothing: it measures",
     ),
     "speed": Question(
         "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?",
         "4 to 5 min",
+        "nothing: it measures",
     ),
 }
 FURTHER = (
@@ -68,18 +110,23 @@ def parser() -> command.Parser:
         prog="experiments.run",
         description=f"Run an experiment:\n\n{lines}",
     )
-    parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="none: list them")
-    parser.add_argument("--out", default="results", metavar="FOLDER", help="where tables, figures and traces go")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sleeps, and of the order of runs")
-    some = parser.add_argument_group("of some experiments, the others refuse them")
-    some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, some minutes")
-    some.add_argument("--resume", action="store_true", default=None, help="go on where it was cut off; then report")
-    some.add_argument("--workers", type=int, metavar="N", help="the most")
-    some.add_argument("--protocol", metavar="NAME", help="what is run")
-    some.add_argument("--workload", metavar="NAME|FILE", help="what is trained")
+    parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="the experiment; without one, list them")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for tables, figures and traces")
+    parser.add_argument("--keep", metavar="FILE", help="write what is printed as data too, .json (docs/data)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed of the sleeps and of the order of runs"
+    )
+    some = parser.add_argument_group("options of some experiments; the others refuse them")
+    some.add_argument("--demo", action="store_true", default=None, help="fewer and shorter runs, for some minutes")
+    some.add_argument(
+        "--resume", action="store_true", default=None, help="continue where it was interrupted, then report"
+    )
+    some.add_argument("--workers", type=int, metavar="N", help="the largest number of workers")
+    some.add_argument("--protocol", metavar="NAME", help="the protocol")
+    some.add_argument("--workload", metavar="NAME|FILE", help="the model")
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
-    some.add_argument("--steps", type=int, metavar="N", help="measured, after warm-up")
-    some.add_argument("--cluster", metavar="FILE", help="a profile: the simulator's answer beside the measured one")
+    some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
+    some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
     return parser
 
 
@@ -109,8 +156,24 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         raise WrongSetting("--out", given.out, f"a folder that can be written ({error.strerror})") from error
     check_folder("--out", given.out, out)
-    experiment(out, given.seed, **further)
+    check_output("--keep", given.keep)
+    with pages.keeping() as shown:
+        experiment(out, given.seed, **further)
+    if given.keep:
+        kept.keep(Path(given.keep), shown, given.name, _asked(argv), QUESTIONS[given.name].fitted)
     return 0
+
+
+def _asked(argv: list[str] | None) -> str:
+    """The command, but for where its results go."""
+    words = iter(sys.argv[1:] if argv is None else argv)
+    asked = ["python", "-m", "experiments.run"]
+    for word in words:
+        if word in ("--keep", "--out"):
+            next(words)
+        elif not word.startswith(("--keep=", "--out=")):
+            asked.append(word)
+    return shlex.join(asked)
 
 
 if __name__ == "__main__":

@@ -103,13 +103,10 @@ def variants(row: Row, constants: Constants) -> dict[str, float]:
 
 def run(out: Path, seed: int = 0) -> None:
     """Print fit, predictions, what each mechanism is worth, and the checks; save out/scaling.png."""
-    from rich.console import Console
-
     with Progress("simulating", WORK):
         answer = list(_answer(out))
-    console = Console(width=118, highlight=False)
     for part in answer:
-        console.print(part)
+        pages.show(part)
 
 
 def _answer(out: Path) -> Iterator[str | Table]:

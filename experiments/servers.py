@@ -114,19 +114,21 @@ def pairs_in_order(rows: list[Comparison]) -> tuple[int, int]:
 
 def _show_order(rows: list[Comparison]) -> None:
     right, total = pairs_in_order(rows)
-    print(
+    pages.show(
         f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right ({right / total:.1%})"
     )
 
 
 def _show_staleness(found: list[tuple[Cell, np.ndarray, np.ndarray]], path: Path) -> None:
     """Predicted and measured, a line and a small figure a cell."""
-    print("Staleness of asynchronous gradients, updates missed: mean predicted, mean real, distance of the histograms")
+    pages.show(
+        "Staleness of asynchronous gradients, updates missed: mean predicted, mean real, distance of the histograms"
+    )
     drawing, axes = pages.figure(2, (len(found) + 1) // 2, (14, 5), sharex=True, sharey=True)
     updates = np.arange(MOST_STALE + 1)
     for (cell, simulated, real), axis in zip(found, axes.flat, strict=False):
         distance = np.abs(simulated - real).sum() / 2
-        print(f"  {cell.label:42} {simulated @ updates:5.2f} {real @ updates:5.2f} {distance:6.1%}")
+        pages.show(f"  {cell.label:42} {simulated @ updates:5.2f} {real @ updates:5.2f} {distance:6.1%}")
         axis.bar(updates - 0.2, simulated, 0.4, label="predicted")
         axis.bar(updates + 0.2, real, 0.4, label="measured")
         axis.set_title(replace(cell, protocol="").label.lstrip(", "), fontsize=8)

@@ -21,6 +21,7 @@ from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
 from experiments.engines.measured import Measured, Results, measure
+from experiments.kit import pages
 from experiments.reports import speed_report
 from sim.base.errors import RunFailed
 from sim.base.progress import each
@@ -44,7 +45,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
         commands, left_out = available(Path(folder))
         commands |= {name: in_python(name) for name in further}
         found, failed = measured(commands, sizes, rounds, seed)
-    print(*left_out, *failed, *checked(found, sizes), sep="\n")
+    pages.show(*left_out, *failed, *checked(found, sizes))
     speed_report.write_csv(found, out / "speed.csv")
     speed_report.figure(found, out / "speed.png")
     speed_report.show(found, f"{rounds} rounds; files: {out}")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from experiments.engines import ENGINES, ours
 from experiments.engines.job import Job
 from experiments.kit import pages
-from experiments.reports.speed_report import WIDE
 
 SIZES = (10, 100, 1_000, 10_000)
 PARTS = {  # the first that a file's path contains decides; what calls a built-in function has its time
@@ -70,8 +69,6 @@ def microseconds(job: Job) -> dict[str, float]:
 
 def show(seed: int) -> None:
     """Print the table."""
-    from rich.console import Console
-
     found = {workers: microseconds(Job(workers, ENGINES["event"].steps(workers), seed)) for workers in SIZES}
     headings = [f"{workers:,}" for workers in SIZES]
     table = pages.table("Event world: microseconds of a worker-step, by workers", "what it does", *headings)
@@ -79,8 +76,7 @@ def show(seed: int) -> None:
     for part in (*PARTS, ELSE):
         table.add_row(part, *(f"{one.get(part, 0.0):.2f}" for one in found.values()))
     table.add_row("in all", *(f"{sum(one.values()):.2f}" for one in found.values()))
-    console = Console(width=WIDE, highlight=False)
-    console.print(table)
-    console.print(
+    pages.show(table)
+    pages.show(
         "Shares of cProfile's own times, which weigh calls of functions too much, of the seconds of a run without it."
     )

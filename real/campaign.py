@@ -62,12 +62,14 @@ def _cell(words: list, prog: str) -> argparse.Namespace:
 def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(prog="real.campaign", description="Many real runs in one launch.")
-    parser.add_argument("cells", metavar="FILE", help="JSON: a list of lists of real.run's options, a --trace in each")
     parser.add_argument(
-        "--probe", metavar="FILE", help="probe the link between ranks 0 and 1 too, before the cells; .json"
+        "cells", metavar="FILE", help="JSON: a list of runs, each a list of options of real.run with a --trace"
     )
     parser.add_argument(
-        "--resume", action="store_true", help="leave out cells whose traces are there, and a probe that is"
+        "--probe", metavar="FILE", help="first probe the link between ranks 0 and 1, and write it; .json"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="skip runs whose traces exist, and the probe if it exists"
     )
     testbed.add_option(parser)
     return parser

@@ -22,20 +22,33 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|PATH",
         help="digits (real, 8x8, resized; the default), synthetic, words (the default of models that read them), or files",
     )
-    group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="of the update")
-    group.add_argument("--learning-rate", type=float, metavar="X", help="of the first step (default: the optimiser's)")
+    group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="optimiser of the update")
     group.add_argument(
-        "--decay-steps", type=int, default=0, metavar="N", help="the rate falls by --decay-rate every N steps"
+        "--learning-rate", type=float, metavar="X", help="learning rate of the first step (default: the optimiser's)"
     )
-    group.add_argument("--decay-rate", type=float, default=1.0, metavar="X", help="see --decay-steps")
-    group.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="a GPU is chosen by local rank")
-    group.add_argument("--cpu-master", action="store_true", help="with --device gpu, the master stays on the CPU")
+    group.add_argument(
+        "--decay-steps",
+        type=int,
+        default=0,
+        metavar="N",
+        help="multiply the learning rate by --decay-rate every N steps",
+    )
+    group.add_argument(
+        "--decay-rate", type=float, default=1.0, metavar="X", help="factor on the learning rate, see --decay-steps"
+    )
+    group.add_argument(
+        "--device",
+        default="cpu",
+        choices=("cpu", "gpu"),
+        help="where to compute; each rank takes the GPU of its local rank",
+    )
+    group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
     group.add_argument("--threads", type=int, default=1, metavar="N", help="of TensorFlow, for each rank")
-    group.add_argument("--parameters", metavar="FILE", help="the parameters that the first run ends with, .npz")
+    group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
     group.add_argument(
-        "--verbose", action="store_true", help="workers log every step on stderr, as the AMB repository does"
+        "--verbose", action="store_true", help="log every step of every worker on stderr, as the AMB repository does"
     )
-    group.add_argument("--quiet", action="store_true", help="say nothing on the way")
+    group.add_argument("--quiet", action="store_true", help="print no progress")
 
 
 def scenario(options: argparse.Namespace) -> Scenario:

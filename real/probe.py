@@ -20,7 +20,7 @@ SLEEPS_S = (0.002, 0.01, 0.03)
 def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(prog="real.probe", description="Measure links and sleeps, for calibration.fit --probe.")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result, .json")
     testbed.add_option(parser)
     return parser
 

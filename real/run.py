@@ -37,12 +37,11 @@ def parser(prog: str = "real.run") -> command.Parser:
     parser.add_argument(
         "--runtime",
         choices=WORLDS,
-        help=f"what executes the protocol: {ABOUT} "
-        "(default: where the protocol comes from, or else the first that has it)",
+        help=f"what runs the protocol: {ABOUT} (default: the protocol's own, or else the first that has it)",
     )
     hand = parser.add_argument_group("one process of a run with TensorFlow's servers, started by hand")
     hand.add_argument(
-        "--job", choices=("ps", "worker"), help="what this process is; alone and under mpirun it is known"
+        "--job", choices=("ps", "worker"), help="role of this process; alone and under mpirun it is known"
     )
     hand.add_argument("--task", type=int, metavar="N", help="its number in its list, from 0 (default: 0)")
     hand.add_argument("--ps-hosts", metavar="HOST:PORT,...", help="all servers, the same on every process")

@@ -44,20 +44,23 @@ def job_options() -> Parser:
         help=f"ranks besides master or servers; 0: one process alone (default: {DEFAULT_WORKERS})",
     )
     job.add_argument(
-        "--servers", type=int, default=1, metavar="N", help="parameter servers, of protocols that have them"
+        "--servers", type=int, default=1, metavar="N", help="number of parameter servers, for protocols that have them"
     )
     job.add_argument(
-        "--placement", default="round-robin", metavar="NAME", help=f"of variables: {' or '.join(STRATEGIES)}"
+        "--placement",
+        default="round-robin",
+        metavar="NAME",
+        help=f"how servers share the variables: {' or '.join(STRATEGIES)}",
     )
     job.add_argument(
         "--variable-partitions",
         type=_parts,
         default=1,
         metavar="N",
-        help="parts that each variable is cut into; or search, as Parallax does for sparse ones",
+        help="parts to cut each variable into; search: look for the best number, as Parallax does",
     )
-    job.add_argument("--steps", type=int, default=100, metavar="N", help="measured steps")
-    job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before them that are left out")
+    job.add_argument("--steps", type=int, default=100, metavar="N", help="steps to measure")
+    job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before those, which are not measured")
     job.add_argument("--batch", type=int, metavar="N", help="samples per worker and step (default: the workload's)")
     job.add_argument(
         "--stragglers",
@@ -81,14 +84,12 @@ def job_options() -> Parser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the protocol; a wrong one lists them",
+        help="a setting of the protocol; a wrong name lists all",
     )
     job.add_argument(
-        "--test-size", type=int, default=0, metavar="N", help="samples of each evaluation at the master; 0: none"
+        "--test-size", type=int, default=0, metavar="N", help="samples in each evaluation; 0: no evaluation"
     )
-    job.add_argument(
-        "--evaluate-every", type=int, default=10, metavar="N", help="steps from one evaluation to the next"
-    )
+    job.add_argument("--evaluate-every", type=int, default=10, metavar="N", help="steps between two evaluations")
     job.add_argument(
         "--replications",
         type=int,
@@ -103,11 +104,13 @@ def answer_options() -> Parser:
     """A parent parser: where the answer goes."""
     parser = Parser(add_help=False)
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
-    answer.add_argument("--trace", metavar="FILE", help="the first replication's activities, .parquet or .jsonl")
-    answer.add_argument("--timeline", metavar="FILE", help="the same for Perfetto or chrome://tracing, .json")
-    answer.add_argument("--horovod-timeline", metavar="FILE", help="the same as Horovod's own timeline, .json")
-    answer.add_argument("--plot", metavar="FILE", help="a picture of them, .png, .pdf or .svg")
+    answer.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    answer.add_argument(
+        "--trace", metavar="FILE", help="write the activities of the first replication, .parquet or .jsonl"
+    )
+    answer.add_argument("--timeline", metavar="FILE", help="write them for Perfetto or chrome://tracing, .json")
+    answer.add_argument("--horovod-timeline", metavar="FILE", help="write them as Horovod writes its timeline, .json")
+    answer.add_argument("--plot", metavar="FILE", help="draw them, .png, .pdf or .svg")
     return parser
 
 

@@ -48,8 +48,10 @@ def parser() -> command.Parser:
     parser = command.Parser(
         prog="sim.plots", description="Make a picture of a trace: its first steps, and all step times."
     )
-    parser.add_argument("trace", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the picture, .png, .pdf or .svg")
+    parser.add_argument("trace", metavar="TRACE", help="a trace of sim.run or real.run, .parquet or .jsonl")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="the picture to write, .png, .pdf or .svg"
+    )
     return parser
 
 

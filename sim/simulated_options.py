@@ -22,19 +22,24 @@ def simulation_options() -> Parser:
     """A parent parser: how to simulate."""
     parser = Parser(add_help=False)
     group = parser.add_argument_group("the simulation")
-    group.add_argument("--world", default="auto", choices=WORLDS, help="auto: vector where it is exact")
+    group.add_argument(
+        "--world",
+        default="auto",
+        choices=WORLDS,
+        help="which simulator; auto: the vector world where it is exact, else the event world",
+    )
     group.add_argument(
         "--servers-on",
         default="own",
         metavar="HOSTS",
-        help="own: servers take slots before workers do; workers: they sit beside the workers",
+        help="where servers run; own: on hosts of their own, before the workers; workers: on the workers' hosts",
     )
     group.add_argument(
         "--within",
         type=float,
         metavar="SECONDS",
-        help="answer in about so many seconds, from fewer runs or steps, warm-up's too, if need be "
-        f"(default: {WITHIN_S:g}, or however long it takes with --replications or a file to write)",
+        help="answer within about this time, from fewer runs or steps if necessary "
+        f"(default: {WITHIN_S:g}, or unlimited with --replications or a file to write)",
     )
     return parser
 

@@ -114,16 +114,18 @@ def parser() -> command.Parser:
         parents=[crossing.crossed_options()],
     )
     parser.add_argument(
-        "GRID", nargs="?", help="a TOML file of options and of lists of them; options given here go before"
+        "GRID", nargs="?", help="a TOML file of options and lists of values; options of the command line win"
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="a row for each scenario, .parquet")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="the result, a row for each scenario, .parquet"
+    )
     parser.add_argument(
         "--workers-processes",
         type=int,
         metavar="N",
-        help="processes that simulate; 1: this one alone (default: one a core)",
+        help="number of processes; 1: this one alone (default: one for each core)",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with a file that an earlier go has left")
+    parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
     return parser
 
 

@@ -33,9 +33,12 @@ def parser() -> command.Parser:
         prog="sim.timeline", description="Make a timeline for Perfetto or chrome://tracing of traces."
     )
     parser.add_argument(
-        "traces", nargs="+", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl; several side by side"
+        "traces",
+        nargs="+",
+        metavar="TRACE",
+        help="a trace of sim.run or real.run, .parquet or .jsonl; several are laid side by side",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the timeline, .json")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the timeline to write, .json")
     return parser
 
 

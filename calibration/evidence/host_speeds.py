@@ -59,7 +59,7 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
 def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
     groups = [logs[host == h] for h in np.unique(host)]
     if len(groups) < 2 or min(map(len, groups)) < 2:
-        return False, "hosts taken as equally fast: no two runs on different hosts to tell a slow host from a slow run"
+        return False, "hosts taken as equally fast: no two runs on different hosts separate a slow host from a slow run"
     if np.ptp(logs) == 0:
         return False, "hosts equally fast"
     p = _chance(groups)

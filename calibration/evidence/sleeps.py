@@ -27,7 +27,7 @@ def net(busy_s: np.ndarray, sleep: Stragglers) -> tuple[float, float]:
     if isinstance(sleep, Constant):
         return float(np.mean(busy_s) - sleep.value), float(np.std(busy_s))
     if not isinstance(sleep, Law):
-        allowed = "a law of independent sleeps, because the log does not tell sleeps from computation"
+        allowed = "a law of independent sleeps, because the log does not separate sleeps from computation"
         raise WrongSetting("--stragglers", sleep.kind, allowed)
     low_s, spread_s = np.quantile(busy_s, 0.05), np.std(busy_s)
 

@@ -9,25 +9,25 @@ def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(
         prog="calibration.laws",
-        description="Fit laws to measured seconds, rank them, and tell slow ranks and lasting stragglers from noise.",
+        description="Fit laws to measured seconds, rank them, and separate slow ranks and lasting stragglers from noise.",
     )
     parser.add_argument("file", metavar="FILE", help="a table, .csv or .parquet, or a trace")
     parser.add_argument(
         "--column",
         metavar="NAME",
-        help="of the table (default: seconds), or an activity of the trace (default: compute)",
+        help="a column of the table (default: seconds), or an activity of the trace (default: compute)",
     )
-    parser.add_argument("--by", metavar="NAME", help="the column that says which rank each value is of; traces say it")
+    parser.add_argument("--by", metavar="NAME", help="the column with the rank of each value; traces have it")
     parser.add_argument(
         "--as",
         dest="unit",
         default="seconds",
         choices=("seconds", "factor"),
-        help="write a law of sleeps, or of factors on computing: values over their median",
+        help="write a law of sleeps, or of factors on computing (values over their median)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="the best law as TOML, for --stragglers")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the best law, .toml, for --stragglers")
     parser.add_argument(
-        "--plot", metavar="FILE", help="quantiles of the values against those of the laws, .png, .pdf or .svg"
+        "--plot", metavar="FILE", help="draw quantiles of the values against those of the laws, .png, .pdf or .svg"
     )
     return parser
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,31 @@ def table(title: str, *headings: str) -> Table:
     for heading in headings:
         made.add_column(heading, justify="right")
     return made
+
+
+WIDE = 132  # characters of a line
+_SHOWN: ContextVar[list[Table | str] | None] = ContextVar("shown", default=None)
+
+
+def show(*parts: Table | str, sep: str = "\n", end: str = "\n") -> None:
+    """Print tables and lines; within `keeping`, keep them too."""
+    from rich.console import Console
+
+    Console(highlight=False, width=WIDE).print(*parts, sep=sep, end=end)
+    kept = _SHOWN.get()
+    if kept is not None:
+        kept.extend(parts)
+
+
+@contextmanager
+def keeping() -> Iterator[list[Table | str]]:
+    """The list to which `show` adds all tables and lines within it."""
+    kept: list[Table | str] = []
+    token = _SHOWN.set(kept)
+    try:
+        yield kept
+    finally:
+        _SHOWN.reset(token)
 
 
 def figure(rows: int, columns: int, inches: tuple[float, float], **shared):

@@ -45,7 +45,6 @@ def efficiencies(row: Row, alone: Row) -> dict[str, float]:
 
 def show(rows: list[Row], caption: str) -> None:
     """Every number of servers, the best of each number of workers marked."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(
@@ -57,10 +56,9 @@ def show(rows: list[Row], caption: str) -> None:
     for row in rows:
         is_best = row is winners[row.workers]
         table.add_row(*_line(row, winners[1], is_best), style="bold" if is_best else None)
-    console = Console(highlight=False, width=128)
-    console.print(table)
-    console.print("*: the number of servers that is fastest on synthetic data. Scaling: efficiency against 1 worker.")
-    console.print("Lost to input: 1 - real / synthetic, repeat by repeat. Spread: of the repeats, over their median.")
+    pages.show(table)
+    pages.show("*: the number of servers that is fastest on synthetic data. Scaling: efficiency against 1 worker.")
+    pages.show("Lost to input: 1 - real / synthetic, repeat by repeat. Spread: of the repeats, over their median.")
 
 
 def _line(row: Row, alone: Row, is_best: bool) -> list[str]:

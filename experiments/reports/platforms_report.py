@@ -61,17 +61,14 @@ def _pairs(agreement: Agreement) -> list[dict]:
 
 def show(rows: list[Row], agreement: Agreement, excused: dict[str, str], title: str, out: Path) -> None:
     """Speed and accuracy, then agreement."""
-    from rich.console import Console
-
-    console = Console(highlight=False, width=132)
-    console.print(_speeds(rows, title))
-    console.print(
+    pages.show(_speeds(rows, title))
+    pages.show(
         "Spread: of the runs, over their mean. Predicted: from runs of other batches, with the 90 % of simulated runs."
     )
-    console.print("Accuracy: on test samples, of a run of its own.", end="\n\n")
-    console.print(_agreements(agreement, excused))
-    console.print("Distance: from the furthest that must agree, else the nearest; over the variable's largest number.")
-    console.print(f"Rounding explains {agreement.tolerance:.1e}. Files: {out}")
+    pages.show("Accuracy: on test samples, of a run of its own.", end="\n\n")
+    pages.show(_agreements(agreement, excused))
+    pages.show("Distance: from the furthest that must agree, else the nearest; over the variable's largest number.")
+    pages.show(f"Rounding explains {agreement.tolerance:.1e}. Files: {out}")
 
 
 def _speeds(rows: list[Row], title: str):

@@ -15,8 +15,6 @@ from sim.base.files import write_whole
 if TYPE_CHECKING:
     from experiments.engines.measured import Results
 
-WIDE = 128  # characters of a table
-
 
 def speeds(found: Results, name: str, workers: int) -> np.ndarray:
     """Worker-steps per second of a core, shape (rounds,); empty if it was not measured."""
@@ -79,8 +77,6 @@ def short(value: float) -> str:
 
 def show(found: Results, caption: str) -> None:
     """Print all tables."""
-    from rich.console import Console
-
     against = f"Times as fast as {ENGINES[REFERENCE].title} (lowest to highest round)"
     tables = [
         _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
@@ -90,15 +86,14 @@ def show(found: Results, caption: str) -> None:
     ]
     if any(name in FURTHER for name, _ in found):
         tables.append(_others(found))
-    console = Console(width=WIDE, highlight=False)
-    console.print(*tables, sep="\n\n")
-    console.print(
+    pages.show(*tables, sep="\n\n")
+    pages.show(
         "Medians of the rounds; seconds of a core; -: not measured, because it would take too long or it failed."
     )
-    console.print(
+    pages.show(
         "Growth: cost of a worker-step with the most workers, over that with the fewest. More workers have fewer"
     )
-    console.print(f"steps, in which set-up weighs more. {caption}")
+    pages.show(f"steps, in which set-up weighs more. {caption}")
 
 
 def _by_size(found: Results, title: str, values_of: Callable, said: Callable, further: Callable | None = None):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.kit import pages
 from experiments.kit.comparison import Comparison
 from experiments.reports.testbed_plan import DOMINATES, HOSTS, MODELS, RATES, REPEATS, WAYS, Where
 from sim.base.files import write_whole
@@ -35,25 +36,22 @@ class Row(Comparison):
 
 def report(rows: dict[Where, Row], out: Path) -> None:
     """The tables on stdout, the same as CSV, and a figure."""
-    from rich.console import Console
-
-    console = Console(highlight=False, width=130)
     for rate in RATES:
-        console.print(_table(rate, {where: row for where, row in rows.items() if where.rate == rate}))
+        pages.show(_table(rate, {where: row for where, row in rows.items() if where.rate == rate}))
     title = f"Mean absolute error of a step (places within {TARGET:.0%})"
-    console.print(_errors(rows, title))
+    pages.show(_errors(rows, title))
     shaped = {where: row for where, row in rows.items() if row.shaped}
-    console.print(_errors(shaped, f"{title} where the network takes {DOMINATES:.0%} or more of the predicted step"))
+    pages.show(_errors(shaped, f"{title} where the network takes {DOMINATES:.0%} or more of the predicted step"))
     pairs = winners(rows)
-    console.print(
-        f"Allreduce or server: {sum(right for *_, right in pairs)} of {len(pairs)} pairs that differ, ranked right"
+    pages.show(
+        f"Allreduce or server: {sum(right for *_, right in pairs)} of {len(pairs)} pairs that differ, ranked right",
     )
     for one, other, right in pairs:
         if not right:
-            console.print(f"  wrong: {one.rate}, {one.hosts} hosts, {one.model}: {one.way} or {other.way}")
+            pages.show(f"  wrong: {one.rate}, {one.hosts} hosts, {one.model}: {one.way} or {other.way}")
     _write(rows, out / "testbed.csv")
     figure(rows, out / "testbed.png")
-    console.print(f"Tables, traces, figure: {out}")
+    pages.show(f"Tables, traces, figure: {out}")
 
 
 def winners(rows: dict[Where, Row]) -> list[tuple[Where, Where, bool]]:

@@ -43,15 +43,12 @@ def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
 
 def show(rows: list[Comparison], out: Path, fitted: str, further: Sequence[Comparison] = ()) -> None:
     """Every cell, then every regime, and what was `fitted`; `further` cells by protocol."""
-    from rich.console import Console
-
-    console = Console(highlight=False, width=130)
-    console.print(_cells([*rows, *further]))
-    console.print(_groups(by_regime(rows), "regime"))
+    pages.show(_cells([*rows, *further]))
+    pages.show(_groups(by_regime(rows), "regime"))
     if further:
         by_protocol = {name: [row for row in further if row.cell.protocol == name] for name in _protocols(further)}
-        console.print(_groups(by_protocol | {"all": list(further)}, "other models and laws"))
-    console.print(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
+        pages.show(_groups(by_protocol | {"all": list(further)}, "other models and laws"))
+    pages.show(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
 
 
 HEADINGS = ("step\nms", "90 %\nms", "real\nms", "\nerror", "\nfloor", "\nsamples", "\nreal")

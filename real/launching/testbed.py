@@ -135,7 +135,9 @@ def asked(text: str | None, hosts: int) -> Iterator[Hosts | None]:
 def add_option(parser: ArgumentParser) -> None:
     """--testbed."""
     parser.add_argument(
-        "--testbed", metavar="RATE", help='each rank on a host of its own in this machine, links of "100 Mbit/s" (root)'
+        "--testbed",
+        metavar="RATE",
+        help='give each rank a network namespace of this machine, with links of "100 Mbit/s" (needs root)',
     )
 
 

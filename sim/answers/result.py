@@ -130,7 +130,7 @@ class Result:
             said = f"{done.steps} of {asked.steps} steps of one run"
         if done.warmup < asked.warmup:
             said += f" (warm-up: {done.warmup} of {asked.warmup})"
-        return [f"{said}, for want of time; --within SECONDS gives it more"]
+        return [f"{said}, because time ran out; --within SECONDS allows more"]
 
     def to_frame(self) -> pd.DataFrame:
         """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""

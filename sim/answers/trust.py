@@ -57,7 +57,7 @@ def notes(scenario: Scenario) -> list[str]:
     cluster, name = scenario.cluster, scenario.workload.name
     if scenario.on_named_gpus:
         return [named_gpus.note(scenario)]
-    found = ["links are free: what was fitted does not tell messages from work"] if free_links(scenario) else []
+    found = ["links are free: the fitted runs do not separate messages from work"] if free_links(scenario) else []
     if cluster.provenance is None and not cluster.costs:
         nominal = "all but the step's times is nominal" if scenario.workload.step else "compute times are nominal"
         return [f"{nominal}; calibrate (real.run --trace, then calibration.fit) before you trust them"]

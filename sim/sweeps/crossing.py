@@ -44,7 +44,7 @@ def _add(group, action: argparse.Action) -> None:
     """The same option, but of several values."""
     about: dict = {"metavar": action.metavar or "|".join(action.choices or ()), "help": action.help}
     if action.dest == "variable_partitions":
-        about["help"] = "parts that each variable is cut into"  # no search
+        about["help"] = "parts to cut each variable into"  # no search
     if action.dest == "set":
         group.add_argument("--set", action="append", default=[], **about)
         return

@@ -57,8 +57,8 @@ def test_the_example_is_right():
     assert doctest.testmod(sim).failed == 0
 
 
-def test_the_lines_of_the_readme_run(capsys):
-    lines = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+def test_the_lines_of_the_reference_run(capsys):
+    lines = (ROOT / "docs" / "reference" / "python.md").read_text().split("```python\n")[1].split("```")[0]
     exec(inspect.cleandoc(lines), {})
     assert "step" in capsys.readouterr().out
 

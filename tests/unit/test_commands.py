@@ -117,7 +117,7 @@ def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(world, here):
     job = ("--world", world, "--protocol", "fmb", "--stragglers", "none")
     done = here("sim.run", *job, "--within", 1e-6)
     said = " ".join(done.stdout.split())
-    assert "1 of 100 steps of one run (warm-up: 1 of 10), for want of time; --within SECONDS" in said
+    assert "1 of 100 steps of one run (warm-up: 1 of 10), because time ran out; --within SECONDS" in said
     hurried, whole = (json.loads(here("sim.run", *job, "--json", *more).stdout) for more in (("--within", 1e-6), ()))
     runs = {"vector": 20, "event": 10}[world]
     assert hurried["asked"] == whole["asked"] == whole["done"] == {"runs": runs, "steps": 100, "warmup": 10}
@@ -443,7 +443,7 @@ def test_wrong_campaigns_are_one_line(tmp_path, here):
 def test_experiments_are_listed_by_their_questions(here):
     done = here("experiments.run")
     assert done.returncode == 0
-    assert done.stdout in (ROOT / "README.md").read_text()
+    assert done.stdout in (ROOT / "docs" / "accuracy.md").read_text()
     assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["validate"]
     assert all(line.endswith("?") for line in done.stdout.splitlines())
     assert "allowed: validate, servers" in refused(here("experiments.run", "nothing"))

@@ -73,12 +73,12 @@ def test_a_command_line_goes_before_a_file(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "x.parquet: 3 of 3 scenarios simulated\n"
 
 
-def test_the_grid_of_the_readme_is_one(read):
-    text = (ROOT / "README.md").read_text().split('```toml\n  schema = "sweep/1"\n')[1].split("```")[0]
+def test_the_grid_of_the_guide_is_one(read):
+    text = (ROOT / "docs" / "choose.md").read_text().split('```toml grid.toml\nschema = "sweep/1"\n')[1].split("```")[0]
     found = read(text)
-    assert len(found) == 3 * 2 + 3 * 2
+    assert len(found) == 2 * 2 + 2 * 2
     read_once = options.Readers(remember=True)
-    assert [one.error for one in (jobs.of_options(one, read_once) for one in found)] == [None] * 12
+    assert [one.error for one in (jobs.of_options(one, read_once) for one in found)] == [None] * 8
 
 
 WRONG = {

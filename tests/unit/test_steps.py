@@ -149,7 +149,7 @@ def test_a_file_of_bytes_is_no_table(tmp_path, name):
         ({"protocol": "amb"}, "a synchronous one"),
         ({"protocol": "alreduce"}, "did you mean allreduce"),
         ({"settings": ("algorithm=rong",)}, "algorithm"),
-        ({"stragglers": "niagara"}, "do not tell sleeps"),
+        ({"stragglers": "niagara"}, "do not separate sleeps"),
         ({"link": Link(bandwidth_bytes_per_s=1e6)}, "a faster one"),
         ({"batch": 0}, "--batch"),
     ],

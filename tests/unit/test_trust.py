@@ -82,7 +82,7 @@ def test_beyond_what_was_fitted_there_is_no_interval(job, why):
 
 def test_free_links_are_said():
     """Between hosts; on one host there is nothing to say."""
-    assert trust.notes(scenario(network=FREE)) == ["links are free: what was fitted does not tell messages from work"]
+    assert trust.notes(scenario(network=FREE)) == ["links are free: the fitted runs do not separate messages from work"]
     assert trust.notes(scenario(network=FREE, hosts=Host(cores=9), crowded=True)) == []
 
 

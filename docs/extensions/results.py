@@ -1,0 +1,155 @@
+"""```{result} NAME``` is replaced by a result of docs/data; ```{summary}``` by one line for each, as in README.md.
+
+The table of README.md: `python docs/extensions/results.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "data"
+LINE = 80  # characters of a line of what was printed
+
+
+class Line(NamedTuple):
+    """A line of the summary: the rows of a table of floors that it sums up."""
+
+    said: str
+    experiment: str
+    table: int
+    rows: tuple[str, ...]
+
+
+REGIMES = ("sleeps dominate", "neither", "cores fought for")
+SUMMARY = (
+    Line("our texts over MPI", "validate", 0, REGIMES),
+    Line("models, laws, protocols that were not fitted", "validate", 1, ("all",)),
+    Line("TensorFlow's parameter servers", "servers", 0, REGIMES),
+    Line("allreduce by MPI, Horovod, TensorFlow; Parallax's hybrid", "collectives", 0, REGIMES),
+)
+HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
+
+
+def kept(name: str):
+    """The result of an experiment that is kept, or None."""
+    from experiments.kit.kept import read
+
+    path = DATA / f"{name}.json"
+    return read(path) if path.exists() else None
+
+
+def summary() -> str:
+    """One line for each kind of runs, as a Markdown table."""
+    rows = [_summed_up(line) for line in SUMMARY]
+    return markdown(list(HEADINGS), [*rows, _of_testbed(), _of_published()])
+
+
+def _summed_up(line: Line) -> list[str]:
+    """Means over all cells, of means over the cells of each row."""
+    table = kept(line.experiment).tables[line.table]
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows if row[0] in line.rows]
+    cells = [int(row["cells"]) for row in rows]
+    error, floor = (_mean([row[name] for row in rows], cells) for name in ("step", "floor"))
+    covered = [row["covered by 90 %"].split(" of ") for row in rows]
+    held, several = (sum(int(pair[index]) for pair in covered) for index in (0, 1))
+    return [line.said, f"`{line.experiment}`", str(sum(cells)), error, floor, f"{held} of {several}"]
+
+
+def _mean(shares: list[str], weights: list[int]) -> str:
+    """Of shares in percent."""
+    whole = sum(float(share.rstrip("%")) * weight for share, weight in zip(shares, weights, strict=True))
+    return f"{whole / sum(weights):.1f}%"
+
+
+def _of_testbed() -> list[str]:
+    """All places; no interval is printed there. Each rate has as many places as the others."""
+    table = kept("testbed").tables[0]
+    everything, floors = (next(row for row in table.rows if row[0] == name) for name in ("all", "repeats differ by"))
+    error, _, places = everything[-1].partition(" (")
+    floor = _mean(floors[1:4], [1, 1, 1])
+    said = "3 and 4 hosts, 100 Mbit/s to 1 Gbit/s"
+    return [said, "`testbed`", places.split(" of ")[1].rstrip(")"), error, floor, "none given"]
+
+
+def _of_published() -> list[str]:
+    """The anytime run of ten machines: measured, its halves, predicted, low to high, error, without sleeps."""
+    row = next(row for row in kept("published").tables[1].rows if row[0] == "mean step, s")
+    measured, (low, high) = float(row[1]), map(float, row[4].split(" to "))
+    held = f"{int(low <= measured <= high)} of 1"
+    return ["`amb` on 10 EC2 machines (2019)", "`published`", "1", row[5].lstrip("+-"), row[2], held]
+
+
+def markdown(headings: list[str], rows: list[list[str]]) -> str:
+    """A table; columns of numbers are to the right."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in (headings, *rows)]
+    marks = ["---:" if all(_is_number(cell) for cell in column) else "---" for column in zip(*cells[1:], strict=True)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], marks, *cells[1:]))
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell[0] in "+-0123456789" or cell == "none given"
+
+
+def page(name: str) -> str:
+    """An experiment as Markdown: its question, command, date, what was fitted, and all that it printed."""
+    from experiments.run import QUESTIONS
+
+    question, result = QUESTIONS[name], kept(name)
+    head = f"## {name}\n\n*{question.asked}* It takes {question.takes} on 2 cores.\n"
+    if result is None:
+        return f"{head}\nNo result is kept. `python -m experiments.run {name}` prints it.\n"
+    about = f"`{result.command}`, {result.date}, {result.machine}. Fitted: {result.fitted}."
+    return "\n\n".join([head, about, *_parts(result.shown)])
+
+
+def _parts(shown: list) -> list[str]:
+    """Tables as tables, and lines that follow one another as one block."""
+    found: list[str] = []
+    lines: list[str] = []
+    for part in [*shown, None]:
+        if isinstance(part, str):
+            lines.append(part)
+            continue
+        if lines:
+            found.append("```text\n" + "\n".join(map(_wrapped, lines)) + "\n```")
+            lines = []
+        if part is not None:
+            title = f"**{part.title}**\n\n" if part.title else ""
+            found.append(title + markdown([column or " " for column in part.columns], part.rows))
+    return found
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, LINE, subsequent_indent="    ", break_long_words=False)
+
+
+def setup(app) -> dict:
+    from sphinx.util.docutils import SphinxDirective
+
+    class Result(SphinxDirective):
+        """One experiment."""
+
+        required_arguments = 1
+
+        def run(self):
+            self.env.note_dependency(str(DATA / f"{self.arguments[0]}.json"))
+            return self.parse_text_to_nodes(page(self.arguments[0]), allow_section_headings=True)
+
+    class Summary(SphinxDirective):
+        """The table of README.md."""
+
+        def run(self):
+            return self.parse_text_to_nodes(summary())
+
+    app.add_directive("result", Result)
+    app.add_directive("summary", Summary)
+    return {"parallel_read_safe": True}
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parents[1]))
+    print(summary())

@@ -1,0 +1,94 @@
+"""What an experiment printed, kept as data: `experiments.run NAME --keep FILE` writes it, docs/data has those that the pages show."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sim.base.files import validated, write_whole
+
+if TYPE_CHECKING:
+    from rich.table import Table as Printed
+
+
+class Table(BaseModel):
+    """A table as it was printed: rows of texts, as many in each as there are columns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Kept(BaseModel):
+    """The result of one run of an experiment.
+
+    Args:
+        experiment: its name.
+        command: that ran it.
+        date: when it ended.
+        machine: that it ran on.
+        fitted: the measurements that the model was fitted on; no others were.
+        shown: tables and lines in the order in which they were printed.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    schema_: Literal["result/1"] = Field(default="result/1", alias="schema")
+    experiment: str
+    command: str
+    date: datetime.date
+    machine: str
+    fitted: str
+    shown: list[Table | str]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables alone."""
+        return [part for part in self.shown if isinstance(part, Table)]
+
+
+def keep(path: Path, shown: list[Printed | str], experiment: str, command: str, fitted: str) -> None:
+    """Write what was shown, whole or not at all, with today's date and this machine.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    made = Kept(
+        experiment=experiment,
+        command=command,
+        date=datetime.datetime.now(datetime.UTC).date(),
+        machine=f"{os.cpu_count()} cores",
+        fitted=fitted,
+        shown=[part.strip() if isinstance(part, str) else _data(part) for part in shown],
+    )
+    text = made.model_dump_json(by_alias=True, indent=1)
+    write_whole(path, lambda temporary: Path(temporary).write_text(f"{text}\n"))
+
+
+def read(path: Path) -> Kept:
+    """A result that was kept.
+
+    Raises:
+        WrongSetting: a key that is missing or wrong.
+    """
+    import json
+
+    return validated(Kept, json.loads(path.read_text()), str(path))
+
+
+def _data(table: Printed) -> Table:
+    columns = [[_text(cell) for cell in column.cells] for column in table.columns]
+    headings = [_text(column.header) for column in table.columns]
+    return Table(
+        title=_text(table.title or ""), columns=headings, rows=[list(row) for row in zip(*columns, strict=True)]
+    )
+
+
+def _text(cell: object) -> str:
+    return " ".join(str(cell).split())

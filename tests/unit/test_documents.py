@@ -1,0 +1,117 @@
+"""README.md and docs/ as text: their commands have the options that they name, their tables are those of the results that are kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from documents import PAGES, ROOT, alike, fences
+from test_commands import COMMANDS
+
+from experiments import run
+from experiments.kit import kept, pages
+from sim.base.errors import WrongSetting
+
+sys.path.append(str(ROOT / "docs" / "extensions"))
+import results
+
+KNOWN = {*COMMANDS, "calibration.laws"}
+LINES = [(page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands()]
+MODULE = re.compile(r".*?\bpython (?:-m mpi4py )?-m (\S+)(.*)")
+DATA = sorted((ROOT / "docs" / "data").glob("*.json"))
+
+
+@pytest.mark.parametrize(("page", "line"), LINES, ids=[line[:60] for _, line in LINES])
+def test_a_command_has_the_options_that_a_page_names(page, line):
+    module, words = MODULE.match(line).groups()
+    assert module in KNOWN
+    words = [word for word in shlex.split(words) if word not in ("2>&1", "||", "true")]
+    import_module(module).parser().parse_args(words)
+
+
+def test_an_option_that_is_not_there_is_seen():
+    with pytest.raises(SystemExit):
+        import_module("sim.run").parser().parse_args(["--cluters", "profile.toml"])
+
+
+def test_the_readme_is_short_and_has_the_table_of_the_results():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 120
+    assert results.summary() in text
+
+
+@pytest.mark.parametrize("path", DATA, ids=[path.stem for path in DATA])
+def test_a_kept_result_says_what_was_run_when_and_on_what(path):
+    found = kept.read(path)
+    assert found.experiment == path.stem
+    assert found.command == f"python -m experiments.run {path.stem}"
+    assert found.fitted == run.QUESTIONS[path.stem].fitted
+    assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
+    assert f"{found.date}" in results.page(path.stem)
+
+
+def test_every_experiment_and_every_command_has_its_place():
+    assert set(re.findall(r"```\{result\} (\w+)", _page("accuracy.md"))) == set(run.QUESTIONS)
+    assert set(re.findall(r"```\{command\} (\S+)", _page("reference/commands.md"))) == KNOWN
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def test_what_is_shown_is_kept(tmp_path, monkeypatch, capsys):
+    table = pages.table("Title", "one\nheading", "another")
+    table.add_row("1.5%", "[2 of 3]")
+    monkeypatch.setattr("experiments.gpus.run", lambda out, seed: pages.show(table, "a line"))
+    words = ["gpus", "--out", str(tmp_path / "out"), "--keep", str(tmp_path / "kept.json"), "--seed", "1"]
+    assert run.main(words) == 0
+    found = kept.read(tmp_path / "kept.json")
+    assert found.command == "python -m experiments.run gpus --seed 1"
+    assert found.shown == [
+        kept.Table(title="Title", columns=["one heading", "another"], rows=[["1.5%", "[2 of 3]"]]),
+        "a line",
+    ]
+    assert "a line" in capsys.readouterr().out
+
+
+def test_a_result_with_a_key_too_many_is_refused(tmp_path):
+    table = json.loads(DATA[0].read_text()) | {"fit": "all"}
+    (tmp_path / "kept.json").write_text(json.dumps(table))
+    with pytest.raises(WrongSetting, match="fit"):
+        kept.read(tmp_path / "kept.json")
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("a 1\nwall time 3.4 s\nb", True),
+        ("a 1 wall time 9 ms b", True),
+        ("a...b", True),
+        ("a 2 wall time 3 s b", False),
+    ],
+)
+def test_seconds_that_it_took_and_three_dots_are_not_compared(said, same):
+    assert alike("a 1\nwall time 3.3 s\nb\n", said) is same
+
+
+def test_a_fence_is_a_file_a_program_or_commands(tmp_path):
+    page = Path(tmp_path / "page.md")
+    page.write_text(
+        "```toml x.toml\na = 1\n```\n```console varies\n$ python -m a \\\n    --b  # why\nsaid\n```\n```python\n1\n```\n"
+    )
+    file, commands, program = fences(page)
+    assert (file.file, file.text, file.commands()) == ("x.toml", "a = 1\n", [])
+    assert (commands.commands(), commands.words, commands.file) == ([("python -m a --b", "said\n")], ("varies",), None)
+    assert (program.language, program.file) == ("python", None)
+
+
+@pytest.mark.parametrize("fence", [one for page in PAGES for one in fences(page) if one.language == "bash"])
+def test_a_script_can_be_read_by_bash(fence):
+    done = subprocess.run(["bash", "-n"], input=fence.text, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
