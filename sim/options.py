@@ -20,7 +20,14 @@ Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
+OUTPUTS = (
+    "trace",
+    "timeline",
+    "horovod_timeline",
+    "plot",
+    "report",
+    "parameters",
+)  # parameters of real runs only, a report of simulated ones
 
 
 def job_options() -> Parser:
@@ -213,10 +220,11 @@ def check_files(given: argparse.Namespace) -> None:
     Raises:
         WrongSetting: see `outputs`; or an ending that says no format.
     """
-    from sim import plots
+    from sim import plots, reports
     from sim.recording import traces
 
     check_outputs(outputs(given), inputs(given))
+    reports.check(getattr(given, "report", None))
     if given.trace:
         traces.check_path(given.trace)
     if given.plot:

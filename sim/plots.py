@@ -116,8 +116,7 @@ def _save(figure: Figure, path: str | Path) -> None:
 
 
 def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
-    ends_s = _start_s(trace) + np.cumsum(outcome.step_s[0, :STEPS_SHOWN])
-    rows = _within(trace.rows[trace.rows["rank"] < ranks], _start_s(trace), ends_s[-1])
+    rows, ends_s = first_steps(trace, ranks, STEPS_SHOWN)
     for activity, colour in COLOURS.items():
         bars = rows[rows["activity"] == activity]
         if len(bars):
@@ -128,6 +127,17 @@ def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
     axes.set_title(_title(trace, len(ends_s), outcome.step_s.shape[1]), loc="left")
     axes.set_xlabel("seconds since the start of the run; a dotted line ends a step")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+
+
+def first_steps(trace: Trace, ranks: int, steps: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """The activities of so many ranks in so many measured steps, cut to these; when each of the steps ended, seconds.
+
+    Raises:
+        WrongSetting: no step was completed after warm-up.
+    """
+    start_s = _start_s(trace)
+    ends_s = start_s + np.cumsum(of_trace(trace).step_s[0, :steps])
+    return _within(trace.rows[trace.rows["rank"] < ranks], start_s, ends_s[-1]), ends_s
 
 
 def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
