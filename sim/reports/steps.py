@@ -82,6 +82,9 @@ def _shares(rows: pd.DataFrame, ends_s: np.ndarray, header: Header, ranks: int, 
 def _lanes(rows: pd.DataFrame, ends_s: np.ndarray, start_s: float, header: Header, ranks: int, said: str) -> Figure:
     whole = {name: (rows[f"{name}_s"] * 1e9).round().astype("int64") for name in ("start", "end")}
     rows = rows.assign(lane=lanes(rows.assign(**whole)))
+    if len(rows) > MOST_BARS:
+        said += f" The {MOST_BARS:,} longest of {len(rows):,} activities."
+        rows = rows.loc[(rows["end_s"] - rows["start_s"]).nlargest(MOST_BARS).index]
     most = rows.groupby("rank")["lane"].max().reindex(range(ranks), fill_value=0).to_numpy()
     data = []
     for activity in COLOURS:
