@@ -7,7 +7,7 @@ from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
-from sim import command
+from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_folder
 from sim.base.ranges import JOB, check_integer
@@ -58,6 +58,7 @@ FURTHER = (
     "data",
     "cluster",
     "steps",
+    "report",
 )  # options that not all experiments have
 
 
@@ -80,6 +81,7 @@ def parser() -> command.Parser:
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="measured, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: the simulator's answer beside the measured one")
+    some.add_argument("--report", metavar="FILE", help="what was found as a page for a browser, .html")
     return parser
 
 
@@ -101,6 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("seed", "workers", "steps"):
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])
+    reports.check(given.report)
     out = Path(given.out) / given.name
     if not given.out:
         raise WrongSetting("--out", "", "the name of a folder")

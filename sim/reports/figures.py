@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -127,6 +127,7 @@ def intervals(
 
 def errors(middles: Sequence[float], pairs: Sequence[tuple[float, float] | None]) -> dict:
     """Error bars from intervals, where there are any."""
+    pairs = [pair if pair and np.isfinite(pair).all() else None for pair in pairs]
     return {
         "type": "data",
         "symmetric": False,
@@ -169,7 +170,7 @@ def scatter(groups: dict[str, dict], axes: tuple[str, str], caption: str = "", n
     return Figure(data, layout, caption, name)
 
 
-def lines(series: dict[str, tuple[Sequence, Sequence]], axes: tuple[str, str], caption: str = "", name: str = ""):
+def lines(series: Mapping[str, tuple[Sequence, Sequence]], axes: tuple[str, str], caption: str = "", name: str = ""):
     """A line with markers a series, x and y of each by its name."""
     data = [
         {

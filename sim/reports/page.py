@@ -44,15 +44,19 @@ def page(title: str, sections: Sequence[Section], data: dict | None = None) -> s
     Args:
         title: of the page.
         sections: in order; the first has the answer.
-        data: the JSON that the page is made from, which it keeps and offers to save; neither NaN nor infinite.
+        data: the JSON that the page is made from, which it keeps and offers to save; NaN and infinite become null.
 
     Raises:
-        ValueError: a number in `data` or in a figure that JSON does not have.
+        ValueError: a number in a figure that JSON does not have.
     """
     from plotly.offline import get_plotlyjs
 
+    from sim.answers.summary import known
+
     template = _environment().get_template("page.html")
-    return template.render(title=title, sections=sections, report=data or {}, plotly=get_plotlyjs(), version=VERSION)
+    return template.render(
+        title=title, sections=sections, report=known(data or {}), plotly=get_plotlyjs(), version=VERSION
+    )
 
 
 def write(path: str | Path, text: str) -> None:

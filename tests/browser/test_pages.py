@@ -33,10 +33,10 @@ def test_an_answer_is_drawn_and_its_numbers_are_those_of_the_json(answered, brow
     assert seen.values("throughput") == [speed, answer["failures"]["goodput"] * speed]
     assert seen.values("step_s") == list(answer["step_s"].values())
     assert seen.values("samples_per_step") == list(answer["samples_per_step"].values())
+    speeds = [one["answer"]["samples_per_s"] for one in answer["what_if"]]
     changes = [
-        (one["answer"]["step_s"]["mean"], one["throughput_ratio"], *one["interval"]["throughput_ratio"])
-        + (one["answer"]["samples_per_s"],)
-        for one in answer["what_if"]
+        (one["answer"]["step_s"]["mean"], one["throughput_ratio"], *one["interval"]["throughput_ratio"], changed)
+        for one, changed in zip(answer["what_if"], speeds, strict=True)
     ]
     assert seen.values("what_if") == [answer["step_s"]["mean"], speed, *(x for row in changes for x in row)]
     assert seen.picture.stat().st_size > 20_000

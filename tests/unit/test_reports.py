@@ -90,15 +90,16 @@ def test_what_users_write_is_text():
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_numbers_that_json_lacks_are_an_error(value):
+def test_numbers_that_json_lacks_are_null_in_data_and_an_error_in_figures(value):
+    assert '{"a": [null]}' in reports.page("t", [], {"a": [value]})
     with pytest.raises(ValueError, match="JSON"):
-        reports.page("t", [], {"a": value})
+        reports.page("t", [reports.Section("s", [reports.Figure([{"x": [value]}], {})])])
 
 
 def test_intervals_without_ends_have_no_bars():
-    figure = figures.intervals(["a", "b"], [1.0, 2.0], [(0.5, 2.0), None], "x")
-    assert figure.data[0]["error_x"]["array"] == [1.0, None]
-    assert figure.data[0]["error_x"]["arrayminus"] == [0.5, None]
+    figure = figures.intervals(["a", "b", "c"], [1.0, 2.0, 3.0], [(0.5, 2.0), None, (np.nan, np.nan)], "x")
+    assert figure.data[0]["error_x"]["array"] == [1.0, None, None]
+    assert figure.data[0]["error_x"]["arrayminus"] == [0.5, None, None]
 
 
 def test_steps_that_do_not_vary_are_one_bar():
