@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "validate/1"
 GROUPS = ("", "cells", "step", "floor", "floor median", "samples/s", "samples a step", "covered", "of runs")
-CELLS = ("cell", "step", "at least", "at most", "real", "error", "floor", "samples/s", "real", "error")
+CELLS = ("cell", "step", "at least", "at most", "real step", "error", "floor", "samples/s", "real samples/s", "error")
 
 
 def validate_page(
