@@ -17,8 +17,6 @@ from sim.base.files import check_outputs, write_whole
 from sim.timeline import rank_name, run_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -118,16 +116,13 @@ def side_by_side(traces: list[Trace], path: str | Path) -> None:
         outcome = of_trace(trace)
         _draw_ranks(above, trace, outcome, count)
         _draw_step_times(below, outcome)
-    for row in panels:
-        _equal_widths(row)
+    steps, times = ([axes.get_xlim() for axes in row] for row in panels)
+    longest = max(end - start for start, end in steps)
+    for axes, (start, _) in zip(panels[0], steps, strict=True):
+        axes.set_xlim(start, start + longest)
+    for axes in panels[1]:
+        axes.set_xlim(min(start for start, _ in times), max(end for _, end in times))
     save(drawn, path)
-
-
-def _equal_widths(row: Iterable[Axes]) -> None:
-    """From where each begins, all panels show as much."""
-    span = max(end - start for start, end in (axes.get_xlim() for axes in row))
-    for axes in row:
-        axes.set_xlim(axes.get_xlim()[0], axes.get_xlim()[0] + span)
 
 
 def summary(outcome: Outcome, path: str | Path, title: str) -> None:
