@@ -31,6 +31,9 @@ QUESTIONS = {
         "40 min",
     ),
     "luck": Question("Do a simulated and a real run with one seed go through the same steps?", "2 to 4 min"),
+    "partitions": Question(
+        "How long does a step take in how many partitions, for real and simulated?", "2 to 3 min"
+    ),
     "published": Question("Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?", "5 s"),
     "parallax": Question("Are Parallax's systems in their published order, on images and on words?", "1 min"),
     "scaling": Question("Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?", "4 min"),
