@@ -59,7 +59,9 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
     names = [name for name in traces if name.startswith("fit")]
     cluster = fitted(names, out / "traces", out / "profile.toml")
     rows = [
-        Comparison(cell, predict(cell, cluster, REPLICATIONS), [of_trace(traces[f"predict-{i}-{r}"]) for r in range(REPEATS)])
+        Comparison(
+            cell, predict(cell, cluster, REPLICATIONS), [of_trace(traces[f"predict-{i}-{r}"]) for r in range(REPEATS)]
+        )
         for i, cell in enumerate(each(predicted, "simulating", label=lambda cell: cell.label))
     ]
     validate_report.write_csv(rows, out / "partitions.csv")
@@ -98,7 +100,9 @@ def show(rows: list[Comparison], out: Path) -> None:
     console.print(table)
     for name, of in by_minibatch(rows).items():
         simulated, real = slowdown(of)
-        console.print(f"{name}: {of[-1].cell.partitions} partitions take {simulated:.2f} times as long (measured: {real:.2f})")
+        console.print(
+            f"{name}: {of[-1].cell.partitions} partitions take {simulated:.2f} times as long (measured: {real:.2f})"
+        )
     found = validate_report.figures_of(rows)
     console.print(
         f"Mean absolute error {found['step_error']:.1%}, noise floor {found['floor']:.1%}, "
@@ -106,7 +110,18 @@ def show(rows: list[Comparison], out: Path) -> None:
     )
 
 
-HEADINGS = ("minibatch", "partitions", "of samples", "step, ms", "90 %", "real, ms", "error", "floor", "us a sample", "real")
+HEADINGS = (
+    "minibatch",
+    "partitions",
+    "of samples",
+    "step, ms",
+    "90 %",
+    "real, ms",
+    "error",
+    "floor",
+    "us a sample",
+    "real",
+)
 
 
 def _line(row: Comparison) -> list[str]:

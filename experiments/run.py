@@ -31,8 +31,9 @@ QUESTIONS = {
         "40 min",
     ),
     "luck": Question("Do a simulated and a real run with one seed go through the same steps?", "2 to 4 min"),
-    "partitions": Question(
-        "How long does a step take in how many partitions, for real and simulated?", "2 to 3 min"
+    "partitions": Question("How long does a step take in how many partitions, for real and simulated?", "2 to 3 min"),
+    "master-bandwidth": Question(
+        "How long does a master send and receive, by size and workers, for real and simulated?", "1 to 2 min"
     ),
     "published": Question("Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?", "5 s"),
     "parallax": Question("Are Parallax's systems in their published order, on images and on words?", "1 min"),
@@ -90,7 +91,8 @@ def parser() -> command.Parser:
 
 def listed() -> list[str]:
     """A line for each experiment."""
-    return [f"{name:11}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
+    wide = max(map(len, QUESTIONS))
+    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -99,7 +101,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.name is None:
         print(*listed(), sep="\n")
         return 0
-    experiment = import_module(f"experiments.{given.name}").run
+    experiment = import_module(f"experiments.{given.name.replace('-', '_')}").run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
