@@ -1,4 +1,4 @@
-"""How long a master takes to send parameters to all workers, and to take their gradients, against size and number of workers.
+"""How long parameters take from a master to all workers, and how long the master takes gradients in, against size and number of workers.
 
 As T. Adikari's test_bandwidth.sh measures it, of models of 0.3 to 13 MB. Fitted: one worker with each model, other minibatches, and two
 workers with one of them. Predicted: one to three workers. All runs share one launch in random order, and every cell runs twice.
@@ -27,7 +27,6 @@ DEMO_MODELS = ("mlp", "toy_fc")
 BATCH, FIT_BATCHES = 16, (8, 32)
 STEPS, REPEATS, REPLICATIONS = 40, 2, 10
 FITTED = "1 worker, and 2 with the first model, other minibatches"
-PHASES = {"broadcast": ("send",), "reduce": ("receive", "reduce")}  # activities of the master
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,34 @@ class Moved:
         return float(np.ptp(self.measured) / self.real_s)
 
 
-def seconds_a_step(trace: Trace, activities: tuple[str, ...]) -> float:
-    """Seconds of a measured step in which the master does any of these; what goes on at the same time counts once.
+def broadcast_s(trace: Trace) -> float:
+    """Seconds of the median measured step from the master's first send until the last worker has its parameters.
 
     Raises:
         WrongSetting: no step was completed after warm-up.
     """
-    steps = of_trace(trace).step_s.shape[1]
-    rows, _ = first_steps(trace, 1, steps)
-    rows = rows[rows["activity"].isin(activities)].sort_values("start_s")
+    steps = range(trace.header.warmup, trace.header.warmup + of_trace(trace).step_s.shape[1])
+    rows = trace.rows[trace.rows["step"].isin(steps)]
+    sent_s = rows[(rows["rank"] == 0) & (rows["activity"] == "send")].groupby("step")["start_s"].min()
+    there_s = rows[(rows["rank"] > 0) & (rows["activity"] == "receive")].groupby("step")["end_s"].max()
+    return float((there_s - sent_s).median())
+
+
+def reduce_s(trace: Trace) -> float:
+    """Seconds of the median measured step in which the master receives or adds up gradients; what overlaps counts once.
+
+    Raises:
+        WrongSetting: no step was completed after warm-up.
+    """
+    rows, ends_s = first_steps(trace, 1, of_trace(trace).step_s.shape[1])
+    rows = rows[rows["activity"].isin(["receive", "reduce"])].sort_values("start_s")
     start_s, end_s = rows["start_s"].to_numpy(float), rows["end_s"].to_numpy(float)
     until_s = np.maximum.accumulate(np.concatenate([[0.0], end_s]))[:-1]  # when all that began before has ended
-    return float((end_s - np.maximum(start_s, until_s)).clip(min=0).sum() / steps)
+    more_s = (end_s - np.maximum(start_s, until_s)).clip(min=0)
+    return float(np.median(np.bincount(np.searchsorted(ends_s, start_s, "right"), more_s, len(ends_s))))
+
+
+PHASES = {"broadcast": broadcast_s, "reduce": reduce_s}
 
 
 def plan(demo: bool, seed: int) -> tuple[list[Cell], list[Cell]]:
@@ -117,8 +132,8 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
 def moved(cell: Cell, simulated: list[Trace], measured: list[Trace]) -> list[Moved]:
     """A row a phase."""
     return [
-        Moved(cell, phase, *(np.array([seconds_a_step(t, activities) for t in runs]) for runs in (simulated, measured)))
-        for phase, activities in PHASES.items()
+        Moved(cell, phase, *(np.array([seconds(trace) for trace in runs]) for runs in (simulated, measured)))
+        for phase, seconds in PHASES.items()
     ]
 
 
@@ -166,7 +181,7 @@ def show(rows: list[Moved], out: Path) -> None:
         ("MB", "workers", "ms", "90 %", "real ms", "error", "floor"),
     )
     for phase in PHASES:
-        table = pages.table(f"{phase}: milliseconds of the master a step", "model", *headings)
+        table = pages.table(f"{phase}: milliseconds a step", "model", *headings)
         for row in of_phase(rows, phase):
             low_ms, high_ms = np.array(interval.of_runs(row.simulated)) * 1e3
             figures = (row.megabytes, row.said_s * 1e3, row.real_s * 1e3)
@@ -191,6 +206,6 @@ def figure(rows: list[Moved], path: Path) -> None:
             marker = "osD^"[workers % 4]
             axes.plot(sizes, [row.real_s * 1e3 for row in of], marker, mfc="none", label="measured", **style)
         axes.set(xscale="log", yscale="log", xlabel="parameters, MB", title=phase)
-    panels[0].set_ylabel("milliseconds of the master a step")
+    panels[0].set_ylabel("milliseconds a step")
     panels[0].legend(frameon=False, fontsize=7)
     pages.save(drawing, path)

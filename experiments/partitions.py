@@ -32,7 +32,7 @@ def predicted_cells(demo: bool, seed: int) -> list[Cell]:
     """What is predicted; a minibatch has no more partitions than samples."""
     models, partitions = (DEMO_MODELS, DEMO_PARTITIONS) if demo else (tuple(MODELS), PARTITIONS)
     return [
-        Cell("amb", 1, batch, FOREVER_S, steps=STEPS, seed=seed, partitions=count, workload=model, data=None)
+        _of(count, batch, workload=model, data=None, steps=STEPS, seed=seed)
         for model in models
         for batch in MODELS[model][1]
         for count in partitions
@@ -46,8 +46,14 @@ def fit_cells(demo: bool, seed: int) -> list[Cell]:
     for model in DEMO_MODELS if demo else MODELS:
         job: dict = {"workload": model, "data": None, "steps": STEPS, "seed": seed}
         cells += fitted_cells(batches=MODELS[model][0], **job)
-        cells += [Cell("amb", 1, batch, FOREVER_S, partitions=MANY, **job) for batch in MODELS[model][0]]
+        cells += [_of(MANY, batch, **job) for batch in MODELS[model][0]]
     return [cell for cell in cells if cell.workers == 1 and cell.stragglers == "none"]
+
+
+def _of(partitions: int, batch: int, **job) -> Cell:
+    """One worker that goes through so many partitions."""
+    settings = (f"time_limit_s={FOREVER_S:g}", f"partitions={partitions}")
+    return Cell("amb", 1, batch, partitions=partitions, settings=settings, called=f"{partitions} partitions", **job)
 
 
 def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, report: str | None = None) -> None:

@@ -47,21 +47,27 @@ def test_no_minibatch_has_more_partitions_than_samples():
     assert all(cell.partitions <= cell.batch for cell in cells if cell.protocol == "amb")
 
 
-def test_seconds_of_a_step_are_those_of_the_master(trace):
-    """Of 2 to 9 s, in which it makes two steps: it sends for 0.5 s, and waits for 1 s."""
-    assert master_bandwidth.seconds_a_step(trace, ("send",)) == pytest.approx(0.25)
-    assert master_bandwidth.seconds_a_step(trace, ("send", "wait")) == pytest.approx(0.75)
-    assert master_bandwidth.seconds_a_step(trace, ("receive",)) == 0
+def of_steps(header, broadcasts) -> Trace:
+    """Steps of a second: parameters are with the last of two workers after so long, and gradients take 0.3 s, 0.1 s of it twice."""
+    rows = [Activity(0.0, 1.0, 0, 0, "update", 8, version=1)]
+    for step, took_s in enumerate(broadcasts, 1):
+        rows += [Activity(step, step + 0.05, 0, step, "send", peer=rank) for rank in (1, 2)]
+        rows += [Activity(step, step + took_s / rank, rank, step, "receive", peer=0) for rank in (1, 2)]
+        rows += [Activity(step + start, step + start + 0.2, 0, step, "receive", peer=1) for start in (0.5, 0.6)]
+        rows += [Activity(step + 0.9, step + 1.0, 0, step, "update", 8, version=step + 1)]
+    return Trace.of(replace(header, workers=2, steps=len(broadcasts)), rows)
 
 
-def test_what_goes_on_at_the_same_time_counts_once(header):
-    rows = [Activity(0.0, 1.0, 0, 0, "update", 8, version=1), Activity(5.0, 6.0, 0, 1, "update", 8, version=2)]
-    rows += [
-        Activity(1.0, 3.0, 0, 1, "send", peer=1),
-        Activity(1.5, 2.0, 0, 1, "send", peer=1),
-        Activity(2.5, 4.0, 0, 1, "send", peer=1),
-    ]
-    assert master_bandwidth.seconds_a_step(Trace.of(header, rows), ("send",)) == pytest.approx(3.0)
+def test_a_broadcast_ends_when_the_last_worker_has_it(header):
+    assert master_bandwidth.broadcast_s(of_steps(header, [0.2, 0.2, 0.2])) == pytest.approx(0.2)
+
+
+def test_a_step_that_was_disturbed_does_not_count(header):
+    assert master_bandwidth.broadcast_s(of_steps(header, [0.1, 0.4, 0.1])) == pytest.approx(0.1)
+
+
+def test_what_overlaps_counts_once(header):
+    assert master_bandwidth.reduce_s(of_steps(header, [0.1, 0.1])) == pytest.approx(0.3)
 
 
 @pytest.fixture

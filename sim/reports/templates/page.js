@@ -13,7 +13,8 @@ const AXIS = { automargin: true, exponentformat: "none", separatethousands: true
 
 function themed(layout) {
   const axes = Object.keys(layout).filter((name) => /^[xy]axis/.test(name));
-  const drawn = Object.fromEntries(axes.map((name) => [name, { ...AXIS, ...layout[name] }]));
+  const digits = (axis) => axis.type === "log" && !axis.tickvals ? { dtick: "D2" } : {}; // 2 and 5 between powers of ten
+  const drawn = Object.fromEntries(axes.map((name) => [name, { ...AXIS, ...digits(layout[name]), ...layout[name] }]));
   return { ...THEME, ...layout, ...drawn };
 }
 
