@@ -15,12 +15,19 @@ def made_up(timed: bool = False) -> dict:
     ]
     return {
         "schema": "plan/1",
-        "question": "a model at 1,500 samples/s for the least money",
+        "question": {
+            "workload": "mlp",
+            "samples_per_s": 1500.0,
+            "deadline": 7200.0 if timed else None,
+            "probability": 0.9,
+        },
         "best": rows[:3],
         "front": rows[:4],
         "rows": rows,
         "rejected": {"too slow": 12},
-        "sensitivity": [{"parameter": "network.bandwidth", "share": 0.6}],
+        "sensitivity": [
+            {"parameter": "network", "samples_per_s": {"low": 1.0, "high": 2.0}, "measured_by": "real.probe"}
+        ],
     }
 
 
@@ -32,8 +39,8 @@ def row(host: str, protocol: str, hosts: int, batch: int, timed: bool) -> dict:
     hours = SAMPLES / speed / 3600 if timed else None
     servers = int(protocol == "ps-sync")
     return {
-        "protocol": protocol, "host": host, "hosts": hosts, "workers": hosts, "servers": servers, "batch": batch,
-        "samples_per_s": [speed * 0.9, speed, speed / 0.9], "usd_per_hour": per_hour,
+        "protocol": protocol, "settings": [], "host": host, "hosts": hosts, "workers": hosts, "servers": servers, "batch": batch,
+        "samples_per_s": {"low": speed * 0.9, "mid": speed, "high": speed / 0.9}, "usd_per_hour": per_hour,
         "hours": hours, "usd": hours and hours * per_hour, "p_target": 0.9, "limits": "network",
         "command": f"python -m sim.run --protocol {protocol} --workers {hosts} --cluster {host}*{hosts} --batch {batch}",
     }  # fmt: skip

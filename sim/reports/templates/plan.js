@@ -7,7 +7,8 @@
   const number = (value, digits = 4) => value === null ? "unknown" :
     Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(digits)));
   const probability = (p) => p > 0.995 ? "over 0.99" : p < 0.005 ? "under 0.01" : p.toFixed(2);
-  const speed = (row) => row.samples_per_s[1];
+  const speed = (row) => row.samples_per_s.mid;
+  const protocol = (row) => [row.protocol, ...(row.settings ?? [])].join(" ");
 
   // Abramowitz and Stegun, 7.1.26: within 1.5e-7.
   function normal(z) {
@@ -18,7 +19,7 @@
 
   // How likely a row meets the need: its throughput is log-normal with the row's 90 % interval.
   function likely(row, need) {
-    const [low, middle, high] = row.samples_per_s, asked = TIMED ? middle * row.hours / need : need;
+    const { low, mid: middle, high } = row.samples_per_s, asked = TIMED ? middle * row.hours / need : need;
     if (low === null || high === null || high <= low) return middle >= asked ? 1 : 0;
     return normal(Math.log(middle / asked) / (Math.log(high / low) / (2 * Z90)));
   }
@@ -31,7 +32,7 @@
     return [...rows].sort(cheaper).filter((row) => quick(row) > most && (most = quick(row)));
   }
 
-  const name = (row) => [`${row.protocol}, ${row.hosts} × ${row.host}`, `${row.workers} workers`,
+  const name = (row) => [`${protocol(row)}, ${row.hosts} × ${row.host}`, `${row.workers} workers`,
     row.servers ? `${row.servers} server${row.servers > 1 ? "s" : ""}` : "", `batch ${row.batch}`].filter(Boolean).join(", ");
 
   function chosen() { return Object.fromEntries(Object.entries(CHOICES).map(([key, choice]) => [key, choice.value])); }
@@ -64,9 +65,9 @@
   }
 
   function describe(row) {
-    const [low, , high] = row.samples_per_s;
+    const { low, high } = row.samples_per_s;
     const spread = low === null ? "" : ` (${number(low)} to ${number(high)})`;
-    return `${name(row)}<br>${number(speed(row))} samples/s${spread}, ${number(row[COST])} ${COST_UNIT}<br>P ${probability(row.p)}; limited by ${row.limits}`;
+    return `${name(row)}<br>${number(speed(row))} samples/s${spread}, ${number(row[COST])} ${COST_UNIT}<br>P ${probability(row.p)}; limited by ${row.limits ?? "unknown"}`;
   }
 
   function drawFront(judged, meet, now) {
@@ -92,9 +93,9 @@
     return { tickvals, ticktext: tickvals.map((value) => number(value)) };
   }
 
-  const COLUMNS = [["protocol", (row) => row.protocol], ["hosts", (row) => `${row.hosts} × ${row.host}`],
+  const COLUMNS = [["protocol", protocol], ["hosts", (row) => `${row.hosts} × ${row.host}`],
     ["workers", (row) => row.workers], ["servers", (row) => row.servers], ["batch", (row) => row.batch],
-    ["samples/s", (row) => row.samples_per_s[1]], ["at least", (row) => row.samples_per_s[0]], ["at most", (row) => row.samples_per_s[2]],
+    ["samples/s", (row) => row.samples_per_s.mid], ["at least", (row) => row.samples_per_s.low], ["at most", (row) => row.samples_per_s.high],
     ["USD/h", (row) => row.usd_per_hour], ...(TIMED ? [["hours", (row) => row.hours], ["USD", (row) => row.usd]] : []),
     ["P", (row) => Number(row.p.toFixed(3))], ["limited by", (row) => row.limits]];
 
