@@ -12,12 +12,14 @@ from importlib.resources import files
 
 from sim.answers.summary import number
 from sim.base.errors import WrongSetting
+from sim.base.progress import duration
 from sim.reports.answer import flattened
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Script, Section, Table, Text
 
 SCHEMA = "plan/1"
 HOUR_S = 3600.0
+MEASURED_BY = "measured_by"
 COLUMNS = {
     "protocol": "protocol",
     "hosts": "hosts",
@@ -66,11 +68,12 @@ def title(question: dict) -> str:
         "samples_per_s": "at {} samples/s",
         "epochs": "for {} epochs",
         "samples": "for {} samples",
-        "deadline": "within {} s",
         "budget": "for at most {} USD",
         "usd_per_hour": "for at most {} USD/h",
     }
     said = [words.format(number(question[name])) for name, words in asked.items() if question.get(name) is not None]
+    if deadline := question.get("deadline"):
+        said.append(f"within {duration(deadline)}")
     return " ".join(["Plan:", str(question["workload"]), *said])
 
 
@@ -111,7 +114,7 @@ def _table(rows: Sequence[dict], name: str) -> Table:
 def _flat(row: dict) -> dict:
     speeds = {f"samples_per_s.{name}": value for name, value in row["samples_per_s"].items()}
     protocol = " ".join([row["protocol"], *row.get("settings", ())])
-    return row | speeds | {"protocol": protocol, "hosts": f"{row['hosts']} × {row['host']}"}
+    return row | speeds | {"protocol": protocol, "hosts": f"{row['hosts']}\u00a0×\u00a0{row['host']}"}
 
 
 def _cell(value: object) -> str | Cell:
@@ -128,15 +131,19 @@ def _rejected(rejected: dict[str, int]) -> Iterator[Part]:
 
 
 def _sensitivity(found: Sequence[dict]) -> Iterator[Part]:
-    """A row a parameter, a column for everything that is said of it."""
+    """A row a parameter, a column for everything that is said of it; then how each would be measured."""
     if not found:
         yield Text("Nothing that was asked.")
         return
-    rows = [dict(_leaves(one)) for one in found]
+    rows = [{name: value for name, value in _leaves(one) if name != MEASURED_BY} for one in found]
     names = list(dict.fromkeys(name for row in rows for name in row))
     words = [i for i, name in enumerate(names) if any(isinstance(row.get(name), str) for row in rows)]
     headings = [name.replace("_", " ").replace(".", " ") for name in names]
     yield Table(headings, [[_cell(row.get(name)) for name in names] for row in rows], "sensitivity", words)
+    for one in found:
+        if how := one.get(MEASURED_BY):
+            yield Text(f"What measures it ({one['parameter']}):")
+            yield Code(how)
 
 
 def _leaves(table: dict, path: str = "") -> Iterator[tuple[str, object]]:

@@ -101,6 +101,14 @@ def test_a_plan_follows_its_sliders(planned, browser):
     assert seen.words("chosen-command") == meeting[0]["command"]
 
 
+def test_a_plan_fits_a_phone(tmp_path, phone):
+    page = tmp_path / "plan.html"
+    page.write_text(plan_page(made_up()))
+    wide, seen = phone(page)
+    assert wide == 390
+    assert seen.said == []
+
+
 def test_a_need_that_nothing_meets_gets_the_best_that_can_be_had(tmp_path, browser):
     plan, page = made_up(), tmp_path / "plan.html"
     plan["question"]["samples_per_s"] = 1e9

@@ -142,4 +142,4 @@ def test_a_plan_starts_where_it_was_asked():
     }
     assert standing(asked) == {"need": 2.0, "budget": 50.0, "probability": 0.8}
     assert standing({"samples_per_s": 10.0, "usd_per_hour": 3.0}) == {"need": 10.0, "budget": 3.0}
-    assert title(asked) == "Plan: mlp for 1,000,000 samples within 7,200 s for at most 50 USD"
+    assert title(asked) == "Plan: mlp for 1,000,000 samples for at most 50 USD within 2 h 0 min"

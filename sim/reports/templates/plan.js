@@ -93,11 +93,12 @@
     return { tickvals, ticktext: tickvals.map((value) => number(value)) };
   }
 
-  const COLUMNS = [["protocol", protocol], ["hosts", (row) => `${row.hosts} × ${row.host}`],
+  const COLUMNS = [["protocol", protocol], ["hosts", (row) => `${row.hosts}\u00a0×\u00a0${row.host}`],
     ["workers", (row) => row.workers], ["servers", (row) => row.servers], ["batch", (row) => row.batch],
     ["samples/s", (row) => row.samples_per_s.mid], ["at least", (row) => row.samples_per_s.low], ["at most", (row) => row.samples_per_s.high],
     ["USD/h", (row) => row.usd_per_hour], ...(TIMED ? [["hours", (row) => row.hours], ["USD", (row) => row.usd]] : []),
-    ["P", (row) => Number(row.p.toFixed(3))], ["limited by", (row) => row.limits]];
+    ["P", (row) => Number(row.p.toFixed(3))],
+    ...(ROWS.some((row) => row.limits) ? [["limited by", (row) => row.limits]] : [])];
 
   function fill(meet) {
     const body = document.querySelector("#meeting tbody");
