@@ -102,3 +102,40 @@ def test_a_report_is_refused_before_anything_is_run(words, said, tmp_path, monke
     with pytest.raises(WrongSetting, match=f"--report.*{re.escape(said)}"):
         command.main(words)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_validate_writes_its_page(rows, tmp_path, monkeypatch):
+    """What is run and simulated is planted."""
+    from experiments import validate
+
+    (predicted, further), cell = rows, pages.comparison("fmb", 1, "none", 0.1, 0.0)
+    chosen = validate.Plan([], [row.cell for row in predicted], 1, 2, tuple(row.cell for row in further))
+    monkeypatch.setattr(validate, "plan", lambda *_: chosen)
+    monkeypatch.setattr(validate, "order", lambda *_: [])
+    names = [f"predict-{i}-{repeat}" for i in range(len(predicted) + len(further)) for repeat in range(2)]
+    monkeypatch.setattr(validate, "measure", lambda *_, **__: dict.fromkeys(names))
+    monkeypatch.setattr(validate, "fitted", lambda *_: None)
+    monkeypatch.setattr(validate, "predict", lambda *_: cell.predicted)
+    monkeypatch.setattr(validate, "of_trace", lambda _: cell.measured[0])
+    command.main(["validate", "--demo", "--out", str(tmp_path), "--report", str(tmp_path / "v.html")])
+    page = (tmp_path / "v.html").read_text()
+    assert kept(page)["schema"] == "validate/1"
+    assert len(kept(page)["cells"]) == len(predicted) + len(further)
+    assert "python -m experiments.run validate --seed 0 --demo" in page
+
+
+def test_platforms_writes_its_page(tmp_path, monkeypatch):
+    from experiments import platforms
+
+    found, agreement, excused = pages.platforms()
+    planted = dict(zip(platforms.PLATFORMS, found, strict=False))
+    monkeypatch.setattr(platforms, "available", lambda *_, **__: {platform: {} for platform in planted})
+    monkeypatch.setattr(platforms, "order", lambda *_: [])
+    monkeypatch.setattr(platforms, "measure", lambda *_, **__: {})
+    monkeypatch.setattr(platforms, "fitted", lambda *_: None)
+    monkeypatch.setattr(platforms, "row", lambda platform, *_: planted[platform])
+    monkeypatch.setattr(platforms, "agreed", lambda *_: (agreement, excused))
+    command.main(["platforms", "--steps", "100", "--out", str(tmp_path), "--report", str(tmp_path / "p.html")])
+    page = (tmp_path / "p.html").read_text()
+    assert [one["platform"] for one in kept(page)["platforms"]] == [row.name for row in found]
+    assert "experiments.run platforms --workers 2 --workload lstm_classifier --steps 100 --seed 0" in page
