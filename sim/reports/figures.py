@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.answers.summary import number
 from sim.reports.parts import Figure
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ SERIES = tuple(
 )
 ROW_PX, AROUND_PX = 26, 90
 LABEL = 24  # characters
+SAME = 1e-9  # share of a value by which equal ones may differ
 
 
 def height(rows: int) -> int:
@@ -63,6 +65,8 @@ def histogram(values: ArrayLike, marks: dict[str, float], axis: str, caption: st
         axis: what the values are, with their unit.
     """
     values = np.asarray(values, float).ravel()
+    if np.ptp(values) <= SAME * np.abs(values).max():
+        values = np.full_like(values, values[0])  # rounding makes no distribution
     bins = int(np.clip(np.sqrt(len(values)), 10, 60)) if np.ptp(values) else 1
     counts, edges = np.histogram(values, bins)
     bars = {
@@ -81,7 +85,7 @@ def histogram(values: ArrayLike, marks: dict[str, float], axis: str, caption: st
             "mode": "lines",
             "x": [value, value],
             "y": [0, most],
-            "name": f"{said} {value:.4g}",
+            "name": f"{said} {number(value)}",
             "line": {"color": BLACK, "width": 1.5, "dash": dashes[number % len(dashes)]},
             "hoverinfo": "name",
         }

@@ -40,7 +40,7 @@ def sections(trace: Trace) -> list[Section]:
         steps = max(1, steps * MOST_BARS // len(rows))
         rows, ends_s = first_steps(trace, ranks, steps)
     others = f" The first {ranks} of {trace.header.ranks} ranks." if ranks < trace.header.ranks else ""
-    said = f"The first {steps} measured step{'s' * (steps > 1)} of run {trace.header.replication}.{others}"
+    said = f"The first {f'{steps} measured steps' if steps > 1 else 'measured step'} of run {trace.header.replication}.{others}"
     return [
         Section("Where a rank's time goes", [_shares(rows, ends_s, trace.header, ranks, said)]),
         Section("The first steps", [_lanes(rows, ends_s, start_s, trace.header, ranks, said)]),

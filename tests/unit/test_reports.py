@@ -103,7 +103,10 @@ def test_intervals_without_ends_have_no_bars():
 
 
 def test_steps_that_do_not_vary_are_one_bar():
-    assert len(figures.histogram(np.ones(5), {}, "x").data[0]["x"]) == 1
+    for steps_ms in (np.ones(5), 22225.0 + 1e-9 * np.arange(5)):
+        (bar,) = figures.histogram(steps_ms, {}, "x").data
+        assert bar["y"] == [100]
+        assert bar["width"] == [pytest.approx(1.0)]
 
 
 @pytest.mark.parametrize("name", ["r.pdf", "r", "no/where/r.html"])
