@@ -86,10 +86,10 @@ def histogram(values: ArrayLike, marks: dict[str, float], axis: str, caption: st
             "x": [value, value],
             "y": [0, most],
             "name": f"{said} {number(value)}",
-            "line": {"color": BLACK, "width": 1.5, "dash": dashes[number % len(dashes)]},
+            "line": {"color": BLACK, "width": 1.5, "dash": dashes[place % len(dashes)]},
             "hoverinfo": "name",
         }
-        for number, (said, value) in enumerate(marks.items())
+        for place, (said, value) in enumerate(marks.items())
     ]
     layout = {"height": 300, "bargap": 0, "xaxis": titled(axis), "yaxis": titled("% of them")}
     return Figure([bars, *lines], layout, caption, name)
