@@ -21,7 +21,7 @@ $(STAMP): setup.cfg pyproject.toml
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo 'make: Python 3.11 or later is needed: make setup PYTHON=...' >&2; exit 1; }
 	@echo "Installing into $(VENV) with $$($(PYTHON) --version); TensorFlow is large, this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --editable '.[real,test,docs]'
+	$(BIN)/python -m pip install --editable '.[real,report,test,docs]'
 	@real/libraries/horovod.sh $(BIN)/python --if-kept
 	@touch $@
 

@@ -19,6 +19,7 @@ from experiments.kit.cells import Cell, fitted, interleaved, measure, refusal, s
 from experiments.reports import platforms_report
 from experiments.reports.platforms_rows import Row, every
 from real.recording import parameters
+from sim import reports
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.progress import each
@@ -158,6 +159,7 @@ def run(
     data: str | None = None,
     steps: int | None = None,
     resume: bool = False,
+    report: str | None = None,
 ) -> None:
     """Run everything; print the tables, write out/platforms.csv, out/agreement.csv and out/platforms.png.
 
@@ -165,6 +167,7 @@ def run(
         demo: fewer steps.
         data: what fits the workload if None.
         steps: measured, after warm-up.
+        report: a page to write besides.
 
     Raises:
         RunFailed: synchronous platforms disagree, or the check does not see a planted fault.
@@ -193,6 +196,12 @@ def run(
     title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
     platforms_report.write(rows, agreement, out)
     platforms_report.show(rows, agreement, excused, title, out)
+    if report:
+        from experiments.reports.platforms_page import platforms_page
+
+        job = f"--workers {workers} --workload {workload} --steps {steps} --seed {seed}{f' --data {data}' if data else ''}"
+        command = f"python -m experiments.run platforms {job}"
+        reports.write(report, platforms_page(title, rows, agreement, excused, command))
     if failures := agreement.failures():
         raise RunFailed(f"FAIL: {'; '.join(failures)}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.kit import kept, pages
-from sim import command
+from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_folder, check_output
 from sim.base.ranges import JOB, check_integer
@@ -65,6 +65,16 @@ QUESTIONS = {
         "4 min",
         "three constants, on 2 to 8 GPUs of all platforms",
     ),
+    "partitions": Question(
+        "How long does a step take in how many partitions, for real and simulated?",
+        "2 to 3 min",
+        "1 worker, other minibatches, whole, in 1, 16 and 48 partitions",
+    ),
+    "master-bandwidth": Question(
+        "How long does a master send and receive, by size and workers, for real and simulated?",
+        "1 to 2 min",
+        "1 worker, and 2 with the first model, other minibatches",
+    ),
     "allreduce": Question(
         "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
         "2 to 3 min",
@@ -100,6 +110,7 @@ FURTHER = (
     "data",
     "cluster",
     "steps",
+    "report",
 )  # options that not all experiments have
 
 
@@ -127,12 +138,14 @@ def parser() -> command.Parser:
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
+    some.add_argument("--report", metavar="FILE", help="write what was found as a page for a browser, .html")
     return parser
 
 
 def listed() -> list[str]:
     """A line for each experiment."""
-    return [f"{name:11}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
+    wide = max(map(len, QUESTIONS))
+    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -141,13 +154,14 @@ def main(argv: list[str] | None = None) -> int:
     if given.name is None:
         print(*listed(), sep="\n")
         return 0
-    experiment = import_module(f"experiments.{given.name}").run
+    experiment = import_module(f"experiments.{given.name.replace('-', '_')}").run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
     for name in ("seed", "workers", "steps"):
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])
+    reports.check(given.report)
     out = Path(given.out) / given.name
     if not given.out:
         raise WrongSetting("--out", "", "the name of a folder")

@@ -13,6 +13,7 @@ from pathlib import Path
 from experiments.kit.cells import SLEEPS, Cell, fitted, fitted_cells, interleaved, measure, predict
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
+from sim import reports
 from sim.answers.outcome import of_trace
 from sim.base.progress import each
 
@@ -84,8 +85,11 @@ def further_cells(seed: int) -> list[Cell]:
     return cells
 
 
-def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
-    """Run everything, write out/validate.csv and out/validate.png, print the tables."""
+FITTED = "fmb and amb, 1 and 2 workers, of fmb some with sleeps"
+
+
+def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, report: str | None = None) -> None:
+    """Run everything, write out/validate.csv and out/validate.png, print the tables; the page `report` if it is asked for."""
     chosen = plan(demo, seed)
     traces = measure(order(chosen, seed), out / "traces", resume=resume)
     names = [name for name in traces if name.startswith("fit")]
@@ -96,7 +100,15 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> N
     ):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
         rows.append(Comparison(cell, predict(cell, cluster), real))
-    report(rows[: len(chosen.predicted)], rows[len(chosen.predicted) :], out)
+    predicted, further = rows[: len(chosen.predicted)], rows[len(chosen.predicted) :]
+    show(predicted, further, out)
+    if report:
+        from experiments.reports.validate_page import validate_page
+
+        command = f"python -m experiments.run validate --seed {seed}{' --demo' * demo}"
+        reports.write(
+            report, validate_page("Predicted against measured on this machine", predicted, further, FITTED, command)
+        )
 
 
 def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
@@ -106,8 +118,8 @@ def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
     return interleaved(fits + [(f"predict-{i}", cell, chosen.repeats) for i, cell in enumerate(predicted)], seed)
 
 
-def report(rows: list[Comparison], further: list[Comparison], out: Path) -> None:
+def show(rows: list[Comparison], further: list[Comparison], out: Path) -> None:
     """The tables on stdout, the same as CSV, and a figure."""
     validate_report.write_csv(rows + further, out / "validate.csv")
     validate_report.figure(rows, out / "validate.png")
-    validate_report.show(rows, out, "fmb and amb, 1 and 2 workers, of fmb some with sleeps", further)
+    validate_report.show(rows, out, FITTED, further)

@@ -21,7 +21,14 @@ Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
+OUTPUTS = (
+    "trace",
+    "timeline",
+    "horovod_timeline",
+    "plot",
+    "report",
+    "parameters",
+)  # parameters of real runs only, a report of simulated ones
 
 
 def job_options() -> Parser:
@@ -217,7 +224,10 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: see `outputs`; or an ending that says no format.
         MissingExtra: what writes one of them is not installed.
     """
+    from sim import reports
+
     check_outputs(outputs(given), inputs(given))
+    reports.check(getattr(given, "report", None))
     if given.timeline:
         need("pandas")
     if given.trace:

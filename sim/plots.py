@@ -1,6 +1,6 @@
-"""Pictures of a run: what each rank did, and how its step times and minibatches are distributed.
+"""Pictures of runs: what each rank did, and how step times and minibatches are distributed.
 
-`python -m sim.plots TRACE -o FILE` makes one of a recorded trace.
+`python -m sim.plots TRACE... -o FILE` makes one of recorded traces, side by side.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
 from sim.base.files import check_outputs, write_whole
-from sim.timeline import rank_name
+from sim.timeline import rank_name, run_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".pdf", ".svg")
 STEPS_SHOWN = 10
+MOST_TRACES = 8
 MOST_RANKS = 40  # more bars than this cannot be told apart
 # Work is blue to green, moving bytes orange, waiting pale, a straggler red: distinct also to the colour-blind (Okabe, Ito).
 COLOURS = {
@@ -46,9 +47,18 @@ COLOURS = {
 def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(
-        prog="sim.plots", description="Make a picture of a trace: its first steps, and all step times."
+        prog="sim.plots", description="Make a picture of traces: their first steps, and all step times."
     )
-    parser.add_argument("trace", metavar="TRACE", help="a trace of sim.run or real.run, .parquet or .jsonl")
+    parser.add_argument(
+        "traces", nargs="+", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl; several side by side"
+    )
+    parser.add_argument(
+        "--panels",
+        default="ranks",
+        choices=("ranks", "samples"),
+        help="ranks: what each rank did, and step times; samples: samples of each step, compute times and all samples by time, as "
+        "the AMB repository plots them",
+    )
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="the picture to write, .png, .pdf or .svg"
     )
@@ -61,8 +71,18 @@ def main(argv: list[str] | None = None) -> int:
 
     given = parser().parse_args(argv)
     check_path(given.output, "--output")
-    check_outputs([("--output", given.output)], [given.trace])
-    gantt(read(given.trace), given.output)
+    check_outputs([("--output", given.output)], given.traces)
+    if len(given.traces) > MOST_TRACES:
+        raise WrongSetting("traces", len(given.traces), f"at most {MOST_TRACES} side by side")
+    traces = [read(path) for path in given.traces]
+    if given.panels == "samples":
+        from sim.recording import panels
+
+        panels.draw(
+            [(run_name(trace, path), trace) for path, trace in zip(given.traces, traces, strict=True)], given.output
+        )
+    else:
+        side_by_side(traces, given.output)
     return 0
 
 
@@ -84,14 +104,30 @@ def gantt(trace: Trace, path: str | Path) -> None:
     Raises:
         WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.
     """
+    side_by_side([trace], path)
+
+
+def side_by_side(traces: list[Trace], path: str | Path) -> None:
+    """Draw `gantt` of each run in a column of its own; equal lengths are equal times.
+
+    Raises:
+        WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.
+    """
     check_path(path)
-    outcome = of_trace(trace)
-    ranks = min(trace.header.ranks, MOST_RANKS)
-    figure = _figure(1.6 + 0.3 * ranks + 2.6)
-    above, below = figure.subplots(2, height_ratios=[1.0 + 0.3 * ranks, 2.6])
-    _draw_ranks(above, trace, outcome, ranks)
-    _draw_step_times(below, outcome)
-    _save(figure, path)
+    ranks = [min(trace.header.ranks, MOST_RANKS) for trace in traces]
+    drawn = new_figure(1.6 + 0.3 * max(ranks) + 2.6, 10 if len(traces) == 1 else 8 * len(traces))
+    panels = drawn.subplots(2, len(traces), height_ratios=[1.0 + 0.3 * max(ranks), 2.6], squeeze=False)
+    for (above, below), trace, count in zip(panels.T, traces, ranks, strict=True):
+        outcome = of_trace(trace)
+        _draw_ranks(above, trace, outcome, count)
+        _draw_step_times(below, outcome)
+    steps, times = ([axes.get_xlim() for axes in row] for row in panels)
+    longest = max(end - start for start, end in steps)
+    for axes, (start, _) in zip(panels[0], steps, strict=True):
+        axes.set_xlim(start, start + longest)
+    for axes in panels[1]:
+        axes.set_xlim(min(start for start, _ in times), max(end for _, end in times))
+    save(drawn, path)
 
 
 def summary(outcome: Outcome, path: str | Path, title: str) -> None:
@@ -101,38 +137,54 @@ def summary(outcome: Outcome, path: str | Path, title: str) -> None:
         WrongSetting: an unknown ending, or a folder that cannot be written.
     """
     check_path(path)
-    figure = _figure(3.6)
+    figure = new_figure(3.6)
     figure.suptitle(title)
     left, right = figure.subplots(1, 2)
     _draw_step_times(left, outcome)
     _draw_samples(right, outcome)
-    _save(figure, path)
+    save(figure, path)
 
 
-def _figure(height_inch: float) -> Figure:
+def new_figure(height_inch: float, width_inch: float = 10) -> Figure:
     """A figure without pyplot, so that no window system and no global state are touched."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(10, height_inch), layout="constrained")
+    return Figure(figsize=(width_inch, height_inch), layout="constrained")
 
 
-def _save(figure: Figure, path: str | Path) -> None:
+def save(figure: Figure, path: str | Path) -> None:
+    """Write the picture whole, or not at all.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
     write_whole(path, lambda file: figure.savefig(file, dpi=150))
 
 
 def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
-    ends_s = _start_s(trace) + np.cumsum(outcome.step_s[0, :STEPS_SHOWN])
-    rows = _within(trace.rows[trace.rows["rank"] < ranks], _start_s(trace), ends_s[-1])
+    rows, ends_s = first_steps(trace, ranks, STEPS_SHOWN)
+    start_s = measured_from_s(trace)
     for activity, colour in COLOURS.items():
         bars = rows[rows["activity"] == activity]
         if len(bars):
             _draw_bars(axes, bars, colour, activity)
     axes.vlines(ends_s, -0.5, ranks - 0.5, color="black", linewidth=0.6, linestyle=":")
-    axes.set_xlim(_start_s(trace), ends_s[-1])
+    axes.set_xlim(start_s, ends_s[-1])
     _name_ranks(axes, trace.header, ranks)
     axes.set_title(_title(trace, len(ends_s), outcome.step_s.shape[1]), loc="left")
     axes.set_xlabel("seconds since the start of the run; a dotted line ends a step")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+
+
+def first_steps(trace: Trace, ranks: int, steps: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """The activities of so many ranks in so many measured steps, cut to these; when each of the steps ended, seconds.
+
+    Raises:
+        WrongSetting: no step was completed after warm-up.
+    """
+    start_s = measured_from_s(trace)
+    ends_s = start_s + np.cumsum(of_trace(trace).step_s[0, :steps])
+    return _within(trace.rows[trace.rows["rank"] < ranks], start_s, ends_s[-1]), ends_s
 
 
 def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
@@ -146,7 +198,7 @@ def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
     )
 
 
-def _start_s(trace: Trace) -> float:
+def measured_from_s(trace: Trace) -> float:
     """When the first measured step began: when the last update of the warm-up ended."""
     rows = trace.rows
     before = (rows["rank"] == 0) & (rows["activity"] == "update") & (rows["step"] == trace.header.warmup - 1)

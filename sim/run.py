@@ -21,6 +21,7 @@ from sim.studies import questions
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
+DRAWN_WITHIN_S = 3.0  # that a report's first steps may take, besides the answer
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
@@ -28,7 +29,11 @@ def parser() -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
     parents.append(questions.question_options())
-    return command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
+    made = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
+    made.add_argument(
+        "--report", metavar="FILE", help="the answer as a page for a browser, with all that was asked, .html"
+    )
+    return made
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -45,7 +50,10 @@ def main(argv: list[str] | None = None) -> int:
         search = searched(scenario)
         scenario = replace(scenario, variable_partitions=search.best)
     found, free, answers = simulated(given, scenario, asked, began_s)
-    report(given, replace(found, search=search), free, answers)
+    found = replace(found, search=search)
+    if given.report:
+        reported(given, found, free, answers, sys.argv[1:] if argv is None else argv)
+    report(given, found, free, answers)
     return 0
 
 
@@ -154,6 +162,20 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     from sim.recording.horovod_timeline import Timeline
 
     return Timeline(scenario)
+
+
+def reported(given: argparse.Namespace, found, free, answers: questions.Answers, words: list[str]) -> None:
+    """Write the page of --report; `words` are the command line."""
+    import shlex
+
+    from sim import reports
+    from sim.reports import answer, steps
+
+    drawn = steps.of(found, lambda few: simulate(few, "event", 1, want_trace=True, within_s=DRAWN_WITHIN_S))
+    told = {said: other.answer() for said, other in free.items()}
+    said = found.answer() | answers.as_json()
+    line = shlex.join(["python", "-m", "sim.run", *words])
+    reports.write(given.report, answer.answer_page(said, found.outcome, line, drawn, told))
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:

@@ -49,8 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], given.traces)
     found = [(path, read(path)) for path in given.traces]
-    runs = [(f"{trace.header.protocol}, {trace.header.world} ({path})", trace) for path, trace in found]
-    write_many(runs, given.output)
+    write_many([(run_name(trace, path), trace) for path, trace in found], given.output)
     return 0
 
 
@@ -77,6 +76,11 @@ def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
     other = {"runs": [{"label": label, **asdict(trace.header)} for label, trace in runs]}
     text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": other})
     write_whole(path, lambda file: file.write_text(text))
+
+
+def run_name(trace: Trace, path: str | Path) -> str:
+    """How a trace is called beside others."""
+    return f"{trace.header.protocol}, {trace.header.world} ({path})"
 
 
 def rank_name(rank: int, header: Header) -> str:

@@ -161,7 +161,9 @@ def _scenario(logged: Steps, about: About) -> Scenario:
         )
     law = stragglers.read(about.stragglers)
     if law.mean > 0:
-        raise WrongSetting("--stragglers", about.stragglers, "none: tables of steps do not separate sleeps from computing")
+        raise WrongSetting(
+            "--stragglers", about.stragglers, "none: tables of steps do not separate sleeps from computing"
+        )
     workload = workloads.read(about.workload)
     cluster = one_rank_a_host(logged.ranks + 1, cores=2)
     steps, batch = len(logged.length_s) - 1, logged.samples or workload.batch

@@ -46,8 +46,7 @@ def show(rows: list[Comparison], out: Path, fitted: str, further: Sequence[Compa
     pages.show(_cells([*rows, *further]))
     pages.show(_groups(by_regime(rows), "regime"))
     if further:
-        by_protocol = {name: [row for row in further if row.cell.protocol == name] for name in _protocols(further)}
-        pages.show(_groups(by_protocol | {"all": list(further)}, "other models and laws"))
+        pages.show(_groups(groups_of(further), "other models and laws"))
     pages.show(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
 
 
@@ -86,8 +85,25 @@ def _line(row: Comparison) -> list[str]:
     ]
 
 
-def _protocols(rows: Sequence[Comparison]) -> list[str]:
-    return list(dict.fromkeys(row.cell.protocol for row in rows))
+def groups_of(further: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    """The rows of each protocol, then all."""
+    names = dict.fromkeys(row.cell.protocol for row in further)
+    return {name: [row for row in further if row.cell.protocol == name] for name in names} | {"all": list(further)}
+
+
+def figures_of(rows: list[Comparison]) -> dict[str, float]:
+    """What a group of rows comes to: mean absolute errors and noise floors as shares, and runs that intervals cover."""
+    covered = [c for row in rows for c in row.covered]
+    return {
+        "cells": len(rows),
+        "step_error": mean_absolute(rows),
+        "floor": float(np.mean([row.floor for row in rows])),
+        "floor_median": float(np.median([row.floor for row in rows])),
+        "throughput_error": mean_absolute(rows, "throughput"),
+        "samples_error": mean_absolute(rows, "samples"),
+        "covered": int(sum(covered)),
+        "of": len(covered),
+    }
 
 
 def _groups(groups: dict[str, list[Comparison]], called: str):
@@ -97,17 +113,10 @@ def _groups(groups: dict[str, list[Comparison]], called: str):
     for name in (called, "cells", "step", "floor", "floor median", "samples/s", "samples a step", "covered by 90 %"):
         table.add_column(name, justify="left" if name == called else "right")
     for name, of in groups.items():
-        covered = [c for row in of for c in row.covered]
-        table.add_row(
-            name,
-            str(len(of)),
-            f"{mean_absolute(of):.2%}",
-            f"{np.mean([row.floor for row in of]):.2%}",
-            f"{np.median([row.floor for row in of]):.2%}",
-            f"{mean_absolute(of, 'throughput'):.2%}",
-            f"{mean_absolute(of, 'samples'):.2%}",
-            f"{sum(covered)} of {len(covered)}",
-        )
+        found = figures_of(of)
+        shares = ("step_error", "floor", "floor_median", "throughput_error", "samples_error")
+        covered = f"{found['covered']} of {found['of']}"
+        table.add_row(name, str(len(of)), *(f"{found[share]:.2%}" for share in shares), covered)
     return table
 
 
@@ -115,22 +124,24 @@ def write_csv(rows: list[Comparison], path: Path) -> None:
     """One line a cell; seconds, samples, and shares."""
     import pandas as pd
 
-    table = pd.DataFrame(
-        {
-            "cell": row.cell.label,
-            "predicted_step_s": row.said(),
-            "predicted_low_s": row.interval_s()[0],
-            "predicted_high_s": row.interval_s()[1],
-            **{f"measured_step_s_{i}": o.step_s.mean() for i, o in enumerate(row.measured)},
-            "floor": row.floor,
-            "predicted_samples": row.said("samples"),
-            "measured_samples": row.real("samples"),
-            "predicted_samples_per_s": row.said("throughput"),
-            "measured_samples_per_s": row.real("throughput"),
-        }
-        for row in rows
-    )
+    table = pd.DataFrame(map(record, rows))
     write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
+
+
+def record(row: Comparison) -> dict[str, str | float]:
+    """A cell as a row of the file."""
+    return {
+        "cell": row.cell.label,
+        "predicted_step_s": row.said(),
+        "predicted_low_s": row.interval_s()[0],
+        "predicted_high_s": row.interval_s()[1],
+        **{f"measured_step_s_{i}": float(o.step_s.mean()) for i, o in enumerate(row.measured)},
+        "floor": row.floor,
+        "predicted_samples": row.said("samples"),
+        "measured_samples": row.real("samples"),
+        "predicted_samples_per_s": row.said("throughput"),
+        "measured_samples_per_s": row.real("throughput"),
+    }
 
 
 def figure(rows: list[Comparison], path: Path) -> None:

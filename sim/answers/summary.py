@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def as_json(
         "wall_s": float(wall_s),
         **searched,
     }
-    return _known(answer)
+    return known(answer)
 
 
 def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
@@ -107,12 +107,12 @@ def _distribution(step_s: np.ndarray) -> dict[str, float]:
     return {"mean": interval.middle(step_s.mean(axis=1)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
 
 
-def _known(value):
-    """The same, with None for what is not finite, however deep."""
+def known(value: Any) -> Any:
+    """The same JSON, with None for what is not finite, however deep."""
     if isinstance(value, dict):
-        return {key: _known(item) for key, item in value.items()}
+        return {key: known(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_known(item) for item in value]
+        return [known(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 

@@ -118,6 +118,7 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "timeline": ("a.json",),
     "horovod_timeline": ("b.json",),
     "plot": ("a.svg",),
+    "report": ("a.html",),
     "output": ("a.json", "a.toml", "a.svg"),
     "probe": ("probe.json",),
     "parameters": ("a.npz",),

@@ -263,6 +263,7 @@ WRONG = {
     ),
     "trace's ending": (["--trace", "t.csv"], ["t.csv", ".parquet", ".jsonl"]),
     "folder": (["--trace", "no/where/t.jsonl"], ["--trace", "no/where/t.jsonl"]),
+    "report's ending": (["--report", "r.pdf"], ["r.pdf", ".html"]),
     "plot's ending": (["--plot", "t.gif"], ["t.gif", ".png"]),
 }
 

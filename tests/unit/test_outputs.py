@@ -24,6 +24,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("sim.run", "--timeline"): ([], ".json"),
     ("sim.run", "--horovod-timeline"): (["--protocol", "horovod"], ".json"),
     ("sim.run", "--plot"): ([], ".png"),
+    ("sim.run", "--report"): ([], ".html"),
     ("sim.sweep", "--output"): ([], ".parquet"),
     ("real.run", "--trace"): ([], ".jsonl"),
     ("real.run", "--parameters"): ([], ".npz"),
@@ -103,11 +104,11 @@ def test_no_file_is_written_over_another_of_the_same_command(words, folder, caps
     assert "otherwise" in refused(words[0], words[1:], capsys)
 
 
-@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.json", "t.png"])
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.json", "t.png", "t.html"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(name, tmp_path, monkeypatch, capsys):
     """A limit on the size of files stands for a disk that is full."""
     monkeypatch.chdir(tmp_path)
-    option = {".json": "--timeline", ".png": "--plot"}.get(Path(name).suffix, "--trace")
+    option = {".json": "--timeline", ".png": "--plot", ".html": "--report"}.get(Path(name).suffix, "--trace")
     with limited(1000):
         assert end("sim.run", *QUICK, option, name) == 1
     assert capsys.readouterr().err == f"sim.run: {name} could not be written (File too large)\n"

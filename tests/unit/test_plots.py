@@ -8,6 +8,7 @@ import pytest
 from sim import plots
 from sim.answers.outcome import Outcome, of_trace
 from sim.base.errors import WrongSetting
+from sim.recording import panels
 from sim.recording.traces import ACTIVITIES, Trace
 
 
@@ -29,11 +30,11 @@ def test_only_the_first_measured_steps_are_drawn(trace):
     rows = plots._within(trace.rows, 2.0, 4.0)
     assert rows.start_s.min() == 2.0
     assert rows.end_s.max() == 4.0
-    assert plots._start_s(trace) == 2.0
+    assert plots.measured_from_s(trace) == 2.0
 
 
 def test_without_warm_up_the_picture_starts_at_zero(trace):
-    assert plots._start_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
+    assert plots.measured_from_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
 
 
 def test_steps_that_do_not_vary_can_be_drawn(tmp_path):
@@ -52,3 +53,42 @@ def test_unknown_ending_is_refused(trace, tmp_path, name):
         plots.gantt(trace, tmp_path / name)
     with pytest.raises(WrongSetting, match="--plot"):
         plots.summary(of_trace(trace), tmp_path / name, "")
+
+
+def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
+    """The shorter run's panel goes on as long as the longer one's."""
+    monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
+    drawn = []
+    monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append(figure))
+    short = Trace(replace(trace.header, steps=1), trace.rows[trace.rows.end_s <= 4.0])
+    plots.side_by_side([trace, short], tmp_path / "both.svg")
+    above = drawn[0].axes[:2]
+    assert [axes.get_xlim() for axes in above] == [(2.0, 9.0), (2.0, 9.0)]
+    assert "1 of 1 measured steps" in above[1].get_title(loc="left")
+
+
+def test_panels_have_the_samples_and_the_computing_of_measured_steps(trace):
+    found = panels.series(trace)
+    assert found.samples.tolist() == [18, 12]
+    assert found.ends_s.tolist() == [2.0, 7.0]
+    assert found.total.tolist() == [18, 30]
+    assert found.compute_s == pytest.approx([4.8])
+
+
+@pytest.mark.parametrize("words", [["--panels", "samples"], []], ids=["samples", "ranks"])
+def test_several_traces_make_one_picture(words, trace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trace = Trace(replace(trace.header, batch=18), trace.rows)
+    trace.write("a.jsonl")
+    trace.write("b.parquet")
+    assert plots.main(["a.jsonl", "b.parquet", *words, "-o", "both.png"]) == 0
+    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_run_has_a_style_of_its_own():
+    assert len(set(panels.STYLES)) == len(panels.STYLES) == plots.MOST_TRACES
+
+
+def test_more_runs_than_styles_are_refused(tmp_path):
+    with pytest.raises(WrongSetting, match="at most 8"):
+        plots.main([f"{i}.jsonl" for i in range(9)] + ["-o", str(tmp_path / "x.png")])

@@ -1,0 +1,186 @@
+"""The report of `sim.run`: made from its JSON answer, the steps that it simulated and a trace of the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.answers import summary
+from sim.answers.summary import number, seconds
+from sim.reports import figures
+from sim.reports.page import page
+from sim.reports.parts import Cell, Code, Part, Section, Table, Text
+from sim.studies.what_if import percent
+
+if TYPE_CHECKING:
+    from sim.answers.outcome import Outcome
+
+MOST_RUNS = 100  # rows of a figure
+NOT_SETTINGS = ("digest", "law", "model")  # which are long, and in the data
+
+
+def answer_page(
+    answer: dict,
+    outcome: Outcome,
+    command: str,
+    steps: Sequence[Section] = (),
+    compared: dict[str, dict] | None = None,
+) -> str:
+    """The HTML of one answer.
+
+    Args:
+        answer: schema answer/1, with what questions add to it.
+        outcome: the steps that it sums up.
+        command: that prints it.
+        steps: how the first steps went, see sim.reports.steps.
+        compared: answers of the same job without what costs throughput, by how that cost is called.
+    """
+    sections = [Section("The answer", [*_answer(answer), *_costs(answer, compared or {})])]
+    if "why" in answer:
+        sections.append(Section("Why", list(_why(answer["why"]))))
+    if "what_if" in answer:
+        sections.append(Section("What if", list(_what_if(answer))))
+    sections += [Section("How steps and runs vary", list(_varies(answer, outcome))), *steps]
+    sections.append(Section("Settings", [Table(("setting", "value"), list(_settings(answer)), "settings", (0, 1))]))
+    version = f"anytime-trainsim {answer['version']}; the random seed is {answer['scenario']['seed']}."
+    sections.append(Section("Reproduce it", [Code(command), Text(version)]))
+    return page(title(answer), sections, answer)
+
+
+def title(answer: dict) -> str:
+    """What was asked, in a line."""
+    asked = answer["scenario"]
+    settings = ", ".join(f"{name}={value}" for name, value in asked["settings"].items())
+    protocol = f"{asked['protocol']} ({settings})" if settings else asked["protocol"]
+    return f"{protocol}, {asked['workload']}, {asked['workers']} workers, batch {asked['batch']}"
+
+
+def _answer(answer: dict) -> Iterator[Part]:
+    pair = answer["interval"]["samples_per_s"]
+    sure = f"no interval: {answer['interval']['why_none']}"
+    if pair:
+        sure = f"{answer['interval']['level']:.0%} of runs {number(pair[0])} to {number(pair[1])}"
+    yield Text(f"{number(answer['samples_per_s'])} samples/s ({sure})", "answer")
+    yield from (Text(note, "note") for note in answer["notes"])
+    yield Table(("throughput", "samples/s"), list(_throughputs(answer)), "throughput")
+    yield Table(("step time", ""), [(name, _s(value)) for name, value in answer["step_s"].items()], "step_s")
+    samples = answer["samples_per_step"]
+    yield Table(("samples a step", ""), [(name, _n(value)) for name, value in samples.items()], "samples_per_step")
+
+
+def _throughputs(answer: dict) -> Iterator[tuple[str, Cell]]:
+    yield "expected", _n(answer["samples_per_s"])
+    if pair := answer["interval"]["samples_per_s"]:
+        yield from (("one more run, at least", _n(pair[0])), ("one more run, at most", _n(pair[1])))
+    if lost := answer.get("failures"):
+        yield "with failures", _n(lost["goodput"] * answer["samples_per_s"])
+
+
+def _costs(answer: dict, compared: dict[str, dict]) -> Iterator[Part]:
+    for said, other in compared.items():
+        yield Text(f"{said}: {summary.COSTS[said](answer['samples_per_s'], other['samples_per_s'])}")
+
+
+def _why(why: dict) -> Iterator[Part]:
+    critical = why["critical"]
+    yield Text(f"The largest gain: {critical}." if critical else "No single cause matters.")
+    doubled = why["twice_the_workers"]
+    rows = [*why["causes"], *([_called(doubled, "twice:")] if doubled else [])]
+    rows += [_called(one, "try") for one in why["advice"]]
+    if rows:
+        yield from _ratios("why", rows, [_s(one["step_s"]) for one in rows])
+    yield Text("Causes overlap, so that gains do not add up. A change is advised only if it was simulated and helped.")
+
+
+def _called(one: dict, before: str) -> dict:
+    return one | {"change": f"{before} {one['change']}"}
+
+
+def _what_if(answer: dict) -> Iterator[Part]:
+    rows = answer["what_if"]
+    base = ("as it is", _s(answer["step_s"]["mean"]), "", "", "", _n(answer["samples_per_s"]))
+    answers = [one["answer"] for one in rows]
+    steps, speeds = [_s(one["step_s"]["mean"]) for one in answers], [(_n(one["samples_per_s"]),) for one in answers]
+    yield from _ratios("what if", rows, steps, speeds, [base])
+
+
+def _ratios(
+    what: str, rows: list[dict], steps: list[Cell], speeds: Sequence = (), first: Sequence = ()
+) -> Iterator[Part]:
+    """Changes beside the base, run by run: a figure and a table; `speeds` is a further column, `first` are rows on top."""
+    key = what.replace(" ", "_")
+    ratios = [one["throughput_ratio"] for one in rows]
+    pairs = [one["interval"]["throughput_ratio"] for one in rows]
+    names = [one["change"] for one in rows]
+    caption = "Throughput over that of the job as it is. Bars: nine in ten pairs of runs with the same random numbers."
+    yield figures.intervals(names, ratios, pairs, "times the throughput", caption, f"{key}_figure", reference=1.0)
+    headings = [what, "mean step", "throughput", "at least", "at most", *(["samples/s"] if speeds else [])]
+    table = [
+        (name, step, _ratio(ratio), *(map(_ratio, pair) if pair else ("", "")), *speed)
+        for name, step, ratio, pair, speed in zip(names, steps, ratios, pairs, speeds or [()] * len(rows), strict=True)
+    ]
+    yield Table(headings, [*first, *table], key)
+
+
+def _varies(answer: dict, outcome: Outcome) -> Iterator[Part]:
+    step_ms = {name: value * 1e3 for name, value in answer["step_s"].items()}
+    runs, steps = outcome.step_s.shape
+    said = f"All {runs * steps:,} measured steps of {runs} runs."
+    yield figures.histogram(outcome.step_s * 1e3, step_ms, "step time, milliseconds", said, "step_times")
+    if np.ptp(outcome.samples):
+        mean = {"mean": answer["samples_per_step"]["mean"]}
+        yield figures.histogram(outcome.samples, mean, "samples a step", said, "samples")
+    throughput = outcome.throughput()[:MOST_RUNS].tolist()
+    if runs > 1:
+        yield _runs(answer, throughput, runs)
+
+
+def _runs(answer: dict, throughput: list[float], runs: int) -> Part:
+    pair = answer["interval"]["samples_per_s"]
+    names = ["expected", *(f"run {run}" for run in range(len(throughput)))]
+    caption = "Each run has random numbers of its own. The bar is where one more run falls nine times in ten."
+    if not pair:
+        caption = f"Each run has random numbers of its own. No interval: {answer['interval']['why_none']}."
+    if len(throughput) < runs:
+        caption += f" The first {len(throughput)} of {runs}."
+    middles, pairs = [answer["samples_per_s"], *throughput], [pair, *[None] * len(throughput)]
+    drawn = figures.intervals(names, middles, pairs, "samples/s", caption, "runs")
+    drawn.layout["height"] = 120 + 14 * len(names)
+    drawn.data[0]["marker"] = {
+        "color": [figures.BLUE, *["#777777"] * len(throughput)],
+        "symbol": ["diamond", *["circle"] * len(throughput)],
+        "size": 8,
+    }
+    return drawn
+
+
+def _settings(answer: dict) -> Iterator[tuple[str, str]]:
+    yield from flattened({k: v for k, v in answer["scenario"].items() if k not in NOT_SETTINGS})
+    yield "world", answer["world"]
+    for what in ("asked", "done"):
+        yield what, ", ".join(f"{value} {name}" for name, value in answer[what].items())
+    yield "simulated in", seconds(answer["wall_s"])
+
+
+def flattened(table: dict, path: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted paths of everything in a JSON object, and the values as text; what is null is left out."""
+    for name, value in table.items():
+        items = {str(i): item for i, item in enumerate(value)} if isinstance(value, list) else value
+        if isinstance(items, dict):
+            yield from flattened(items, f"{path}{name}.")
+        elif value is not None:
+            yield f"{path}{name}", str(value)
+
+
+def _n(value: float | None) -> Cell:
+    return Cell(number(value), value)
+
+
+def _s(value: float) -> Cell:
+    return Cell(seconds(value), value)
+
+
+def _ratio(value: float) -> Cell:
+    return Cell(percent(value), value)

@@ -1,0 +1,95 @@
+"""The parts that a report is composed of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+
+class Cell(NamedTuple):
+    """A number as people read it.
+
+    Args:
+        text: that is shown.
+        value: the number itself, for programs that read the page; None if it is not known.
+    """
+
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph.
+
+    Args:
+        kind: plain, note (something that the reader should beware of), or answer (the one sentence that was asked for).
+    """
+
+    template: ClassVar[str] = "text.html"
+    text: str
+    kind: str = "plain"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column is of words, the others of numbers to the right.
+
+    Args:
+        headings: of the columns.
+        rows: of words or cells, each as long as `headings`.
+        name: by which a program that reads the page finds it.
+        words: columns that are of words too, by their number from 0.
+    """
+
+    template: ClassVar[str] = "table.html"
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    name: str = ""
+    words: Sequence[int] = (0,)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An interactive plot, as plotly.js describes them.
+
+    Args:
+        data, layout: of plotly.js; numbers and None only, neither NaN nor infinite.
+        caption: how it is read.
+        name: by which a program that reads the page finds it.
+    """
+
+    template: ClassVar[str] = "figure.html"
+    data: Sequence[dict]
+    layout: dict
+    caption: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command, or a file, as it is."""
+
+    template: ClassVar[str] = "code.html"
+    text: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """HTML and a script of one page's own, from template files of the package that asks; `data` is what the script reads as `REPORT`."""
+
+    template: ClassVar[str] = "script.html"
+    html: str
+    script: str
+
+
+Part = Text | Table | Figure | Code | Script
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is under it."""
+
+    heading: str
+    parts: Sequence[Part]

@@ -1,0 +1,48 @@
+"use strict";
+const REPORT = JSON.parse(document.getElementById("report").textContent);
+const NARROW_PX = 500, LEGEND_PX = 22;
+const PRINTED_PX = 680; // the width of a printed page
+const THEME = {
+  font: { family: "system-ui, Segoe UI, Roboto, Liberation Sans, Arial, sans-serif", size: 13, color: "#1a1a1a" },
+  margin: { l: 10, r: 10, t: 10, b: 10 },
+  legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0, traceorder: "normal" },
+  hoverlabel: { align: "left" },
+  dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger scrolls the page
+};
+const AXIS = { automargin: true, exponentformat: "none", separatethousands: true, gridcolor: "#e6e6e6", zerolinecolor: "#bbbbbb", linecolor: "#bbbbbb" };
+
+function themed(layout) {
+  const axes = Object.keys(layout).filter((name) => /^[xy]axis/.test(name));
+  const digits = (axis) => axis.type === "log" && !axis.tickvals ? { dtick: "D2" } : {}; // 2 and 5 between powers of ten
+  const drawn = Object.fromEntries(axes.map((name) => [name, { ...AXIS, ...digits(layout[name]), ...layout[name] }]));
+  return { ...THEME, ...layout, ...drawn };
+}
+
+function roomy(element, data, layout) { // for a legend that has two columns on a phone
+  const rows = element.clientWidth < NARROW_PX ? Math.ceil(data.filter((one) => one.name).length / 2) : 0;
+  return rows > 2 && layout.height ? { ...layout, height: layout.height + rows * LEGEND_PX } : layout;
+}
+
+function plot(element, data, layout) {
+  return Plotly.react(element, data, themed(roomy(element, data, layout)), { responsive: true, displayModeBar: false });
+}
+
+function draw(figure) {
+  const described = JSON.parse(figure.querySelector("script").textContent);
+  plot(figure.querySelector(".plot"), described.data, described.layout);
+}
+
+function save() {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(REPORT, null, 1)], { type: "application/json" }));
+  link.download = "report.json";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function resized(width) {
+  document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.relayout(plot, { width }));
+}
+
+window.addEventListener("beforeprint", () => resized(PRINTED_PX));
+window.addEventListener("afterprint", () => resized(undefined));

@@ -1,0 +1,53 @@
+"""Comparisons that nobody measured, for tests of their pages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.kit.agreement import Agreement
+from experiments.kit.cells import Cell
+from experiments.kit.comparison import Comparison
+from experiments.reports.platforms_rows import Row
+from sim.answers.outcome import Outcome
+
+RNG = np.random.default_rng(0)
+
+
+def outcome(step_s: float, runs: int, batch: int) -> Outcome:
+    """Steps that differ by some percent."""
+    shape = (runs, 30)
+    times = step_s * RNG.normal(1, 0.02, shape) * RNG.normal(1, 0.02, (runs, 1))
+    return Outcome(times, np.full(shape, batch), np.zeros((runs, 3)))
+
+
+def comparison(protocol: str, workers: int, stragglers: str, step_s: float, error: float) -> Comparison:
+    """A cell that is predicted so far off."""
+    cell = Cell(protocol, workers, 512, stragglers=stragglers)
+    real = [outcome(step_s, 1, 512 * workers) for _ in range(2)]
+    return Comparison(cell, outcome(step_s * (1 + error), 10, 512 * workers), real)
+
+
+def compared() -> list[Comparison]:
+    """Of fmb, in the regimes that a machine of 2 cores has."""
+    jobs = [(workers, law) for workers in (1, 2, 3, 4) for law in ("none", "niagara*0.05")]
+    return [comparison("fmb", workers, law, 0.05 * workers, 0.03 * (-1) ** workers) for workers, law in jobs]
+
+
+def further() -> list[Comparison]:
+    """Of other protocols."""
+    return [comparison(name, 2, "none", 0.08, 0.05) for name in ("ps-sync", "ps-async")]
+
+
+def platforms() -> tuple[list[Row], Agreement, dict[str, str]]:
+    """Two platforms, one of which nothing was fitted of, that agree."""
+    trained = {"kernel": np.ones(4)}
+    learnt = [(50, 0.5, 0.8), (100, 0.3, 0.9)]
+    fast, slow = (np.full((2, 100), 0.02) * RNG.normal(1, 0.01, (2, 1)) * times for times in (1, 1.5))
+    rows = [
+        Row("MPI, allreduce", fast, learnt, fast[:1] * RNG.normal(1, 0.03, (8, 1))),
+        Row("TensorFlow servers, asynchronous", slow, []),
+    ]
+    agreement = Agreement(
+        {"MPI, allreduce": trained}, {"TensorFlow servers, asynchronous": trained}, {"kernel": -np.ones(4)}, 1e-5
+    )
+    return rows, agreement, {"TensorFlow servers, asynchronous": "asynchronous"}

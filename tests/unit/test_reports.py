@@ -1,0 +1,148 @@
+"""Reports as files, without a browser (tests/browser has one): whole, escaped, their figures valid, refused with reasons."""
+
+import importlib.util
+import json
+import re
+
+import numpy as np
+import pytest
+
+from sim import reports, run
+from sim.base.errors import WrongSetting
+from sim.reports import figures, steps
+from sim.reports.answer import flattened
+from sim.reports.plan import plan_page, standing, title
+
+JOB = ("--workers=2", "--steps=8", "--warmup=2", "--replications=3", "--stragglers=none")
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """The text of a page of sim.run."""
+    path = tmp_path_factory.mktemp("report") / "r.html"
+    run.main([*JOB, "--what-if=workers=3", "--json", "--report", str(path)])
+    return path.read_text()
+
+
+def drawn(page: str) -> dict[str, dict]:
+    """The figures of a page, by name."""
+    found = re.findall(r'<figure id="(\w+)">\s*<script type="application/json">(.*?)</script>', page, re.S)
+    return {name: json.loads(text) for name, text in found}
+
+
+def test_figures_are_what_the_library_knows(answered):
+    from plotly.graph_objects import Figure
+
+    found = drawn(answered)
+    assert set(found) == {"what_if_figure", "step_times", "samples", "runs", "shares", "steps"}
+    for one in found.values():
+        Figure(**one)  # raises ValueError at an unknown property
+
+
+def test_a_wrong_property_would_be_seen():
+    from plotly.graph_objects import Figure
+
+    with pytest.raises(ValueError, match="colour"):
+        Figure(data=[{"type": "bar", "marker": {"colour": "red"}}])
+
+
+def test_figures_have_the_numbers_of_the_json(answered):
+    answer = json.loads(re.findall(r'<script type="application/json" id="report">(.*?)</script>', answered, re.S)[0])
+    found = drawn(answered)
+    (change,) = answer["what_if"]
+    (points,) = found["what_if_figure"]["data"]
+    assert points["x"] == [change["throughput_ratio"]]
+    marks = [line["x"][0] for line in found["step_times"]["data"][1:]]
+    assert marks == [value * 1e3 for value in answer["step_s"].values()]
+    assert found["runs"]["data"][0]["x"][0] == answer["samples_per_s"]
+
+
+def test_the_steps_are_those_of_the_answer(answered):
+    """They are simulated once more, fewer of them, in the event world; the answer comes from the vector world."""
+    from sim import Scenario, protocols, read_workload, simulate
+
+    job = Scenario(protocols.make("amb"), read_workload("toy_fc"), workers=2, steps=8, warmup=2)
+    ends = [shape["x0"] for shape in drawn(answered)["steps"]["layout"]["shapes"]]
+    assert ends == pytest.approx(np.cumsum(simulate(job, "vector", 1).step_s[0, : steps.STEPS]) * 1e3)
+
+
+def test_a_trace_with_warm_up_is_cut_to_its_steps(trace):
+    both = {section.heading: section.parts[0] for section in steps.sections(trace)}
+    bars = {one["name"]: one for one in both["The first steps"].data}
+    assert bars["compute"]["base"] == [pytest.approx(1200.0)]  # from 3.2 s to 8 s; the window is 2 s to 9 s
+    assert bars["compute"]["x"] == [pytest.approx(4800.0)]
+    assert max(shape["x0"] for shape in both["The first steps"].layout["shapes"]) == pytest.approx(7000.0)
+
+
+def test_nothing_is_loaded_from_a_network(answered):
+    without_library = re.sub(r"<script>/\*\*.*?</script>", "", answered, count=1, flags=re.S)
+    assert len(without_library) < 200_000
+    assert not re.findall(r"https?:", without_library)
+    assert "default-src 'none'" in answered
+
+
+def test_what_users_write_is_text():
+    odd = "</script><b>&'\""
+    page = reports.page(odd, [reports.Section(odd, [reports.Text(odd), reports.Table((odd,), [(odd,)])])], {odd: odd})
+    assert odd not in page
+    assert "<b>&" not in page
+    assert "<b>" not in figures.label(odd)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_json_lacks_are_null_in_data_and_an_error_in_figures(value):
+    assert '{"a": [null]}' in reports.page("t", [], {"a": [value]})
+    with pytest.raises(ValueError, match="JSON"):
+        reports.page("t", [reports.Section("s", [reports.Figure([{"x": [value]}], {})])])
+
+
+def test_intervals_without_ends_have_no_bars():
+    figure = figures.intervals(["a", "b", "c"], [1.0, 2.0, 3.0], [(0.5, 2.0), None, (np.nan, np.nan)], "x")
+    assert figure.data[0]["error_x"]["array"] == [1.0, None, None]
+    assert figure.data[0]["error_x"]["arrayminus"] == [0.5, None, None]
+
+
+def test_steps_that_do_not_vary_are_one_bar():
+    for steps_ms in (np.ones(5), 22225.0 + 1e-9 * np.arange(5)):
+        (bar,) = figures.histogram(steps_ms, {}, "x").data
+        assert bar["y"] == [100]
+        assert bar["width"] == [pytest.approx(1.0)]
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "r", "no/where/r.html"])
+def test_a_page_that_could_not_be_written_is_refused(name):
+    with pytest.raises(WrongSetting, match="--report"):
+        reports.check(name)
+
+
+@pytest.mark.parametrize("library", ["plotly", "jinja2"])
+def test_a_missing_library_is_one_line(library, tmp_path, monkeypatch):
+    known = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == library else known(name))
+    with pytest.raises(WrongSetting, match=rf"--report: .*{library}.*pip install"):
+        reports.check(str(tmp_path / "r.html"))
+
+
+def test_settings_have_dotted_paths():
+    assert list(flattened({"a": {"b": [1, {"c": "x"}]}, "d": None})) == [("a.b.0", "1"), ("a.b.1.c", "x")]
+
+
+@pytest.mark.parametrize(("key", "value"), [("schema", "plan/2"), ("rows", [])])
+def test_another_plan_is_refused(key, value):
+    plan = {"schema": "plan/1", "question": "q", "rows": [{}]} | {key: value}
+    with pytest.raises(WrongSetting, match=f"plan: {key}"):
+        plan_page(plan)
+
+
+def test_a_plan_starts_where_it_was_asked():
+    asked = {
+        "workload": "mlp",
+        "samples_per_s": None,
+        "samples": 10**6,
+        "deadline": 7200.0,
+        "budget": 50.0,
+        "probability": 0.8,
+    }
+    assert standing(asked) == {"need": 2.0, "budget": 50.0, "probability": 0.8}
+    assert standing({"samples_per_s": 10.0, "usd_per_hour": 3.0}) == {"need": 10.0, "budget": 3.0}
+    assert title(asked) == "Plan: mlp for 1,000,000 samples for at most 50 USD within 2 h 0 min"
