@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from real import engines
 from real.training.optimiser import LEARNING_RATES
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
@@ -28,9 +29,12 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         "--decay-steps", type=int, default=0, metavar="N", help="the rate falls by --decay-rate every N steps"
     )
     group.add_argument("--decay-rate", type=float, default=1.0, metavar="X", help="see --decay-steps")
+    group.add_argument(
+        "--engine", default=engines.DEFAULT, choices=tuple(engines.ENGINES), help="what computes gradients and updates"
+    )
     group.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="a GPU is chosen by local rank")
     group.add_argument("--cpu-master", action="store_true", help="with --device gpu, the master stays on the CPU")
-    group.add_argument("--threads", type=int, default=1, metavar="N", help="of TensorFlow, for each rank")
+    group.add_argument("--threads", type=int, default=1, metavar="N", help="of the engine, for each rank")
     group.add_argument("--parameters", metavar="FILE", help="the parameters that the first run ends with, .npz")
     group.add_argument(
         "--verbose", action="store_true", help="workers log every step on stderr, as the AMB repository does"
@@ -105,4 +109,5 @@ def training(options: argparse.Namespace) -> Training:
         device=options.device,
         master_on_cpu=options.cpu_master,
         threads=options.threads,
+        engine=options.engine,
     )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from real.engines import engine_of
 from real.launching import mpirun as launch
 from real.launching import testbed
 from real.options import add_training_options
@@ -71,7 +72,7 @@ def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtim
     """Start all processes of a run, and see them to their end; those of a user's text when the event world has tried it."""
     try_out(scenario)
     if not launch.remote(scenario.cluster if given.cluster else None):
-        launch.check_memory(scenario.ranks)
+        launch.check_memory(scenario.ranks, engine_of(given.engine).memory_bytes)
     parts.remove(given.trace)
     with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
         runtime.start(given, argv, scenario, hosts)
@@ -93,7 +94,7 @@ def check(given: argparse.Namespace) -> Scenario:
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
-    launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")
+    launch.check_installed(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
     check_training(given)
     return scenario
 

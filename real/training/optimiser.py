@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sim.base.errors import WrongSetting
@@ -52,6 +54,16 @@ class Rates:
             raise WrongSetting("--weight-decay", self.weight_decay, f"a number from 0 to {FASTEST:g}")
 
 
+def check_samples(samples: int) -> None:
+    """Refuse an update by a mean over nothing.
+
+    Raises:
+        WrongSetting: no samples.
+    """
+    if samples < 1:
+        raise WrongSetting("samples", samples, "1 or more in an update")
+
+
 class Optimiser(Rates):
     """Applies summed gradients to parameters."""
 
@@ -71,8 +83,7 @@ class Optimiser(Rates):
         Raises:
             WrongSetting: no samples, so no mean.
         """
-        if samples < 1:
-            raise WrongSetting("samples", samples, "1 or more in an update")
+        check_samples(samples)
         if self._variable is None:
             self.warm_up(parameters.size)
         parameters[:] = self._update(parameters, gradient_sum, np.float32(samples))
@@ -109,11 +120,11 @@ class OptimiserByVariable:
 
     Args:
         sizes: numbers in each variable, by the variable's number.
-        rates: as for any optimiser.
+        make: makes an optimiser, of any engine.
     """
 
-    def __init__(self, sizes: dict[int, int], *rates):
-        self._of = {number: Optimiser(*rates) for number in sizes}
+    def __init__(self, sizes: dict[int, int], make: Callable[[], Optimiser]):
+        self._of = {number: make() for number in sizes}
         for number, optimiser in self._of.items():
             optimiser.warm_up(sizes[number])
 

@@ -194,7 +194,7 @@ class Session:
             "versions": {
                 "python": platform.python_version(),
                 "numpy": version("numpy"),
-                "tensorflow": sys.modules["tensorflow"].__version__,
+                self.training.engine: self.workshop.engine.version(),
             },
         }
 
