@@ -34,7 +34,7 @@ class JaxGradients:
         self._forward, self._workload = forward_of(workload, "jax"), workload
         self._jax, self._device = jax_on(threads, device, gpu_index)
         jit = self._jax.jit
-        self._whole = jit(self._of_batch)
+        self._whole, self._apart = jit(self._of_batch), jit(self._variables)
         self._first = jit(self._first_micro_batch, static_argnames="size")
         self._next = jit(self._next_micro_batch, static_argnames="size", donate_argnames="state")
         self._joined = jit(self._flat)
@@ -56,7 +56,8 @@ class JaxGradients:
         """
         called_s = time.perf_counter()
         check_partitions(partitions, len(x))
-        size, batch = len(x) // partitions, self._there(parameters, x, y)
+        size, (flat, *data) = len(x) // partitions, self._there(parameters, x, y)
+        batch = self._apart(flat), *data  # once, not in every micro-batch
         state = self._finished(self._first(*batch, size=size))
         computed_s, done = time.perf_counter() - called_s, 1
         while done < partitions and remaining_s - computed_s > CLOCK_S:
@@ -123,18 +124,18 @@ class JaxGradients:
     def _of_batch(self, flat, x, y):
         return self._gradients(self._variables(flat), x, y)
 
-    def _micro_batch(self, done, flat, x, y, size: int):
+    def _micro_batch(self, done, variables, x, y, size: int):
         cut = partial(self._jax.lax.dynamic_slice_in_dim, start_index=done * size, slice_size=size)
-        return self._of_batch(flat, cut(x), cut(y))
+        return self._gradients(variables, cut(x), cut(y))
 
-    def _first_micro_batch(self, flat, x, y, size: int):
-        gradients, loss = self._micro_batch(0, flat, x, y, size)
+    def _first_micro_batch(self, variables, x, y, size: int):
+        gradients, loss = self._micro_batch(0, variables, x, y, size)
         return self._jax.numpy.int32(1), gradients, loss
 
-    def _next_micro_batch(self, state, flat, x, y, size: int):
+    def _next_micro_batch(self, state, variables, x, y, size: int):
         """The sums stay where they are: the memory of the old ones is given to the new."""
         done, sums, loss = state
-        gradients, more = self._micro_batch(done, flat, x, y, size)
+        gradients, more = self._micro_batch(done, variables, x, y, size)
         return done + 1, [total + gradient for total, gradient in zip(sums, gradients, strict=True)], loss + more
 
     def _evaluation(self, flat, x, y):

@@ -15,7 +15,20 @@ from real.recording import parameters
 from sim.recording import traces
 
 ROOT = Path(__file__).parents[2]
-SMALL = "--batch 32 --steps 6 --warmup 1 --stragglers none --optimiser mom --workers 2".split()
+SMALL = [
+    "--batch",
+    "32",
+    "--steps",
+    "6",
+    "--warmup",
+    "1",
+    "--stragglers",
+    "none",
+    "--optimiser",
+    "mom",
+    "--workers",
+    "2",
+]
 PROTOCOLS = {
     "fmb": "--workload mlp --test-size 50 --evaluate-every 3",
     "amb": "--workload mlp --set time_limit_s=0.05 --set partitions=4",
@@ -82,7 +95,10 @@ def test_the_parameters_that_a_run_ends_with_are_tensorflows(folder):
 
 def test_what_needs_tensorflow_says_so_in_one_line(without):
     """The default engine, and runtimes that are TensorFlow's."""
-    for words, said in (([], "TensorFlow"), (["--engine", "jax", "--runtime", "tensorflow"], "tensorflow with --runtime")):
+    for words, said in (
+        ([], "TensorFlow"),
+        (["--engine", "jax", "--runtime", "tensorflow"], "tensorflow with --runtime"),
+    ):
         done = run("real.run", "--protocol", "ps-async", "--workers", 1, *words, **without)
         assert done.returncode == 2
         assert said in done.stderr
