@@ -38,7 +38,18 @@ if TYPE_CHECKING:
 
 PROGRAM = "real.campaign"
 PROBE_BYTES = 0.1e9  # of a rank that only probes
-NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
+NOT_OF_A_CELL = (
+    "restarts",
+    "checkpoint_every",
+    "failures",
+    "replications",
+    "horovod_timeline",
+    "testbed",
+    "job",
+    "task",
+    "ps_hosts",
+    "worker_hosts",
+)
 
 
 def read_cells(path: str) -> list[argparse.Namespace]:

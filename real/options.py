@@ -42,6 +42,20 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="say nothing on the way")
 
 
+def add_failure_options(parser: argparse.ArgumentParser) -> None:
+    """A supervisor that starts a run again, and failures that are planted."""
+    group = parser.add_argument_group("failures")
+    group.add_argument(
+        "--restarts", type=int, metavar="N", help="start the ranks again when one dies, so often; fmb, amb, allreduce"
+    )
+    group.add_argument(
+        "--checkpoint-every", type=int, metavar="STEPS", help="of training between two checkpoints (default: 50)"
+    )
+    group.add_argument(
+        "--failures", metavar="mtbf=TIME", help="kill ranks at random, by the mean time between the failures of one"
+    )
+
+
 def scenario(options: argparse.Namespace) -> Scenario:
     """The job that the options describe, on whatever hosts the launcher gives its ranks.
 

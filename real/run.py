@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from real.engines import engine_of
 from real.launching import mpirun as launch
-from real.launching import testbed
-from real.options import add_training_options
+from real.launching import supervisor, testbed
+from real.options import add_failure_options, add_training_options
 from real.options import scenario as scenario_of
 from real.recording import growing_trace as parts
 from real.recording import parameters
+from real.recording.attempts import Attempts, shares
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
 from real.training.optimiser import Rates
@@ -51,6 +52,7 @@ def parser(prog: str = "real.run") -> command.Parser:
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
+    add_failure_options(parser)
     return parser
 
 
@@ -59,6 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
     runtime = runtime_of(given)
+    supervisor.check(given, scenario_of(given), runtime.world)
     if given.job or launch.joined():
         return runtime.take_part(given, work)
     scenario = check(given)
@@ -74,8 +77,18 @@ def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtim
     if not launch.remote(scenario.cluster if given.cluster else None):
         launch.check_memory(scenario.ranks, engine_of(given.engine).memory_bytes)
     parts.remove(given.trace)
+    if given.restarts is not None:
+        supervise(given, argv, scenario)
+        return
     with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
         runtime.start(given, argv, scenario, hosts)
+
+
+def supervise(given: argparse.Namespace, argv: list[str], scenario: Scenario) -> None:
+    """Start the ranks, again if they die."""
+    line = launch.command(scenario.ranks, "real.run", argv)
+    with supervisor.supervised(given) as attempts, parts.kept(given.trace, attempts.whole):
+        supervisor.run(given, line, scenario.ranks, attempts)
 
 
 def check(given: argparse.Namespace) -> Scenario:
@@ -114,6 +127,8 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
         traces.append(runner.run(scenario, replication, parts.of(given.trace, replication), kept))
     if runner.answers:
         answer(given, scenario, traces, time.perf_counter() - clock_s, found)
+        if attempts := Attempts.here():
+            attempts.end()
     return 0
 
 
@@ -132,6 +147,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     said = [
         *notes(scenario, outcome, world, trace),
         *learned(trace),
+        *lost(trace),
         *stands_in(given),
         *([str(found)] if found else []),
     ]
@@ -147,6 +163,12 @@ def learned(trace) -> list[str]:
     """What the last evaluation said."""
     last = trace.header.evaluations[-1:]
     return [f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in last]
+
+
+def lost(trace) -> list[str]:
+    """What a supervised run lost to failures."""
+    restarts = trace.header.details.get("restarts")
+    return [] if restarts is None else [supervisor.told(shares(trace), restarts)]
 
 
 def check_training(given: argparse.Namespace) -> None:

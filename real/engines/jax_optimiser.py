@@ -50,6 +50,15 @@ class JaxOptimiser(Rates):
         self.apply(nothing, nothing.copy(), 1)
         self._updates, self._moments = 0, self._start(parameters)
 
+    @property
+    def state(self) -> list[np.ndarray]:
+        """All that the next updates depend on, but for the parameters; of an optimiser that is warm."""
+        return [np.array(self._updates), *map(np.array, self._moments or [])]
+
+    def restore(self, state: list[np.ndarray]) -> None:
+        """Go on from a `state`."""
+        self._updates, self._moments = int(state[0]), self._jax.device_put(state[1:], self._cpu)
+
     def _start(self, parameters: int) -> list:
         nothing = [np.zeros(parameters, np.float32) for _ in range(MOMENTS[self.name])]
         return self._jax.device_put(nothing, self._cpu)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -148,8 +149,11 @@ def _between(hosts: Hosts) -> list[str]:
     return line + [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def launch(line: list[str]) -> None:
+def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda process: None) -> None:
     """Run mpirun to its end; its standard output is ours, its complaints are told in one line.
+
+    Args:
+        started: called with mpirun's process when it runs.
 
     Raises:
         WrongSetting: what a rank refused.
@@ -172,6 +176,7 @@ def launch(line: list[str]) -> None:
         )
         reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
         reader.start()
+        started(process)
         try:
             code = process.wait()
         except KeyboardInterrupt:

@@ -102,6 +102,16 @@ class Optimiser(Rates):
             for variable, value in zip(self._keras.variables, kept, strict=True):
                 variable.assign(value)
 
+    @property
+    def state(self) -> list[np.ndarray]:
+        """All that the next updates depend on, but for the parameters; of an optimiser that is warm."""
+        return [np.array(v) for v in self._keras.variables]
+
+    def restore(self, state: list[np.ndarray]) -> None:
+        """Go on from a `state`."""
+        for variable, value in zip(self._keras.variables, state, strict=True):
+            variable.assign(value)
+
     def _compiled(self, parameters: int):
         """By XLA, which makes the passes over the parameters one: 10 to 30 % faster than op by op."""
         import tensorflow as tf

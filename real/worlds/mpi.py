@@ -59,6 +59,7 @@ class Rank(Work, Messages):
         self.updates = scenario.updates if self.rank == 0 else math.inf
         self.book, self.at_hand, self.ready, self.oldest = Book(), AtHand(), 0, 0
         self.counts_updates, self.variables, self.held = scenario.protocol.counts_updates, range(0), []
+        self.first = 0  # step of this attempt
         self.idle_from_s = 0.0  # before that no wait is one, for it computes
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
@@ -134,7 +135,7 @@ class Rank(Work, Messages):
 
     def steps(self):
         """Every round; sets `step`."""
-        for step in range(self.scenario.rounds):
+        for step in range(self.first, self.scenario.rounds):
             self.step = step
             yield step
 
