@@ -75,7 +75,7 @@ class Attempts:
         arrays = {f"optimiser_{n}": array for n, array in enumerate(checkpoint.optimiser)}
         arrays |= {"step": np.array(checkpoint.step), "parameters": checkpoint.parameters}
         arrays |= {"evaluations": np.array(checkpoint.evaluations).reshape(-1, 3)}
-        write_whole(self._folder / CHECKPOINT, lambda file: np.savez(file, **arrays))
+        write_whole(self._folder / CHECKPOINT, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
     def checkpoint(self) -> Checkpoint | None:
         """The last one; None if there is none."""

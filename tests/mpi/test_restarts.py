@@ -50,7 +50,8 @@ def test_a_run_goes_on_where_a_rank_was_killed(tmp_path, protocol, rank):
     assert f"rank {rank} died" in err
     assert "restart 1 of 2, from step" in err
     plain = start(protocol, tmp_path, "plain")
-    assert plain.wait(300) == 0, plain.communicate()
+    _, err = plain.communicate(timeout=300)
+    assert plain.returncode == 0, err
     found, expected = (parameters.read(tmp_path / f"{name}.npz") for name in ("killed", "plain"))
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5)
