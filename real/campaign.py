@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from real.engines import engine_of
 from real.launching import mpirun as launch
 from real.launching import testbed
 from real.options import scenario as scenario_of
@@ -33,7 +34,19 @@ if TYPE_CHECKING:
     from sim.job.header import Header
 
 PROGRAM = "real.campaign"
-NOT_OF_A_CELL = ("replications", "horovod_timeline", "testbed", "job", "task", "ps_hosts", "worker_hosts")
+PROBE_BYTES = 0.1e9  # of a rank that only probes
+NOT_OF_A_CELL = (
+    "restarts",
+    "checkpoint_every",
+    "failures",
+    "replications",
+    "horovod_timeline",
+    "testbed",
+    "job",
+    "task",
+    "ps_hosts",
+    "worker_hosts",
+)
 
 
 def read_cells(path: str) -> list[argparse.Namespace]:
@@ -98,8 +111,9 @@ def main(argv: list[str] | None = None) -> int:
     jobs = jobs_of(cells)
     needed = [RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs]
     ranks_needed = max([ranks_for(given.testbed) if given.probe else 1, *needed])
-    launch.check_installed("tensorflow", "mpi4py")
-    launch.check_memory(ranks_needed)
+    engines = [engine_of(name) for name in dict.fromkeys(cell.engine for cell in cells)]
+    launch.check_installed(*(engine.package for engine in engines), "mpi4py")
+    launch.check_memory(ranks_needed, max([PROBE_BYTES, *(engine.memory_bytes for engine in engines)]))
     with testbed.asked(given.testbed, ranks_needed) as hosts:
         try:
             launch.launch(launch.command(ranks_needed, "real.campaign", argv, hosts=hosts))

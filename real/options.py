@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from real import engines
 from real.training.optimiser import LEARNING_RATES
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
@@ -37,18 +38,38 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         "--decay-rate", type=float, default=1.0, metavar="X", help="factor on the learning rate, see --decay-steps"
     )
     group.add_argument(
+        "--engine",
+        default=engines.DEFAULT,
+        choices=tuple(engines.ENGINES),
+        help="library that computes gradients and updates",
+    )
+    group.add_argument(
         "--device",
         default="cpu",
         choices=("cpu", "gpu"),
         help="where to compute; each rank takes the GPU of its local rank",
     )
     group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
-    group.add_argument("--threads", type=int, default=1, metavar="N", help="of TensorFlow, for each rank")
+    group.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the engine, for each rank")
     group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
     group.add_argument(
         "--verbose", action="store_true", help="log every step of every worker on stderr, as the AMB repository does"
     )
     group.add_argument("--quiet", action="store_true", help="print no progress")
+
+
+def add_failure_options(parser: argparse.ArgumentParser) -> None:
+    """A supervisor that starts a run again, and failures that are planted."""
+    group = parser.add_argument_group("failures")
+    group.add_argument(
+        "--restarts", type=int, metavar="N", help="start the ranks again when one dies, so often; fmb, amb, allreduce"
+    )
+    group.add_argument(
+        "--checkpoint-every", type=int, metavar="STEPS", help="of training between two checkpoints (default: 50)"
+    )
+    group.add_argument(
+        "--failures", metavar="mtbf=TIME", help="kill ranks at random, by the mean time between the failures of one"
+    )
 
 
 def scenario(options: argparse.Namespace) -> Scenario:
@@ -118,4 +139,5 @@ def training(options: argparse.Namespace) -> Training:
         device=options.device,
         master_on_cpu=options.cpu_master,
         threads=options.threads,
+        engine=options.engine,
     )

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from real.engines import engine_of
 from real.launching import mpirun as launch
 from real.launching import testbed
-from real.options import add_training_options
+from real.options import add_failure_options, add_training_options
 from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
@@ -48,6 +49,7 @@ def parser(prog: str = "real.run") -> command.Parser:
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
+    add_failure_options(parser)
     return parser
 
 
@@ -56,6 +58,9 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
     runtime = runtime_of(given)
+    from real.launching import supervisor
+
+    supervisor.check(given, scenario_of(given), runtime.world)
     if given.job or launch.joined():
         return runtime.take_part(given, work)
     scenario = check(given)
@@ -72,10 +77,23 @@ def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtim
 
     try_out(scenario)
     if not launch.remote(scenario.cluster if given.cluster else None):
-        launch.check_memory(scenario.ranks)
+        launch.check_memory(scenario.ranks, engine_of(given.engine).memory_bytes)
     parts.remove(given.trace)
+    if given.restarts is not None:
+        supervise(given, argv, scenario)
+        return
     with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
         runtime.start(given, argv, scenario, hosts)
+
+
+def supervise(given: argparse.Namespace, argv: list[str], scenario: Scenario) -> None:
+    """Start the ranks, again if they die."""
+    from real.launching import supervisor
+    from real.recording import growing_trace as parts
+
+    line = launch.command(scenario.ranks, "real.run", argv)
+    with supervisor.supervised(given) as attempts, parts.kept(given.trace, attempts.whole):
+        supervisor.run(given, line, scenario.ranks, attempts)
 
 
 def check(given: argparse.Namespace) -> Scenario:
@@ -94,7 +112,7 @@ def check(given: argparse.Namespace) -> Scenario:
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
-    launch.check_installed("tensorflow", "mpi4py") if scenario.ranks > 1 else launch.check_installed("tensorflow")
+    launch.check_installed(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
     check_training(given)
     return scenario
 
@@ -116,6 +134,10 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
         traces.append(runner.run(scenario, replication, parts.of(given.trace, replication), kept))
     if runner.answers:
         answer(given, scenario, traces, time.perf_counter() - clock_s, found)
+        from real.recording.attempts import Attempts
+
+        if attempts := Attempts.here():
+            attempts.end()
     return 0
 
 
@@ -135,6 +157,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     said = [
         *notes(scenario, outcome, world, trace),
         *learned(trace),
+        *lost(trace),
         *stands_in(given),
         *([str(found)] if found else []),
     ]
@@ -150,6 +173,17 @@ def learned(trace) -> list[str]:
     """What the last evaluation said."""
     last = trace.header.evaluations[-1:]
     return [f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in last]
+
+
+def lost(trace) -> list[str]:
+    """What a supervised run lost to failures."""
+    restarts = trace.header.details.get("restarts")
+    if restarts is None:
+        return []
+    from real.launching.supervisor import told
+    from real.recording.attempts import shares
+
+    return [told(shares(trace), restarts)]
 
 
 def check_training(given: argparse.Namespace) -> None:

@@ -67,12 +67,14 @@ class Runtime:
         about: what it is, in a few words, for --help.
         by_hand: its processes can be started one by one, by --job.
         timeline: it writes a file of --horovod-timeline.
+        engines: of --engine, those that it computes with.
     """
 
     world: str
     about: str
     by_hand: bool = False
     timeline: bool = False
+    engines: tuple[str, ...] = ("tensorflow",)
 
     def has(self, protocol: OfTraining) -> bool:
         """Whether it can execute this protocol."""

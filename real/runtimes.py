@@ -34,7 +34,10 @@ def runtime_of(given: argparse.Namespace) -> Runtime:
         WrongSetting: it has not this protocol, or not with these settings, or is not installed.
     """
     scenario = scenario_of(given)
-    runtime = _by_hand(given.job, scenario.protocol) if given.job else _asked(given.runtime, scenario.protocol)
+    protocol = scenario.protocol
+    runtime = _by_hand(given.job, protocol) if given.job else _asked(given.runtime, protocol, given.engine)
+    if given.engine not in runtime.engines:
+        raise WrongSetting("--engine", given.engine, f"{', '.join(runtime.engines)} with --runtime {runtime.world}")
     runtime.check(scenario)
     if given.horovod_timeline and not runtime.timeline:
         worlds = " or ".join(one.world for one in RUNTIMES.values() if one.timeline)
@@ -46,7 +49,8 @@ def runtime_of(given: argparse.Namespace) -> Runtime:
 def stands_in(given: argparse.Namespace) -> list[str]:
     """A line where our text ran in place of a runtime that is not installed; none if nothing is missing."""
     protocol = scenario_of(given).protocol
-    missing = [runtime.missing(protocol) for runtime in RUNTIMES.values()] if given.runtime is None else []
+    chosen = [] if given.runtime else [runtime for runtime in RUNTIMES.values() if given.engine in runtime.engines]
+    missing = [runtime.missing(protocol) for runtime in chosen]
     return [f"{said}; our text of it ran over MPI" for said in missing if said]
 
 
@@ -68,9 +72,10 @@ def _by_hand(job: str, protocol: Protocol) -> Runtime:
     raise WrongSetting("--job", job, f"no such option with {protocol.name}: mpirun starts its ranks")
 
 
-def _asked(world: str | None, protocol: Protocol) -> Runtime:
+def _asked(world: str | None, protocol: Protocol, engine: str) -> Runtime:
+    """The runtime of that name; if none is named, one that computes with the engine: the protocol's home, or the first."""
     able = [runtime for runtime in RUNTIMES.values() if runtime.has(protocol)]
-    found = [runtime for runtime in able if world in (None, runtime.world)]
+    found = [runtime for runtime in able if runtime.world == world or (world is None and engine in runtime.engines)]
     if not found:
         raise _not_by(str(world), protocol)
     return next((runtime for runtime in found if runtime.is_home_of(protocol)), found[0])

@@ -170,6 +170,7 @@ def reported(given: argparse.Namespace, found, free, answers: questions.Answers,
 
     from sim import reports
     from sim.reports import answer, steps
+    from sim.simulation import simulate
 
     drawn = steps.of(found, lambda few: simulate(few, "event", 1, want_trace=True, within_s=DRAWN_WITHIN_S))
     told = {said: other.answer() for said, other in free.items()}

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,10 +25,11 @@ JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what l
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
 STAGE = "TRAINSIM_STAGE "  # how the chief of TensorFlow's workers marks where the run is: MEETING or TRAINING
 MEETING, TRAINING = "meeting", "training"
-MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "pip install 'anytime-trainsim[real]'"
+INSTALL_JAX = "pip install 'anytime-trainsim[jax]'"
+NEEDED = {"tensorflow": ("TensorFlow", INSTALL), "jax": ("JAX", INSTALL_JAX), "mpi4py": ("mpi4py", INSTALL)}
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm
@@ -59,11 +61,12 @@ def check_installed(*modules: str) -> None:
     """Refuse to start without what the ranks will need.
 
     Raises:
-        WrongSetting: TensorFlow or mpi4py is missing.
+        WrongSetting: one of `modules`, which `NEEDED` names, is missing.
     """
-    for module, name in (("tensorflow", "TensorFlow"), ("mpi4py", "mpi4py")):
-        if module in modules and not found(module):
-            raise WrongSetting("Python", f"one without {name}", f"{INSTALL} (sim.run works without)")
+    for module in modules:
+        if not found(module):
+            name, install = NEEDED[module]
+            raise WrongSetting("Python", f"one without {name}", f"{install} (sim.run works without)")
 
 
 def found(module: str) -> bool:
@@ -87,17 +90,20 @@ def mpirun() -> str:
     return found
 
 
-def check_memory(ranks: int) -> None:
+def check_memory(ranks: int, rank_bytes: float) -> None:
     """Refuse more ranks than this machine's memory takes.
+
+    Args:
+        rank_bytes: of a rank that has loaded its engine.
 
     Raises:
         WrongSetting: naming how many it takes.
     """
     import psutil
 
-    most = int(psutil.virtual_memory().available // MEMORY_OF_A_RANK)
+    most = int(psutil.virtual_memory().available // rank_bytes)
     if ranks > most:
-        allowed = f"at most {max(0, most - 1)}: {ranks} ranks of {MEMORY_OF_A_RANK / 1e9:g} GB do not fit in this machine's free memory"
+        allowed = f"at most {max(0, most - 1)}: {ranks} ranks of {rank_bytes / 1e9:g} GB do not fit in this machine's free memory"
         raise WrongSetting("--workers", ranks - 1, allowed)
 
 
@@ -145,8 +151,11 @@ def _between(hosts: Hosts) -> list[str]:
     return line + [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def launch(line: list[str]) -> None:
+def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda process: None) -> None:
     """Run mpirun to its end; its standard output is ours, its complaints are told in one line.
+
+    Args:
+        started: called with mpirun's process when it runs.
 
     Raises:
         WrongSetting: what a rank refused.
@@ -169,6 +178,7 @@ def launch(line: list[str]) -> None:
         )
         reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
         reader.start()
+        started(process)
         try:
             code = process.wait()
         except KeyboardInterrupt:

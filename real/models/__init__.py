@@ -8,13 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from real.models import bigram, convolutional, dense, recurrent
+from real.models.operations import operations
 from sim.base.errors import WrongSetting
 from sim.model.workload import Variable, Workload
 from sim.randomness import generator
 
 Forward = Callable  # (variables, x) -> logits, shapes (samples, *sample_shape) and (samples, classes)
 
-FORWARD: dict[str, Forward] = {
+FORWARD: dict[str, Callable] = {
     "toy_fc": dense.relu_layers,
     "toy_conv": convolutional.pool_last,
     "mnist": convolutional.pool_each,
@@ -26,8 +27,8 @@ FORWARD: dict[str, Forward] = {
 }
 
 
-def forward_of(workload: Workload) -> Forward:
-    """The forward pass of a workload.
+def forward_of(workload: Workload, engine: str = "tensorflow") -> Forward:
+    """The forward pass of a workload, in the operations of an engine, which is imported when the pass is called.
 
     Raises:
         WrongSetting: a workload of the user's own, or another format of numbers; it can be simulated, but no model trains it.
@@ -36,7 +37,8 @@ def forward_of(workload: Workload) -> Forward:
         raise WrongSetting("--workload", workload.name, f"a model that can be trained: {', '.join(FORWARD)}")
     if workload.precision not in (None, "fp32"):
         raise WrongSetting("--workload: precision", workload.precision, "fp32, in which models are trained here")
-    return FORWARD[workload.name]
+    model = FORWARD[workload.name]
+    return lambda variables, x: model(operations(engine), variables, x)
 
 
 def initial(workload: Workload, seed: int) -> np.ndarray:

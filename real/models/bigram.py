@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from real.models.operations import Operations
 
-def next_word(variables: list, x):
+
+def next_word(nn: Operations, variables: list, x):
     """Reads numbers of words (samples, words) and says the next by the last; the only variable has a row of logits for each."""
-    import tensorflow as tf
-
     (table,) = variables
-    return tf.gather(table, tf.cast(x[:, -1], tf.int32))
+    return nn.rows(table, x[:, -1])

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from real.models.operations import Operations
+
 
 def pairs(variables: list) -> list[tuple]:
     """(weights, bias) of each layer."""
     return list(zip(variables[::2], variables[1::2], strict=True))
 
 
-def layers(variables: list, x, activation):
+def layers(nn: Operations, variables: list, x, activation):
     """`activation` after every layer but the last; logits, shape (samples, classes)."""
-    import tensorflow as tf
-
     *hidden, (weights, bias) = pairs(variables)
     for w, b in hidden:
-        x = activation(tf.nn.bias_add(x @ w, b))
-    return tf.nn.bias_add(x @ weights, bias)
+        x = activation(nn.add_bias(x @ w, b))
+    return nn.add_bias(x @ weights, bias)
 
 
-def relu_layers(variables: list, x):
+def relu_layers(nn: Operations, variables: list, x):
     """The toy model of the AMB repository (T. Adikari), fully connected."""
-    import tensorflow as tf
-
-    return layers(variables, x, tf.nn.relu)
+    return layers(nn, variables, x, nn.relu)
 
 
-def sigmoid_layers(variables: list, x):
+def sigmoid_layers(nn: Operations, variables: list, x):
     """One sigmoid layer of 100 units (I. Schlag, "Distributed Tensorflow Example", 2016)."""
-    import tensorflow as tf
-
-    return layers(variables, x, tf.nn.sigmoid)
+    return layers(nn, variables, x, nn.sigmoid)

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+from real.models.operations import Operations
+
 FORGET_BIAS = 1.0  # added to the forget gate, as TensorFlow's BasicLSTMCell does
 
 
-def lstm(kernel, bias, inputs):
+def lstm(nn: Operations, kernel, bias, inputs):
     """The last output of an LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000), shape (samples, units).
 
     Args:
         kernel: shape (width + units, 4 units): input gate, new input, forget gate, output gate.
         bias: shape (4 units,).
-        inputs: shape (samples, steps, width); as many steps as the graph knows.
+        inputs: shape (samples, steps, width); as many steps as the shape says.
     """
-    import tensorflow as tf
 
-    output = state = tf.zeros((tf.shape(inputs)[0], bias.shape[0] // 4))
-    for x in tf.unstack(inputs, axis=1):
-        gates = tf.nn.bias_add(tf.concat([x, output], 1) @ kernel, bias)
-        enter, new, keep, leave = tf.split(gates, 4, axis=1)
-        state = state * tf.sigmoid(keep + FORGET_BIAS) + tf.sigmoid(enter) * tf.tanh(new)
-        output = tf.tanh(state) * tf.sigmoid(leave)
-    return output
+    def cell(before, x):
+        output, state = before
+        gates = nn.add_bias(nn.concatenate([x, output]) @ kernel, bias)
+        enter, new, keep, leave = nn.split(gates, 4)
+        state = state * nn.sigmoid(keep + FORGET_BIAS) + nn.sigmoid(enter) * nn.tanh(new)
+        return nn.tanh(state) * nn.sigmoid(leave), state
+
+    nothing = nn.zeros(inputs, bias.shape[0] // 4)
+    return nn.last_state(cell, (nothing, nothing), inputs)[0]
 
 
-def row_by_row(variables: list, x):
+def row_by_row(nn: Operations, variables: list, x):
     """Reads pictures (samples, rows, columns), a row a step (A. Damien, "TensorFlow Examples", recurrent network)."""
-    import tensorflow as tf
-
     kernel, bias, weights, biases = variables
-    return tf.nn.bias_add(lstm(kernel, bias, x) @ weights, biases)
+    return nn.add_bias(lstm(nn, kernel, bias, x) @ weights, biases)
 
 
-def next_word(variables: list, x):
+def next_word(nn: Operations, variables: list, x):
     """Reads numbers of words (samples, words) and says the next; the first variable is their embedding."""
-    import tensorflow as tf
-
     embedding, *others = variables
-    return row_by_row(others, tf.gather(embedding, tf.cast(x, tf.int32)))
+    return row_by_row(nn, others, nn.rows(embedding, x))

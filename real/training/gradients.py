@@ -32,6 +32,16 @@ class Gradient(NamedTuple):
     computed_s: float
 
 
+def check_partitions(partitions: int, batch: int) -> None:
+    """Refuse to divide a batch into more parts than it has samples.
+
+    Raises:
+        WrongSetting: naming the setting.
+    """
+    if not 1 <= partitions <= batch:
+        raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {batch}")
+
+
 class Gradients:
     """A workload's gradients by TensorFlow; every method returns when its results are in NumPy.
 
@@ -78,8 +88,7 @@ class Gradients:
         Raises:
             WrongSetting: fewer samples than partitions.
         """
-        if not 1 <= partitions <= len(x):
-            raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {len(x)}")
+        check_partitions(partitions, len(x))
         tf, called_s = self._tf, time.time()  # the graph's clock is the wall clock
         limits = tf.constant(partitions, tf.int32), tf.constant(called_s + remaining_s, tf.float64)
         gradient, done, loss, computed_s = self._anytime(parameters, x, y, *limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,14 @@ class Listener(Protocol):
 
     def made(self, variable: int, gradient: np.ndarray) -> None:
         """The gradient of a variable is there, a sum over samples."""
+
+
+@runtime_checkable
+class ByLayer(Protocol):
+    """Gradients, of any engine, that can be had variable by variable."""
+
+    def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> float:
+        """As LayeredGradients'."""
 
 
 class LayeredGradients(Gradients):
@@ -46,7 +54,7 @@ class LayeredGradients(Gradients):
         super().warm_up(batch, partitions)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):
-            self.by_layer(_Nobody(self._workload), x, y)
+            self.by_layer(Nobody(self._workload), x, y)
 
     def _by_layer_graph(self, x, y):
         graph = self._tf.compat.v1.get_default_graph()
@@ -108,7 +116,7 @@ def computes_by_layer(protocol) -> bool:
     return protocol.uses("compute_by_layer") or protocol.uses("Layer")
 
 
-class _Nobody:
+class Nobody:
     """Zeros, of which nobody hears."""
 
     def __init__(self, workload: Workload):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
@@ -55,6 +56,16 @@ class Rates:
             raise WrongSetting("--weight-decay", self.weight_decay, f"a number from 0 to {FASTEST:g}")
 
 
+def check_samples(samples: int) -> None:
+    """Refuse an update by a mean over nothing.
+
+    Raises:
+        WrongSetting: no samples.
+    """
+    if samples < 1:
+        raise WrongSetting("samples", samples, "1 or more in an update")
+
+
 class Optimiser(Rates):
     """Applies summed gradients to parameters."""
 
@@ -74,10 +85,9 @@ class Optimiser(Rates):
         Raises:
             WrongSetting: no samples, so no mean.
         """
+        check_samples(samples)
         from numpy import float32
 
-        if samples < 1:
-            raise WrongSetting("samples", samples, "1 or more in an update")
         if self._variable is None:
             self.warm_up(parameters.size)
         parameters[:] = self._update(parameters, gradient_sum, float32(samples))
@@ -97,6 +107,16 @@ class Optimiser(Rates):
             for variable, value in zip(self._keras.variables, kept, strict=True):
                 variable.assign(value)
 
+    @property
+    def state(self) -> list[np.ndarray]:
+        """All that the next updates depend on, but for the parameters; of an optimiser that is warm."""
+        return [variable.numpy() for variable in self._keras.variables]
+
+    def restore(self, state: list[np.ndarray]) -> None:
+        """Go on from a `state`."""
+        for variable, value in zip(self._keras.variables, state, strict=True):
+            variable.assign(value)
+
     def _compiled(self, parameters: int):
         """By XLA, which makes the passes over the parameters one: 10 to 30 % faster than op by op."""
         import tensorflow as tf
@@ -115,11 +135,11 @@ class OptimiserByVariable:
 
     Args:
         sizes: numbers in each variable, by the variable's number.
-        rates: as for any optimiser.
+        make: makes an optimiser, of any engine.
     """
 
-    def __init__(self, sizes: dict[int, int], *rates):
-        self._of = {number: Optimiser(*rates) for number in sizes}
+    def __init__(self, sizes: dict[int, int], make: Callable[[], Optimiser]):
+        self._of = {number: make() for number in sizes}
         for number, optimiser in self._of.items():
             optimiser.warm_up(sizes[number])
 

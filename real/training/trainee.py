@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from real import engines
 from real.data import Batches, data_for, default_of
 from real.models import initial
 from real.training.gradients import Gradients
-from real.training.layered import LayeredGradients, computes_by_layer
+from real.training.layered import computes_by_layer
 from real.training.optimiser import LEARNING_RATES, Optimiser, OptimiserByVariable
 from real.training.row_optimiser import RowOptimiser
-from real.training.sparse_gradients import SparseGradients
 from sim.job.scenario import Scenario
 from sim.model.workload import Workload
 from sim.recording import traces
@@ -28,7 +28,8 @@ class Training:
         learning_rate: of the first step; the optimiser's own default if None.
         decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
         device: cpu or gpu; master_on_cpu keeps master and servers off the GPU (the AMB repository's cpu_master).
-        threads: of TensorFlow, for each rank.
+        threads: of the engine, for each rank.
+        engine: what computes gradients and updates, by its name in real.engines.
     """
 
     data: str | None = None
@@ -39,6 +40,7 @@ class Training:
     device: str = "cpu"
     master_on_cpu: bool = False
     threads: int = 1
+    engine: str = engines.DEFAULT
 
     def recorded(self, workload: Workload) -> traces.Training:
         """As a trace says it: defaults by their names."""
@@ -51,6 +53,7 @@ class Training:
             device=self.device,
             master_on_cpu=self.master_on_cpu,
             threads=self.threads,
+            engine=self.engine,
         )
 
     @property
@@ -64,6 +67,7 @@ class Workshop:
 
     def __init__(self, training: Training, rank: int, gpu_index: int = 0):
         self.training, self.rank, self.gpu_index = training, rank, gpu_index
+        self.engine = engines.engine_of(training.engine)
         self._gradients: dict[tuple, Gradients] = {}
         self._data: dict = {}
 
@@ -72,6 +76,9 @@ class Workshop:
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
         if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
             self._warm_up(gradients, scenario)
+        if scenario.test_size and self.rank == 0:  # who evaluates
+            start, size = np.zeros(scenario.workload.parameters, np.float32), scenario.test_size
+            gradients.evaluate(start, data.test_x[:size], data.test_y[:size])
         number = scenario.worker_number(self.rank)
         return Trainee(
             scenario, gradients, data, self._optimiser(scenario), replication, number, self._row_optimiser(scenario)
@@ -93,10 +100,11 @@ class Workshop:
         workload, training = scenario.workload, self.training
         serves = self.rank < scenario.servers
         device = "cpu" if training.master_on_cpu and serves else training.device
-        kind = LayeredGradients if computes_by_layer(scenario.protocol) else Gradients
-        kind = SparseGradients if scenario.sends_rows or scenario.gathered_variables else kind
+        kind = "layered" if computes_by_layer(scenario.protocol) else "whole"
+        kind = "rows" if scenario.sends_rows or scenario.gathered_variables else kind
         if (workload, kind) not in self._gradients:
-            self._gradients[workload, kind] = kind(workload, training.threads, device, self.gpu_index)
+            settings = workload, training.threads, device, self.gpu_index
+            self._gradients[workload, kind] = self.engine.gradients(kind, *settings)
         return self._gradients[workload, kind]
 
     def _loaded(self, scenario: Scenario):
@@ -115,6 +123,9 @@ class Workshop:
         serves_rows = scenario.sends_rows and self.rank < scenario.servers
         return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
 
+    def _new_optimiser(self) -> Optimiser:
+        return self.engine.optimiser(self.training.threads, *self._rates)
+
     def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
         """Of what else this rank updates, if anything."""
         updated, serves = scenario.updated_by(self.rank), self.rank < scenario.servers
@@ -122,8 +133,8 @@ class Workshop:
             return None
         if serves and scenario.protocol.layerwise:
             held = {n: v.size for n, (v, server) in enumerate(scenario.placed) if server == self.rank}
-            return OptimiserByVariable(held, *self._rates)
-        optimiser = Optimiser(*self._rates)
+            return OptimiserByVariable(held, self._new_optimiser)
+        optimiser = self._new_optimiser()
         optimiser.warm_up(updated)
         return optimiser
 
@@ -152,6 +163,11 @@ class Trainee:
     def next_batch(self) -> tuple[np.ndarray, np.ndarray]:
         """The next minibatch of this rank."""
         return next(self._batches)
+
+    def skip(self, minibatches: int) -> None:
+        """Leave out as many, which an earlier attempt has had."""
+        for _ in range(minibatches):
+            next(self._batches)
 
     def evaluate(self, parameters: np.ndarray, size: int) -> tuple[float, float]:
         """Loss and accuracy on the first `size` test samples."""

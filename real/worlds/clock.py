@@ -24,9 +24,14 @@ class Clock:
     def __init__(self, offset_s: float, start_s: float):
         self.offset_s, self.start_s = offset_s, start_s
 
+    @property
+    def counter_s(self) -> float:
+        """The master's counter."""
+        return time.perf_counter() + self.offset_s
+
     def __call__(self) -> float:
         """Seconds since the common start."""
-        return time.perf_counter() + self.offset_s - self.start_s
+        return self.counter_s - self.start_s
 
 
 def common_clock(comm) -> Clock:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from real.engines import ENGINES
 from real.runtime import Joined, Runtime
 
 
 class OwnText(Runtime):
     """Ranks of MPI that follow the protocol's text."""
 
-    world, about = "mpi", "our text over MPI"
+    world, about, engines = "mpi", "our text over MPI", tuple(ENGINES)
 
     def has(self, protocol):
         return True

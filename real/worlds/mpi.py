@@ -10,7 +10,7 @@ import numpy as np
 
 from real.recording.parameters import Piece
 from real.recording.recorder import Recorder
-from real.training.layered import LayeredGradients
+from real.training.layered import ByLayer
 from real.training.trainee import Trainee
 from real.worlds.clock import Clock
 from real.worlds.exchanges import Exchanges
@@ -59,6 +59,7 @@ class Rank(Work, Messages):
         self.updates = scenario.updates if self.rank == 0 else math.inf
         self.book, self.at_hand, self.ready, self.oldest = Book(), AtHand(), 0, 0
         self.counts_updates, self.variables, self.held = scenario.protocol.counts_updates, range(0), []
+        self.first = 0  # step of this attempt
         self.idle_from_s = 0.0  # before that no wait is one, for it computes
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
@@ -70,7 +71,7 @@ class Rank(Work, Messages):
         items = 0 if self.serves else scenario.summed_items
         self.exchanges = Exchanges(self, comm, items, self.workers if self.summed else range(scenario.ranks))
         self._sum = np.zeros_like(self._held) if self.serves else self.exchanges.vector[:-1] if self.summed else None
-        layered = isinstance(trainee.gradients, LayeredGradients) and not self.serves
+        layered = isinstance(trainee.gradients, ByLayer) and not self.serves
         self._layers = self._begin_layers() if layered else Layers(self, [], {})
 
     def _begin_groups(self, groups) -> None:
@@ -134,7 +135,7 @@ class Rank(Work, Messages):
 
     def steps(self):
         """Every round; sets `step`."""
-        for step in range(self.scenario.rounds):
+        for step in range(self.first, self.scenario.rounds):
             self.step = step
             yield step
 

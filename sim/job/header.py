@@ -25,7 +25,8 @@ class Training:
         optimiser: sgd, mom, rms or adm.
         learning_rate: of the first step; it falls by `decay_rate` every `decay_steps` steps, never if these are 0.
         device: cpu or gpu; `master_on_cpu` keeps master and servers off the GPU.
-        threads: of TensorFlow, for each rank.
+        threads: of the engine, for each rank.
+        engine: what computed gradients and updates: tensorflow or jax.
     """
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
@@ -37,6 +38,7 @@ class Training:
     device: str
     master_on_cpu: bool
     threads: int
+    engine: str = "tensorflow"  # the only one, in traces that do not say
 
 
 @dataclass(frozen=True)

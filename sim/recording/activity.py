@@ -8,8 +8,11 @@ NOBODY = -1  # the peer of an activity that has none
 
 # sleep: an induced straggler. input: fetching a minibatch. compute: gradients. pack: they are joined into one message.
 # send, receive: bytes move. wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or
-# taken up. evaluate: loss, accuracy.
-ACTIVITIES = ("sleep", "input", "compute", "pack", "send", "receive", "wait", "reduce", "update", "evaluate")
+# taken up. evaluate: loss, accuracy. Of a supervised run: checkpoint; lost: work that a failure undid; restart: nobody trains.
+ACTIVITIES = (
+    *("sleep", "input", "compute", "pack", "send", "receive", "wait", "reduce", "update", "evaluate"),
+    *("checkpoint", "lost", "restart"),
+)
 
 
 class Activity(NamedTuple):

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 MAIN = 0
 # The sooner, the more it is a rank's own sequence; of what overlaps, the later leaves the main lane, wherever it occurs.
-ORDER = ("compute", "sleep", "input", "pack", "evaluate", "update", "reduce", "wait", "receive", "send")
+ORDER = (
+    *("compute", "sleep", "input", "pack", "evaluate", "update", "reduce"),
+    *("checkpoint", "lost", "restart", "wait", "receive", "send"),
+)
 
 
 def lanes(rows: pd.DataFrame) -> np.ndarray:

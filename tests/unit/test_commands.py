@@ -385,6 +385,18 @@ WRONG_REAL = {
     ),
     "evaluation": (["--protocol", "hybrid", "--workload", "lstm_lm", "--test-size", "9"], ["--test-size", "9"]),
     "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "0 to 2"]),
+    "engine": (["--engine", "torch"], ["--engine", "torch", "jax"]),
+    "engine of a runtime": (
+        ["--engine", "jax", "--protocol", "ps-async", "--runtime", "tensorflow"],
+        ["--engine", "jax", "tensorflow with --runtime tensorflow"],
+    ),
+    "restarts": (["--restarts", "3"], ["--restarts", "--trace FILE"]),
+    "restarts of what goes on": (["--restarts", "3", "--protocol", "ps-async"], ["--restarts", "fmb, amb, allreduce"]),
+    "failures": (["--failures", "mtbf=30 s"], ["--failures", "--restarts"]),
+    "failures and more": (
+        ["--restarts", "3", "--failures", "mtbf=30 s, restart=9 s", "--trace", "t.parquet"],
+        ["--failures", "mtbf=TIME alone"],
+    ),
 }
 
 

@@ -1,0 +1,29 @@
+"""JAX as an engine."""
+
+from __future__ import annotations
+
+
+class ByJax:
+    """JAX, whose computations XLA compiles."""
+
+    package, memory_bytes = "jax", 0.4e9
+
+    def gradients(self, kind, *settings):
+        """As any engine."""
+        from real.engines.jax_gradients import JaxGradients
+        from real.engines.jax_layered import JaxLayeredGradients
+        from real.engines.jax_rows import JaxSparseGradients
+
+        return {"whole": JaxGradients, "layered": JaxLayeredGradients, "rows": JaxSparseGradients}[kind](*settings)
+
+    def optimiser(self, threads, *rates):
+        """As any engine."""
+        from real.engines.jax_optimiser import JaxOptimiser
+
+        return JaxOptimiser(*rates, threads=threads)
+
+    def version(self):
+        """As any engine."""
+        import jax
+
+        return jax.__version__

@@ -1,0 +1,52 @@
+"""JAX, imported and configured once a process: threads, and which device it computes on."""
+
+from __future__ import annotations
+
+import os
+
+from sim.base.errors import WrongSetting
+
+DEVICES = ("cpu", "gpu")
+THREADS = "PJRT_NPROC"  # how many threads XLA takes on a CPU; read when its client begins
+KEEP_MEMORY = (
+    "XLA_PYTHON_CLIENT_PREALLOCATE"  # true takes three quarters of a GPU's memory at once, and ranks may share one
+)
+
+_begun: dict[str, int] = {}  # the threads of this process, once JAX has begun
+
+
+def jax_on(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
+    """The JAX module, set to so many threads, and the device to compute on.
+
+    Args:
+        threads: of XLA on the CPU, 1 or more; a process keeps its first setting.
+        device: cpu or gpu. A process that begins with cpu never looks for a GPU.
+        gpu_index: which, counted modulo the GPUs of the host; a rank's local rank.
+
+    Raises:
+        WrongSetting: no such device or GPU, or settings other than the ones JAX was started with.
+    """
+    if threads < 1:
+        raise WrongSetting("--threads", threads, "an integer, 1 or more")
+    if device not in DEVICES:
+        raise WrongSetting("--device", device, ", ".join(DEVICES))
+    if _begun.setdefault("threads", threads) != threads:
+        raise WrongSetting("--threads", threads, f"{_begun['threads']}, what this process started with")
+    os.environ[THREADS] = str(threads)
+    os.environ.setdefault(KEEP_MEMORY, "false")
+    import jax
+
+    return jax, _device(jax, device, gpu_index)
+
+
+def _device(jax, device: str, gpu_index: int):
+    if device == "cpu":
+        if "gpu" not in _begun:
+            jax.config.update("jax_platforms", "cpu")
+        return jax.devices("cpu")[0]
+    try:
+        gpus = jax.devices("gpu")
+    except RuntimeError as error:
+        raise WrongSetting("--device", device, "cpu; JAX finds no GPU on this host") from error
+    _begun["gpu"] = len(gpus)
+    return gpus[gpu_index % len(gpus)]

@@ -1,0 +1,105 @@
+"""Real runs by JAX on a machine that has no TensorFlow; and their parameters beside TensorFlow's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from real.recording import parameters
+from sim.recording import traces
+
+ROOT = Path(__file__).parents[2]
+SMALL = [
+    "--batch",
+    "32",
+    "--steps",
+    "6",
+    "--warmup",
+    "1",
+    "--stragglers",
+    "none",
+    "--optimiser",
+    "mom",
+    "--workers",
+    "2",
+]
+PROTOCOLS = {
+    "fmb": "--workload mlp --test-size 50 --evaluate-every 3",
+    "amb": "--workload mlp --set time_limit_s=0.05 --set partitions=4",
+    "ps-async": "--workload mlp --servers 2",
+    "ps-layers": "--workload mlp --servers 2",
+    "horovod": "--workload mlp",
+    "hybrid": "--workload bigram",
+}
+GONE = """
+import sys
+class Gone:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in ('tensorflow', 'keras'):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Gone())
+"""
+
+
+def run(*line, **environment) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", *map(str, line)]
+    return subprocess.run(
+        line, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=300, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """The environment of a Python without TensorFlow."""
+    folder = tmp_path_factory.mktemp("gone")
+    (folder / "sitecustomize.py").write_text(GONE)
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, without):
+    """Of a campaign's traces, one a protocol, by JAX alone."""
+    folder = tmp_path_factory.mktemp("jax")
+    cells = [
+        [*SMALL, "--engine", "jax", "--protocol", name, *more.split(), "--trace", str(folder / f"{name}.parquet")]
+        for name, more in PROTOCOLS.items()
+    ]
+    cells[0] += ["--parameters", str(folder / "fmb.npz")]
+    (folder / "cells.json").write_text(json.dumps(cells))
+    done = run("real.campaign", folder / "cells.json", **without)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_protocol_runs_by_jax_over_mpi(folder, name):
+    header = traces.read(folder / f"{name}.parquet").header
+    assert (header.world, header.complete, header.training.engine) == ("mpi", True, "jax")
+    assert set(header.details["versions"]) == {"python", "numpy", "jax"}
+
+
+def test_the_parameters_that_a_run_ends_with_are_tensorflows(folder):
+    kept = folder / "tensorflow.npz"
+    done = run("real.run", *SMALL, "--workload", "mlp", "--protocol", "fmb", "--parameters", kept, "--quiet", "--json")
+    assert done.returncode == 0, done.stderr
+    ours, theirs = parameters.read(folder / "fmb.npz"), parameters.read(kept)
+    for name, values in theirs.items():
+        np.testing.assert_allclose(ours[name], values, rtol=1e-4, atol=1e-5)
+
+
+def test_what_needs_tensorflow_says_so_in_one_line(without):
+    """The default engine, and runtimes that are TensorFlow's."""
+    for words, said in (
+        ([], "TensorFlow"),
+        (["--engine", "jax", "--runtime", "tensorflow"], "tensorflow with --runtime"),
+    ):
+        done = run("real.run", "--protocol", "ps-async", "--workers", 1, *words, **without)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
