@@ -1,0 +1,121 @@
+"""What is known of a configuration: first a bound, then what simulations of more and more steps and runs said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.answers.interval import LEVEL
+
+if TYPE_CHECKING:
+    from sim.plans.bounds import Least
+    from sim.plans.configurations import Configuration
+    from sim.plans.question import Question
+
+
+class Effort(NamedTuple):
+    """How much of a job is simulated.
+
+    Args:
+        optimism: by which an answer is taken to be better when a candidate is thrown out by it.
+    """
+
+    name: str
+    steps: int
+    warmup: int
+    runs: int
+    optimism: float
+
+
+EFFORTS = (
+    Effort("closed form", 0, 0, 0, 1.01),
+    Effort("a few steps", 3, 1, 1, 1.03),
+    Effort("some runs", 20, 2, 3, 1.01),
+    Effort("all runs", 60, 5, 10, 1.0),
+)
+WHOLE = len(EFFORTS) - 1
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Samples a second.
+
+    Args:
+        low, high: of the interval in which one more run falls nine times in ten; equal to mid where none is known.
+        why_none: why no interval is known.
+        goodput: share that failures leave.
+    """
+
+    low: float
+    mid: float
+    high: float
+    why_none: str | None = None
+    world: str = ""
+    goodput: float = 1.0
+
+    def chance(self, needed: float, optimism: float = 1.0) -> float:
+        """The probability that one more run reaches so many samples a second: normal in logarithms, on each side of the middle."""
+        from scipy.special import ndtr, ndtri
+
+        mid = self.mid * optimism
+        if needed <= 0 or mid <= 0:
+            return float(needed <= 0)
+        side = self.mid / self.low if mid >= needed else self.high / self.mid
+        deviation = math.log(side) / float(ndtri((1 + LEVEL) / 2)) if side > 1 else 0.0
+        distance = math.log(mid / needed)
+        return float(ndtr(distance / deviation)) if deviation else float(distance >= 0)
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A configuration that may be the answer.
+
+    Args:
+        least: that a step takes.
+        error: standard deviation of the logarithm of what is not known of the speed of computing.
+        effort: that it was simulated with, a place in EFFORTS.
+        figures: of that; None before, and where it could not be simulated.
+        problem: why it could not.
+    """
+
+    configuration: Configuration
+    workers: int
+    least: Least
+    error: float = 0.0
+    effort: int = 0
+    figures: Figures | None = None
+    problem: str | None = None
+    limits: str | None = field(default=None)
+
+    @property
+    def samples_per_s(self) -> float:
+        """As far as it is known: simulated, or else at most."""
+        return self.figures.mid if self.figures else self.least.samples_per_s
+
+    @property
+    def usd_per_hour(self) -> float:
+        return self.configuration.usd_per_hour
+
+    def needed(self, question: Question) -> float:
+        """Samples a second that meet the target."""
+        return question.needed(self.usd_per_hour)
+
+    def key(self, question: Question) -> tuple[float, float]:
+        """Its place among the others, the best first, if it is as good as can be hoped."""
+        first, second = question.key(self.usd_per_hour, self.samples_per_s * EFFORTS[self.effort].optimism)
+        return first, second
+
+    def chance(self, question: Question, optimistic: bool = False) -> float:
+        """The probability that it meets the target; at most, before it was simulated."""
+        needed = self.needed(question)
+        if self.figures:
+            return self.figures.chance(needed, EFFORTS[self.effort].optimism if optimistic else 1.0)
+        from scipy.special import ndtr
+
+        slack = self.least.slack(needed / EFFORTS[0].optimism)
+        return float(ndtr(slack / self.error)) if self.error else float(slack >= 0)
+
+    def may_meet(self, question: Question) -> bool:
+        """Whether it meets the target with the probability asked, if it is as good as can be hoped."""
+        return self.chance(question, optimistic=True) >= question.probability
