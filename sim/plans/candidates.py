@@ -18,6 +18,7 @@ class Effort(NamedTuple):
     """How much of a job is simulated.
 
     Args:
+        share: of all seconds, that one job may take; then it is answered from fewer runs or steps.
         optimism: by which an answer is taken to be better when a candidate is thrown out by it.
     """
 
@@ -25,14 +26,15 @@ class Effort(NamedTuple):
     steps: int
     warmup: int
     runs: int
+    share: float
     optimism: float
 
 
 EFFORTS = (
-    Effort("closed form", 0, 0, 0, 1.01),
-    Effort("a few steps", 3, 1, 1, 1.03),
-    Effort("some runs", 20, 2, 3, 1.01),
-    Effort("all runs", 60, 5, 10, 1.0),
+    Effort("closed form", 0, 0, 0, 0.0, 1.01),
+    Effort("a few steps", 3, 1, 1, 0.03, 1.03),
+    Effort("some runs", 20, 2, 3, 0.04, 1.01),
+    Effort("all runs", 50, 5, 10, 0.06, 1.0),
 )
 WHOLE = len(EFFORTS) - 1
 
@@ -44,6 +46,7 @@ class Figures:
     Args:
         low, high: of the interval in which one more run falls nine times in ten; equal to mid where none is known.
         why_none: why no interval is known.
+        steps, warmup, runs: that were simulated.
         goodput: share that failures leave.
     """
 
@@ -52,6 +55,9 @@ class Figures:
     high: float
     why_none: str | None = None
     world: str = ""
+    steps: int = 0
+    warmup: int = 0
+    runs: int = 0
     goodput: float = 1.0
 
     def chance(self, needed: float, optimism: float = 1.0) -> float:

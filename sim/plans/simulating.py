@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
@@ -13,11 +14,15 @@ from sim.plans.candidates import EFFORTS, Candidate, Figures
 from sim.studies import failures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from sim.job.scenario import Scenario
+    from sim.plans.candidates import Effort
     from sim.plans.configurations import Room
     from sim.sweeps.jobs import Job
     from sim.sweeps.pools import Given, Here, Own
+
+Key = TypeVar("Key")
 
 
 class Simulating:
@@ -25,12 +30,12 @@ class Simulating:
 
     Args:
         pool: opened.
+        within_s: seconds for all of it.
         until_s: by time.monotonic, after which nothing more is begun.
     """
 
-    def __init__(self, room: Room, pool: Here | Own | Given, until_s: float):
-        self.room, self.pool, self.until_s = room, pool, until_s
-        self.count = 0  # of simulations
+    def __init__(self, room: Room, pool: Here | Own | Given, within_s: float, until_s: float):
+        self.room, self.pool, self.within_s, self.until_s = room, pool, within_s, until_s
         text = room.question.failures
         self._failures = failures.read(text) if text else None
 
@@ -41,43 +46,54 @@ class Simulating:
 
     def simulate(self, candidates: Iterable[Candidate], effort: int) -> None:
         """Simulate them with an effort; those for which there is no time stay as they are."""
+        much, waiting = EFFORTS[effort], {}
+        for one in candidates:
+            scenario = replace(self.room.scenario(one.configuration), steps=much.steps, warmup=much.warmup)
+            job = self._job(scenario, much)
+            waiting[job.digest] = one, job
+        for row in self._rows([job for _, job in waiting.values()]):
+            one, job = waiting[row["digest"]]
+            self._take(one, job, row, effort)
+            advance()
+
+    def speeds(self, scenarios: dict[Key, Scenario]) -> dict[Key, float]:
+        """Samples a second of one short run of each; those for which there is no time are left out."""
+        jobs = {key: self._job(scenario, EFFORTS[1]) for key, scenario in scenarios.items()}
+        rows = {row["digest"]: row for row in self._rows(list({job.digest: job for job in jobs.values()}.values()))}
+        speeds = {key: rows.get(job.digest, {}).get("samples_per_s") for key, job in jobs.items()}
+        return {key: speed for key, speed in speeds.items() if speed}
+
+    def _rows(self, jobs: list[Job]) -> Iterator[dict]:
+        """Rows as they come, while there is time."""
         from sim.sweeps.dealing import Dealing
 
-        jobs = {job.digest: (job, one) for one in candidates if (job := self._job(one, effort))}
-        if not jobs:
+        if not (jobs and self.left_s):
             return
-        with closing(Dealing([job for job, _ in jobs.values()], self.pool).rows()) as rows:
-            for several in rows:
-                for row in several:
-                    job, one = jobs[row["digest"]]
-                    self._take(one, job, row, effort)
-                    advance()
+        with closing(Dealing(jobs, self.pool).rows()) as chunks:
+            for chunk in chunks:
+                yield from chunk
                 if not self.left_s:
                     return
 
-    def _job(self, one: Candidate, effort: int) -> Job | None:
+    def _job(self, scenario: Scenario, much: Effort) -> Job:
         from sim.sweeps import jobs
 
-        much = EFFORTS[effort]
-        scenario = replace(self.room.scenario(one.configuration), steps=much.steps, warmup=much.warmup)
-        return jobs.of_scenario(scenario, jobs.How("auto", much.runs, max(0.1, self.left_s)))
+        return jobs.of_scenario(scenario, jobs.How("auto", much.runs, much.share * self.within_s))
 
     def _take(self, one: Candidate, job: Job, row: dict, effort: int) -> None:
-        self.count += 1
         one.effort = effort
         if row.get("error") is not None:
             one.problem, one.figures = row["error"], None
             return
         mid = row["samples_per_s"]
         low, high = row["samples_per_s_low"] or mid, row["samples_per_s_high"] or mid
-        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"])
+        did = row["steps_done"], row["warmup_done"], row["runs_done"]
+        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did)
         if self._failures:
             self._lose(one, job)
 
     def _lose(self, one: Candidate, job: Job) -> None:
         """What hosts that fail leave of it: the two errors are independent, and add up in squares of logarithms."""
-        import math
-
         figures, question = one.figures, self.room.question
         assert figures and self._failures and job.scenario
         hours = question.hours(figures.mid)
