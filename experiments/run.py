@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -49,6 +50,7 @@ QUESTIONS = {
         "4 to 5 min",
     ),
 }
+ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target? (python -m sim.plan)", "1 min")}
 FURTHER = (
     "demo",
     "resume",
@@ -85,12 +87,18 @@ def parser() -> command.Parser:
 
 def listed() -> list[str]:
     """A line for each experiment."""
-    return [f"{name:11}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
+    known = (QUESTIONS | ELSEWHERE).items()
+    return [f"{name:11}  {question.takes:12}  {question.asked}" for name, question in known]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    given = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["plan"]:  # a command of its own, with its own options
+        from sim import plan
+
+        return plan.main(words[1:])
+    given = parser().parse_args(words)
     if given.name is None:
         print(*listed(), sep="\n")
         return 0

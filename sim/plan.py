@@ -57,9 +57,15 @@ def parser() -> Parser:
     group = parser.add_argument_group("the job")
     group.add_argument("--workload", metavar="NAME|FILE", help="what is trained; default resnet50")
     group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as of sim.run; default none")
-    group.add_argument("--failures", metavar="'mtbf=30 d, ...'", help="of hosts, as of sim.run: they cost time and money")
     group.add_argument(
-        "--price", action="append", default=[], metavar="HOST=USD", help="an hour of one host: a spot price, or your own"
+        "--failures", metavar="'mtbf=30 d, ...'", help="of hosts, as of sim.run: they cost time and money"
+    )
+    group.add_argument(
+        "--price",
+        action="append",
+        default=[],
+        metavar="HOST=USD",
+        help="an hour of one host: a spot price, or your own",
     )
     group.add_argument("--seed", metavar="N", help="of random numbers, the same for all configurations")
     group = parser.add_argument_group("the answer")
@@ -68,7 +74,10 @@ def parser() -> Parser:
     group.add_argument("--processes", type=int, metavar="N", help="that simulate; default: one a core")
     group.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
     group.add_argument(
-        "-o", "--output", metavar="FILE", help="every configuration that was simulated, .csv or .parquet; or the plan, .json"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="every configuration that was simulated, .csv or .parquet; or the plan, .json",
     )
     return parser
 
@@ -100,7 +109,9 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
 
     lists = {name.replace("-", "_"): text.split(",") for name in LISTS if (text := _of(given, name)) is not None}
     single = (*TARGETS, "workload", "stragglers", "failures", "seed", "keep")
-    found = {name.replace("-", "_"): _number(text) for name in single if (text := _of(given, name)) is not None}
+    found: dict[str, Any] = {
+        name.replace("-", "_"): _number(text) for name in single if (text := _of(given, name)) is not None
+    }
     found |= {name: [_number(text) for text in texts] for name, texts in lists.items()}
     settings = assignments("--set", given.set, lambda text: [_number(one) for one in text.split(",")])
     prices = assignments("--price", given.price, _number)

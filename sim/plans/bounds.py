@@ -10,45 +10,66 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
 from sim.model.workload import ITEM_BYTES
-from sim.verbs.me import FORWARD_SHARE
+from sim.verbs.fusion import layer_shares
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
+    from sim.model.workload import Workload
 
 UNLUCKY = 0.05  # share of computing that may be faster where a job does not wait for its slowest rank
 
 
 class Least(NamedTuple):
-    """What one step takes at least: the larger of computing + serial_s and port_s.
+    """What one step takes at least: the larger of computing + serial_s and port_s; or what overlapping it with calls leaves.
 
     Args:
         samples: that it sums, at most.
         compute_s: seconds of computing, in which nothing travels that serial_s counts.
         serial_s: seconds of messages before or after that.
         port_s: seconds that the busiest port passes bytes.
+        calls: where gradients are summed while others are computed.
     """
 
     samples: float
     compute_s: float
     serial_s: float
     port_s: float
+    calls: Calls | None = None
 
-    @property
-    def samples_per_s(self) -> float:
-        """At most."""
-        step_s = max(self.compute_s + self.serial_s, self.port_s)
+    def samples_per_s(self, factor: float = 1.0) -> float:
+        """At most, where computing takes longer by a factor."""
+        compute_s = factor * self.compute_s
+        ended_s = self.calls.ended_s(compute_s) if self.calls else compute_s
+        step_s = max(ended_s + self.serial_s, self.port_s)
         return self.samples / step_s if step_s else math.inf
 
-    def slack(self, samples_per_s: float) -> float:
-        """The logarithm of the factor that computing may be slower by where so many samples a second are to be reached."""
-        step_s = self.samples / samples_per_s if samples_per_s else math.inf
-        if step_s < self.port_s or step_s <= self.serial_s:
-            return -math.inf
-        return math.log((step_s - self.serial_s) / self.compute_s) if self.compute_s and step_s < math.inf else math.inf
+
+class Calls(NamedTuple):
+    """Gradients that are summed while others are computed: each call sums those that have become ready during the last one.
+
+    Args:
+        ready: of each, the last variable's first, the share of computing after which it is there.
+        sum_s: seconds of a call with it alone.
+    """
+
+    ready: tuple[float, ...]
+    sum_s: tuple[float, ...]
+
+    def ended_s(self, compute_s: float) -> float:
+        """When all are summed, from the beginning of computing."""
+        now_s, next_one, count = 0.0, 0, len(self.ready)
+        while next_one < count:
+            now_s = max(now_s, self.ready[next_one] * compute_s)
+            begun_s = now_s
+            while next_one < count and self.ready[next_one] * compute_s <= begun_s:
+                now_s += self.sum_s[next_one]
+                next_one += 1
+        return max(now_s, compute_s)
 
 
 def least(scenario: Scenario) -> Least:
@@ -56,12 +77,14 @@ def least(scenario: Scenario) -> Least:
     samples, compute_s = _computing(scenario)
     protocol, network = scenario.protocol, scenario.network
     per_s = network.bandwidth_bytes_per_s
-    long_run = min(1.0, (network.sustained_bytes_per_s or math.inf) / per_s)  # of a port's speed, once it has used up its credit
+    long_run = min(
+        1.0, (network.sustained_bytes_per_s or math.inf) / per_s
+    )  # of a port's speed, once it has used up its credit
     sum_s = _summed(scenario) if scenario.summed_items and scenario.workers > 1 else 0.0
     ports = Ports.of(scenario)
     one_s = ports.one_bytes / per_s
     if protocol.uses("reduce_in_cycles"):
-        return Least(samples, FORWARD_SHARE * compute_s, sum_s, max(compute_s, sum_s / long_run))
+        return Least(samples, compute_s, 0.0, sum_s / long_run, _calls(scenario, sum_s))
     if protocol.by_arrival:
         travels_s = 0.0 if protocol.overlaps or not protocol.has_servers else 2 * one_s
         served_s = ports.by_arrival_s(per_s * long_run, compute_s, scenario.workers)
@@ -72,23 +95,20 @@ def least(scenario: Scenario) -> Least:
     return Least(samples, compute_s, sum_s + pull_s + one_s, (sum_s + pull_s) / long_run)
 
 
-def _computing(scenario: Scenario) -> tuple[float, float]:
-    """Samples of a step at most, and seconds of computing at least."""
-    costs, batch, protocol = scenario.costs, scenario.batch, scenario.protocol
-    workers, first = max(1, scenario.workers), scenario.servers
-    speeds = [scenario.machines[host].speed for host in scenario.hosts[first:] or scenario.hosts]
-    speed = sum(speeds) / len(speeds) if protocol.by_arrival else min(speeds)
-    samples, work_s = float(batch), costs.compute(batch)
-    parts: Any = getattr(protocol, "partitions", None)
-    limit_s: Any = getattr(protocol, "time_limit_s", None)
-    if parts and limit_s is not None and protocol.uses("compute_until"):
-        part = batch // parts
-        part_s = costs.partition(part) * (1 - UNLUCKY) / speed
-        turns = min(parts, 1 + limit_s / part_s) if part_s else parts
-        samples, work_s = part * turns, (costs.loop_s / speed + turns * part_s) * speed
-    lucky = 1 - UNLUCKY if protocol.by_arrival else 1.0
-    typical = min(1.0, scenario.error_factor(0) * min(scenario.run_factor(0, host) for host in {*scenario.hosts}))
-    return workers * samples, work_s / speed * typical * lucky
+def _calls(scenario: Scenario, sum_s: float) -> Calls:
+    """Of variables in reverse order, as sim.verbs.fusion has it; `sum_s` is of all together."""
+    ready, sizes = _readiness(scenario.workload, getattr(scenario.protocol, "order", "end"))
+    whole = sum(sizes)
+    return Calls(ready, tuple(sum_s * size / whole for size in sizes))
+
+
+@lru_cache(maxsize=64)
+def _readiness(workload: Workload, order: str) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Shares of computing after which gradients are there, and their numbers, the last variable's first."""
+    sizes = [variable.size for variable in workload.variables]
+    shares = layer_shares(sizes, order)
+    ready = accumulate(reversed(shares), initial=1 - sum(shares))
+    return tuple(ready)[1:], tuple(reversed(sizes))
 
 
 class Ports(NamedTuple):
@@ -125,9 +145,30 @@ class Ports(NamedTuple):
         """Seconds of so many gradients, whosever: those of a server's own host need not pass its port."""
         found = 0.0
         for size_bytes, beside in self.servers:
-            rate = bytes_per_s / size_bytes + (beside / compute_s if compute_s else math.inf) if size_bytes else math.inf
+            rate = (
+                bytes_per_s / size_bytes + (beside / compute_s if compute_s else math.inf) if size_bytes else math.inf
+            )
             found = max(found, workers / rate)
         return found
+
+
+def _computing(scenario: Scenario) -> tuple[float, float]:
+    """Samples of a step at most, and seconds of computing at least."""
+    costs, batch, protocol = scenario.costs, scenario.batch, scenario.protocol
+    workers, first = max(1, scenario.workers), scenario.servers
+    speeds = [scenario.machines[host].speed for host in scenario.hosts[first:] or scenario.hosts]
+    speed = sum(speeds) / len(speeds) if protocol.by_arrival else min(speeds)
+    samples, work_s = float(batch), costs.compute(batch)
+    parts: Any = getattr(protocol, "partitions", None)
+    limit_s: Any = getattr(protocol, "time_limit_s", None)
+    if parts and limit_s is not None and protocol.uses("compute_until"):
+        part = batch // parts
+        part_s = costs.partition(part) * (1 - UNLUCKY) / speed
+        turns = min(parts, 1 + limit_s / part_s) if part_s else parts
+        samples, work_s = part * turns, (costs.loop_s / speed + turns * part_s) * speed
+    lucky = 1 - UNLUCKY if protocol.by_arrival else 1.0
+    typical = min(1.0, scenario.error_factor(0) * min(scenario.run_factor(0, host) for host in {*scenario.hosts}))
+    return workers * samples, work_s / speed * typical * lucky
 
 
 def _summed(scenario: Scenario) -> float:

@@ -165,7 +165,9 @@ class Room:
         price = self._given(name) or (kind.price_per_hour if kind else None)
         if price is None:
             cluster.read(name)  # which refuses what is no host
-            raise WrongSetting(f"prices: {name}", "nothing", f'USD an hour of one host, as in prices = {{ "{name}" = 2.5 }}')
+            raise WrongSetting(
+                f"prices: {name}", "nothing", f'USD an hour of one host, as in prices = {{ "{name}" = 2.5 }}'
+            )
         return price
 
     def _counts(self, name: str) -> tuple[int, ...]:
@@ -194,7 +196,9 @@ class Room:
         known = {one.name for name in self.question.protocols for one in fields(protocols.find(name))}
         for key in self.question.settings:
             if key not in known:
-                raise WrongSetting("settings", key, f"{', '.join(sorted(known))} of {', '.join(self.question.protocols)}")
+                raise WrongSetting(
+                    "settings", key, f"{', '.join(sorted(known))} of {', '.join(self.question.protocols)}"
+                )
 
     def _served(self, protocol: Protocol) -> Iterator[Served]:
         if not protocol.served(self.workload):

@@ -125,7 +125,11 @@ def flat(row: dict) -> dict:
     speeds = row["samples_per_s"]
     found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings")}
     found["settings"] = " ".join(row["settings"])
-    return found | {"samples_per_s": speeds["mid"], "samples_per_s_low": speeds["low"], "samples_per_s_high": speeds["high"]}
+    return found | {
+        "samples_per_s": speeds["mid"],
+        "samples_per_s_low": speeds["low"],
+        "samples_per_s_high": speeds["high"],
+    }
 
 
 def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:

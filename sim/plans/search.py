@@ -7,6 +7,7 @@ what is still open is successive halving (Jamieson and Talwalkar, AISTATS 2016).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -29,7 +30,10 @@ Key = Callable[[Candidate], tuple[float, ...]]
 
 def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
     """Every configuration that can be, with its bound; how many cannot be, by why."""
+    from scipy.special import ndtri
+
     question, found = room.question, []
+    unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
     for one in room.all:
         if question.usd_per_hour and one.usd_per_hour > question.usd_per_hour:
@@ -37,11 +41,13 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
             continue
         try:
             scenario = room.scenario(one)
-        except WrongSetting as error:
-            thrown[f"cannot be: {error.setting}: {error.allowed}"] += 1
+        except WrongSetting as why:
+            thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
             continue
-        known = scenario.costs.error if scenario.on_named_gpus else 0.0
-        found.append(Candidate(one, scenario.workers, bounds.least(scenario), known))
+        least, error = bounds.least(scenario), scenario.costs.error if scenario.on_named_gpus else 0.0
+        at_most = least.samples_per_s()
+        likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
+        found.append(Candidate(one, scenario.workers, least, error, at_most, likely))
     return found, thrown
 
 
@@ -60,7 +66,8 @@ def best_first(
         hopeful: whether a candidate, as it is known now, may be an answer.
         most: effort, a place in EFFORTS.
     """
-    pending, found = sorted(filter(hopeful, candidates), key=key), []
+    pending = sorted(filter(hopeful, candidates), key=key)
+    found: list[Candidate] = []
     while pending and len(found) < keep:
         if pending[0].effort >= most:
             found.append(pending.pop(0))
@@ -95,9 +102,7 @@ def front(
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
 
 
-def pareto(
-    candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[float, float]]
-) -> list[Candidate]:
+def pareto(candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[float, float]]) -> list[Candidate]:
     """Those that no other one beats in both axes, by the first."""
     found: list[Candidate] = []
     least = float("inf")
@@ -108,9 +113,12 @@ def pareto(
     return found
 
 
-def thrown_out(candidates: Iterable[Candidate], best: list[Candidate], may_meet: Callable[[Candidate], bool]) -> Counter[str]:
+def thrown_out(
+    candidates: Iterable[Candidate], best: list[Candidate], may_meet: Callable[[Candidate], bool]
+) -> Counter[str]:
     """Why each of the others is not among the best."""
-    chosen, found = set(map(id, best)), Counter()
+    chosen = set(map(id, best))
+    found: Counter[str] = Counter()
     for one in candidates:
         if id(one) in chosen:
             continue

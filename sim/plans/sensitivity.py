@@ -106,9 +106,9 @@ def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], q
         gain = ours - theirs if ours - theirs > LEAST * ours else 0.0
         saved += gain / len(factors)
         changed += (gain > 0) / len(factors)
-    ends = sorted(_speed(parameter, factor, best) for factor in (factors[0], factors[-1]))
+    low, high = sorted(_speed(parameter, factor, best) for factor in (factors[0], factors[-1]))
     unit = "USD" if question.work else "USD an hour"
-    return Value(parameter, *ends, changed, saved, unit if question.cheapest else "hours")
+    return Value(parameter, low, high, changed, saved, unit if question.cheapest else "hours")
 
 
 def _chosen(parameter: Parameter, factor: float, candidates: list[Candidate], question: Question) -> Candidate | None:

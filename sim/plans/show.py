@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from sim.plans.plan import Plan
     from sim.plans.sensitivity import Value
 
-HEADINGS = ("hosts", "protocol", "servers", "batch", "samples/s", "9 in 10 runs", "USD/h", "time", "USD", "P", "limited by")
+HEADINGS = (
+    "hosts",
+    "protocol",
+    "servers",
+    "batch",
+    "samples/s",
+    "9 in 10 runs",
+    "USD/h",
+    "time",
+    "USD",
+    "P",
+    "limited by",
+)
 MOST_OF_FRONT, MOST_REASONS = 8, 8
 
 
@@ -73,11 +85,17 @@ def notes(plan: Plan) -> list[str]:
 
     found = []
     if not plan.whole:
-        found.append("the search was cut short: what was not looked at may be better; --within SECONDS gives it more time")
+        found.append(
+            "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
+        )
     ways = {one.configuration.protocol for one in plan.best}
-    stale = sorted(name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name))
+    stale = sorted(
+        name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name)
+    )
     if stale:
-        found.append(f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol")
+        found.append(
+            f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
+        )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; calibrate (real.run --trace, then calibration.fit)")
     if plan.question.prices:
@@ -146,7 +164,11 @@ def _value(value: Value) -> str:
     from math import exp
 
     parameter, within = value.parameter, exp(1.645 * value.parameter.deviation)
-    known = f"known within a factor {within:.2f}" if not parameter.assumed else f"taken to be known within a factor {within:.2f}"
+    known = (
+        f"known within a factor {within:.2f}"
+        if not parameter.assumed
+        else f"taken to be known within a factor {within:.2f}"
+    )
     change = f"another choice in {value.changes:.0%} of cases, {number(value.saves)} {value.unit} less on average"
     gain = change if value.changes else "the choice stays"
     return f"Measured first, {parameter.name} ({known}): {gain}"

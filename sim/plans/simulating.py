@@ -6,7 +6,7 @@ import math
 import time
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
@@ -14,7 +14,7 @@ from sim.plans.candidates import EFFORTS, Candidate, Figures
 from sim.studies import failures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from sim.job.scenario import Scenario
     from sim.plans.candidates import Effort
@@ -46,8 +46,10 @@ class Simulating:
 
     def simulate(self, candidates: Iterable[Candidate], effort: int) -> None:
         """Simulate them with an effort; those for which there is no time stay as they are."""
-        much, waiting = EFFORTS[effort], {}
+        waiting = {}
         for one in candidates:
+            round_s, within_s = one.figures.round_s if one.figures else 0.0, EFFORTS[effort].share * self.within_s
+            much = EFFORTS[effort].affordable(round_s, within_s)
             scenario = replace(self.room.scenario(one.configuration), steps=much.steps, warmup=much.warmup)
             job = self._job(scenario, much)
             waiting[job.digest] = one, job
@@ -69,7 +71,7 @@ class Simulating:
 
         if not (jobs and self.left_s):
             return
-        with closing(Dealing(jobs, self.pool).rows()) as chunks:
+        with closing(cast("Generator", Dealing(jobs, self.pool).rows())) as chunks:
             for chunk in chunks:
                 yield from chunk
                 if not self.left_s:
@@ -78,7 +80,8 @@ class Simulating:
     def _job(self, scenario: Scenario, much: Effort) -> Job:
         from sim.sweeps import jobs
 
-        return jobs.of_scenario(scenario, jobs.How("auto", much.runs, much.share * self.within_s))
+        within_s = much.share * self.within_s if much.runs == 1 else math.inf  # as many runs as were asked for, or none
+        return jobs.of_scenario(scenario, jobs.How("auto", much.runs, within_s))
 
     def _take(self, one: Candidate, job: Job, row: dict, effort: int) -> None:
         one.effort = effort
@@ -88,14 +91,17 @@ class Simulating:
         mid = row["samples_per_s"]
         low, high = row["samples_per_s_low"] or mid, row["samples_per_s_high"] or mid
         did = row["steps_done"], row["warmup_done"], row["runs_done"]
-        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did)
+        round_s = row["wall_s"] / (did[2] * (did[0] + did[1]))
+        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did, round_s)
         if self._failures:
             self._lose(one, job)
 
     def _lose(self, one: Candidate, job: Job) -> None:
         """What hosts that fail leave of it: the two errors are independent, and add up in squares of logarithms."""
         figures, question = one.figures, self.room.question
-        assert figures and self._failures and job.scenario
+        assert figures
+        assert self._failures
+        assert job.scenario
         hours = question.hours(figures.mid)
         run = replace(self._failures, run_s=min(max(60.0, hours * 3600), failures.MOST_S)) if hours else self._failures
         try:

@@ -17,7 +17,7 @@ from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check", "sim.workloads", "sim.hosts"),
+    *("sim.run", "sim.sweep", "sim.plan", "sim.timeline", "sim.plots", "sim.protocols.check", "sim.workloads", "sim.hosts"),
     *("calibration.fit", "calibration.check", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
