@@ -20,7 +20,14 @@ Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "parameters")  # the last of real runs only
+OUTPUTS = (
+    "trace",
+    "timeline",
+    "horovod_timeline",
+    "plot",
+    "parameters",
+    "output",
+)  # the last two of real runs and sweeps
 
 
 def job_options() -> Parser:

@@ -28,7 +28,7 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 def parser() -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
-    parents.append(questions.question_options())
+    parents += [questions.question_options(), questions.sweep_options()]
     return command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
 
 
@@ -38,6 +38,11 @@ def main(argv: list[str] | None = None) -> int:
     began_s = time.monotonic()
     options.check_files(given)
     read = options.Readers(remember=True)
+    if given.sweep:
+        return sweep(given, read)
+    for name in ("output", "resume"):
+        if getattr(given, name):
+            raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)
     if given.variable_partitions == options.SEARCH:
@@ -47,6 +52,16 @@ def main(argv: list[str] | None = None) -> int:
         scenario = replace(scenario, variable_partitions=search.best)
     found, free, answers = simulated(given, scenario, asked, began_s)
     report(given, replace(found, search=search), free, answers)
+    return 0
+
+
+def sweep(given: argparse.Namespace, read: options.Readers) -> int:
+    """Several jobs in place of one."""
+    from sim.studies import swept
+
+    rows = swept.run(given, read)
+    if given.json:
+        print(json.dumps({"schema": "sweep-rows/1", "rows": rows.to_pylist()}))
     return 0
 
 
