@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim import command
 from sim.base.errors import WrongSetting
-from sim.base.files import check_output, write_whole
+from sim.base.files import check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
 from sim.command import Parser
 
@@ -85,7 +85,7 @@ def parser() -> Parser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; 1 if no configuration meets the target."""
     given = parser().parse_args(argv)
-    check_output("--output", given.output)
+    check_outputs([("--output", given.output)], [given.JOB, given.workload, given.stragglers])
     if given.output and Path(given.output).suffix not in ENDINGS:
         raise WrongSetting("--output", given.output, f"a name that ends in {', '.join(ENDINGS)}")
     if not 0 < given.within <= LONGEST_S:

@@ -213,6 +213,7 @@ def test_help_loads_nothing_heavy():
 REFUSED = {
     "sim.run": ["--protocol", "abm"],
     "sim.sweep": ["--protocol", "abm", "-o", "x.parquet"],
+    "sim.plan": ["nowhere.toml"],
     "real.run": ["--protocol", "abm"],
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
@@ -277,6 +278,7 @@ def test_wrong_options_are_one_line(what, here):
 WRITES = {
     "sim.run": ["--trace", "no/where/t.jsonl"],
     "sim.sweep": ["--output", "no/where/x.parquet"],
+    "sim.plan": ["--output", "no/where/x.csv"],
     "real.run": ["--timeline", "no/where/t.json"],
     "real.campaign": ["--probe", "no/where/probe.json", "cells.json"],
     "real.probe": ["--output", "no/where/probe.json"],

@@ -21,7 +21,7 @@ from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.sweeps import pools
 
-ASKED = {"seed": 3, "probability": 0.8, "keep": 5}
+ASKED = {"seed": 3, "probability": 0.8, "keep": 3}
 SMALL = {"hosts": ["p3.2xlarge", "g5.12xlarge"], "counts": [1, 2, 3], "batches": [256, 1024]}
 QUICK = {"protocols": ["allreduce", "fmb"], "workload": "toy_fc"}
 WITHIN_S = 600.0  # of which a plan takes as little as it can
@@ -41,7 +41,7 @@ def usual() -> plan.Plan:
 
 
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)
-@pytest.mark.parametrize(("host", "count"), [("p3.2xlarge", 3), ("g5.12xlarge", 2), ("g4dn.xlarge", 4)])
+@pytest.mark.parametrize(("host", "count"), [("p3.2xlarge", 3), ("g5.12xlarge", 2)])
 def test_no_job_is_faster_than_its_bound(name, host, count):
     protocol, model = protocols.make(name), read_workload("toy_fc")
     cluster = read_cluster(f"{host}*{count}")
@@ -143,12 +143,6 @@ def test_measuring_is_worth_something_where_little_is_known(usual):
     assert first.parameter.name == "speed of computing"
     assert first.low < usual.best[0].samples_per_s < first.high
     assert all(value.saves >= 0 for value in usual.values)
-
-
-def test_all_have_the_same_random_numbers():
-    one, other = planned(samples_per_s=800_000), planned(samples_per_s=800_000)
-    plain = [{name: value for name, value in row.items() if name != "wall_s"} for row in one.rows()]
-    assert plain == other.rows()
 
 
 @pytest.mark.parametrize(
