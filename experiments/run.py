@@ -39,6 +39,10 @@ QUESTIONS = {
         "Does one fitted bandwidth predict allreduce of other models, sizes and networks?", "2 to 3 min"
     ),
     "gpus": Question("What share of a GPU's peak does training reach, and how far off are unmeasured models?", "5 s"),
+    "decisions": Question(
+        "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
+        "4 min",
+    ),
     "platforms": Question(
         "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?", "5 min"
     ),

@@ -19,7 +19,7 @@ class Effort(NamedTuple):
 
     Args:
         share: of all seconds, that one job may take; then it is answered from fewer runs or steps.
-        optimism: by which an answer is taken to be better when a candidate is thrown out by it.
+        optimism: by which an answer is taken to be better when a candidate is thrown out because it misses the target.
     """
 
     name: str
@@ -46,6 +46,7 @@ EFFORTS = (
     Effort("some runs", 20, 2, 3, 0.04, 1.01),
     Effort("all runs", 50, 5, 9, 0.06, 1.0),
 )
+NEVER_REACHED = 0.98  # of a bound: those that this keeps from being looked at are as good as the best to within a tie
 HOPE = 1.07  # by which more runs may raise what is reached with the probability asked: their interval is itself an estimate
 FEWEST_ROUNDS = 8  # of a run; what cannot afford them has fewer runs
 WHOLE = len(EFFORTS) - 1
@@ -126,9 +127,8 @@ class Candidate:
         return question.needed(self.usd_per_hour)
 
     def key(self, question: Question) -> tuple[float, float]:
-        """Its place among the others, the best first, if it is as good as can be hoped."""
-        first, second = question.key(self.usd_per_hour, self.samples_per_s * EFFORTS[self.effort].optimism)
-        return first, second
+        """Its place among the others, the best first."""
+        return question.key(self.usd_per_hour, self.samples_per_s * (1.0 if self.figures else NEVER_REACHED))
 
     def chance(self, question: Question, optimistic: bool = False) -> float:
         """The probability that it meets the target, once it was simulated."""

@@ -1,7 +1,7 @@
 """A search for the best configurations: always the most promising one is looked at more closely.
 
 What is promising is so by a bound at first, then by a few steps of one run, then by more; all candidates have the same random numbers.
-With a bound this is A* (Hart, Nilsson, Raphael, 1968), and finds what simulating everything would find; that effort doubles and halves with
+With a bound this is A* (Hart, Nilsson, Raphael, 1968), and finds what simulating everything would find, but for ties; that effort doubles and halves with
 what is still open is successive halving (Jamieson and Talwalkar, AISTATS 2016).
 """
 
@@ -62,7 +62,7 @@ def best_first(
     """The candidates that are best after the whole effort, best first; fewer than `keep` if there are not more, or no time.
 
     Args:
-        key: of a candidate as good as can be hoped.
+        key: of a candidate, as it is known now.
         hopeful: whether a candidate, as it is known now, may be an answer.
         most: effort, a place in EFFORTS.
     """

@@ -27,6 +27,7 @@ HEADINGS = (
     "limited by",
 )
 MOST_OF_FRONT, MOST_REASONS = 8, 8
+WIDTH = 150  # of a page, at least
 
 
 def show(plan: Plan) -> None:
@@ -34,7 +35,7 @@ def show(plan: Plan) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, width=max(120, Console().width))
+    console = Console(highlight=False, width=max(WIDTH, Console().width))
     console.print(Text(headline(plan), "bold"))
     console.print(_table([plan.row(one) for one in plan.best], plan))
     console.print(Text(f"the first again: {plan.row(plan.best[0])['command']}", "dim"))
@@ -121,7 +122,7 @@ def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
     shown = [heading for heading in HEADINGS if not left_out.get(heading)]
     for heading in shown:
         left = heading in ("hosts", "protocol", "limited by")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=heading != "protocol")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for row in rows:
         cells = _cells(row)
         table.add_row(*(Text(cells[heading]) for heading in shown))

@@ -85,7 +85,7 @@ def test_the_best_are_those_of_exhaustive_simulation(target, every):
     assert found.met
     assert len(found.best) == min(len(wanted), found.question.keep)
     for own, best in zip(found.best, wanted, strict=False):
-        assert own.key(found.question)[0] == pytest.approx(best.key(found.question)[0], rel=0.01)
+        assert own.key(found.question)[0] == pytest.approx(best.key(found.question)[0], rel=0.03)
 
 
 def test_a_planted_optimum_is_found():
