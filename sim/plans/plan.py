@@ -173,7 +173,10 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         return one.may_meet(question)
 
     found = search.best_first(candidates, lambda one: one.key(question), question.keep, simulating, hopeful)
-    found = found or _so_far(candidates, question, hopeful)
+    seen = [
+        one for one in candidates if one.figures and one not in found and hopeful(one)
+    ]  # where time was over before
+    found += sorted(seen, key=lambda one: one.key(question))[: question.keep - len(found)]
     if found:
         return found, True
 
@@ -185,12 +188,6 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
     )
     return nearest or sorted((one for one in candidates if one.figures), key=lacking)[:AS_GOOD], False
-
-
-def _so_far(candidates: list[Candidate], question: Question, hopeful) -> list[Candidate]:
-    """Where time was over before anything was looked at whole: the best of those that were looked at."""
-    seen = [one for one in candidates if one.figures and hopeful(one)]
-    return sorted(seen, key=lambda one: one.key(question))[: question.keep]
 
 
 def _axes(question: Question):

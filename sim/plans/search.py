@@ -1,8 +1,8 @@
 """A search for the best configurations: always the most promising one is looked at more closely.
 
 What is promising is so by a bound at first, then by a few steps of one run, then by more; all candidates have the same random numbers.
-With a bound this is A* (Hart, Nilsson, Raphael, 1968), and finds what simulating everything would find, but for ties; that effort doubles and halves with
-what is still open is successive halving (Jamieson and Talwalkar, AISTATS 2016).
+With a bound this is A* (Hart, Nilsson, Raphael, 1968), and finds what simulating everything would find, but for ties. That effort grows
+with what is still open is successive halving (Jamieson and Talwalkar, AISTATS 2016).
 """
 
 from __future__ import annotations
