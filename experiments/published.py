@@ -163,8 +163,8 @@ def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless
         "if sleeps are ignored",
     ):
         table.add_column(column, justify="right")
-    whole, halves, dummy = pooled(runs).quantities(), _halves(real), sleepless.quantities()
-    first, second = (half.quantities() for half in halves)
+    whole, dummy = pooled(runs).quantities(), sleepless.quantities()
+    first, second = (half.quantities() for half in halves(real))
     single = [r.quantities() for r in runs]
     for name, value in real.quantities().items():
         low, high = np.percentile([s[name] for s in single], (5, 95))
@@ -180,7 +180,7 @@ def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless
             f"{off:+.1%}",
         )
         table.add_row(name, *cells)
-    floor, off = distance(*halves), distance(sleepless, real)
+    floor, off = distance(*halves(real)), distance(sleepless, real)
     for index, name in enumerate(("KS distance, step", "KS distance, samples")):
         table.add_row(
             name, "", f"{floor[index]:.2f}", f"{distance(pooled(runs), real)[index]:.2f}", "", "", f"{off[index]:.2f}"
@@ -188,7 +188,8 @@ def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless
     return table
 
 
-def _halves(steps: Steps) -> tuple[Steps, Steps]:
+def halves(steps: Steps) -> tuple[Steps, Steps]:
+    """The first and the second half of a run's steps."""
     middle = len(steps.step_s) // 2
     return tuple(Steps(steps.step_s[part], steps.samples[part]) for part in (slice(middle), slice(middle, None)))
 

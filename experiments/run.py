@@ -85,6 +85,11 @@ QUESTIONS = {
         "5 s",
         "all published rates; the errors are of models and GPUs that were left out in turn",
     ),
+    "decisions": Question(
+        "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
+        "4 min",
+        "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
+    ),
     "platforms": Question(
         "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
         "5 min",
@@ -101,6 +106,7 @@ QUESTIONS = {
         "nothing: it measures",
     ),
 }
+ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target? (python -m sim.plan)", "1 min")}
 FURTHER = (
     "demo",
     "resume",
@@ -144,13 +150,19 @@ def parser() -> command.Parser:
 
 def listed() -> list[str]:
     """A line for each experiment."""
-    wide = max(map(len, QUESTIONS))
-    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
+    known = QUESTIONS | ELSEWHERE
+    wide = max(map(len, known))
+    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in known.items()]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    given = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["plan"]:  # a command of its own, with its own options
+        from sim import plan
+
+        return plan.main(words[1:])
+    given = parser().parse_args(words)
     if given.name is None:
         print(*listed(), sep="\n")
         return 0

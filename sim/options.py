@@ -21,14 +21,8 @@ Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-OUTPUTS = (
-    "trace",
-    "timeline",
-    "horovod_timeline",
-    "plot",
-    "report",
-    "parameters",
-)  # parameters of real runs only, a report of simulated ones
+# `parameters` of real runs only, `report` of simulated ones, `output` of sweeps
+OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "report", "parameters", "output")
 
 
 def job_options() -> Parser:

@@ -28,7 +28,7 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 def parser() -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
-    parents.append(questions.question_options())
+    parents += [questions.question_options(), questions.sweep_options()]
     made = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
     made.add_argument(
         "--report", metavar="FILE", help="the answer as a page for a browser, with all that was asked, .html"
@@ -42,6 +42,11 @@ def main(argv: list[str] | None = None) -> int:
     began_s = time.monotonic()
     options.check_files(given)
     read = options.Readers(remember=True)
+    if given.sweep:
+        return sweep(given, read)
+    for name in ("output", "resume"):
+        if getattr(given, name):
+            raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)
     if given.variable_partitions == options.SEARCH:
@@ -54,6 +59,16 @@ def main(argv: list[str] | None = None) -> int:
     if given.report:
         reported(given, found, free, answers, sys.argv[1:] if argv is None else argv)
     report(given, found, free, answers)
+    return 0
+
+
+def sweep(given: argparse.Namespace, read: options.Readers) -> int:
+    """Several jobs in place of one."""
+    from sim.studies import swept
+
+    rows = swept.run(given, read)
+    if given.json:
+        print(json.dumps({"schema": "sweep-rows/1", "rows": rows.to_pylist()}))
     return 0
 
 

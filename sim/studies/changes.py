@@ -49,7 +49,7 @@ def parse(text: str) -> Change:
         WrongSetting: a part has no path or no value, or a path is there twice.
     """
     values: dict[str, str] = {}
-    for part in _parts(text):
+    for part in parts(text):
         path, equals, value = (piece.strip() for piece in part.partition("="))
         if not (path and equals and value):
             raise WrongSetting(OPTION, text, "NAME=VALUE, or several with commas between them")
@@ -190,7 +190,7 @@ def _value(text: str):
         return text
 
 
-def _parts(text: str) -> Iterator[str]:
+def parts(text: str) -> Iterator[str]:
     """Cut at commas, but not within quotes and brackets."""
     part = ""
     closing: list[str] = []

@@ -44,6 +44,23 @@ def question_options() -> Parser:
     return parser
 
 
+def sweep_options() -> Parser:
+    """A parent parser: several jobs at once, of sim.run."""
+    parser = Parser(add_help=False)
+    group = parser.add_argument_group("a sweep")
+    group.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=A,B",
+        help="the job with each of these values, of whatever --what-if changes; may be repeated: all values with all others. "
+        "--plot then draws throughput and efficiency against the first",
+    )
+    group.add_argument("-o", "--output", metavar="FILE", help="a row for each job of --sweep, .parquet")
+    group.add_argument("--resume", action="store_true", help="go on with a file of rows that an earlier go has left")
+    return parser
+
+
 class Questions:
     """The questions that were asked about a job.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 SETTING = "set_"  # before the name of a protocol's setting, of which each has a column
+SWEPT = "swept_"  # before what sim.run --sweep has swept, as it was written
 
 ASKED = {
     "digest": "string",  # of the scenario and how it is simulated: a row is known again by it
@@ -62,14 +63,15 @@ def kinds(jobs: Iterable) -> dict[str, str]:
 
     A setting has the type that holds its values in all scenarios that can be.
     """
-    values: dict[str, set[str]] = {}
+    jobs, values = list(jobs), cast("dict[str, set[str]]", {})
     for job in jobs:
         for name, value in job.asked.items():
             if name.startswith(SETTING):
                 known = values.setdefault(name, set())
                 if job.scenario is not None and value is not None:
                     known.add(type(value).__name__)
-    return ASKED | {name: _kind(types) for name, types in sorted(values.items())} | ANSWERED
+    swept = {name: "string" for job in jobs for name in job.asked if name.startswith(SWEPT)}
+    return ASKED | swept | {name: _kind(types) for name, types in sorted(values.items())} | ANSWERED
 
 
 def _kind(types: set[str]) -> str:

@@ -55,10 +55,15 @@ class Job:
         return self.asked["digest"]
 
 
-def of_scenario(scenario: Scenario, how: How) -> Job:
-    """The job of a scenario."""
+def of_scenario(scenario: Scenario, how: How, swept: dict[str, str] | None = None) -> Job:
+    """The job of a scenario; `swept` are columns of what was swept to come to it."""
     costs = {name: costs.model_dump(mode="json") for name, costs in scenario.cluster.costs.items()}
-    return Job(_with_digest(_told(scenario) | _of_how(how), costs), how, scenario)
+    return Job(_with_digest(_told(scenario) | _of_how(how) | (swept or {}), costs), how, scenario)
+
+
+def that_cannot_be(swept: dict[str, str], how: How, error: str) -> Job:
+    """A row that says why there is no such scenario."""
+    return Job(_with_digest(swept | _of_how(how)), how, error=error)
 
 
 def of_options(given: argparse.Namespace, read: options.Readers) -> Job:

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
@@ -68,7 +69,12 @@ class Own:
         self.processes = processes
 
     def __enter__(self):
-        self._open()
+        try:
+            with _undisturbed():
+                self._open()
+        except KeyboardInterrupt:
+            self._end()
+            raise
         return self
 
     def submit(self, function, *arguments) -> Future:
@@ -99,6 +105,16 @@ class Own:
         self._ours.close()
         self._executor.shutdown(cancel_futures=True)
         self._theirs.close()
+
+
+@contextmanager
+def _undisturbed():
+    """Ctrl-C is answered when this is over: a process that has only begun would complain of what is gone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(pipe) -> None:

@@ -17,7 +17,16 @@ from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    *("sim.run", "sim.sweep", "sim.timeline", "sim.plots", "sim.protocols.check", "sim.workloads", "sim.hosts"),
+    *(
+        "sim.run",
+        "sim.sweep",
+        "sim.plan",
+        "sim.timeline",
+        "sim.plots",
+        "sim.protocols.check",
+        "sim.workloads",
+        "sim.hosts",
+    ),
     *("calibration.fit", "calibration.check", "experiments.run"),
     *("real.run", "real.campaign", "real.probe"),
 )
@@ -213,6 +222,7 @@ def test_help_loads_nothing_heavy():
 REFUSED = {
     "sim.run": ["--protocol", "abm"],
     "sim.sweep": ["--protocol", "abm", "-o", "x.parquet"],
+    "sim.plan": ["nowhere.toml"],
     "real.run": ["--protocol", "abm"],
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
@@ -278,6 +288,7 @@ def test_wrong_options_are_one_line(what, here):
 WRITES = {
     "sim.run": ["--trace", "no/where/t.jsonl"],
     "sim.sweep": ["--output", "no/where/x.parquet"],
+    "sim.plan": ["--output", "no/where/x.csv"],
     "real.run": ["--timeline", "no/where/t.json"],
     "real.campaign": ["--probe", "no/where/probe.json", "cells.json"],
     "real.probe": ["--output", "no/where/probe.json"],

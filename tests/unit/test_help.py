@@ -16,6 +16,7 @@ from sim.protocols import PROTOCOLS
 REPEATED = {
     "sim.run": ["--workers", "2", "--workers", "3"],
     "sim.sweep": ["--workers", "2,3", "--workers", "4", "-o", "x.parquet"],
+    "sim.plan": ["--samples", "2", "--samples", "3"],
     "real.run": ["--optimiser", "sgd", "--optimiser=sgd"],
     "real.probe": ["-o", "a.json", "--output", "b.json"],
     "real.campaign": ["cells.json", "--probe", "a.json", "--probe", "b.json"],

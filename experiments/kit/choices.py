@@ -1,0 +1,113 @@
+"""Would a prediction have chosen right: of two measured configurations the faster, and does P(target) say how often targets are met."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from math import sqrt
+from typing import NamedTuple
+
+from sim.plans.candidates import Figures
+
+BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A configuration that was measured and predicted.
+
+    Args:
+        group: of those among which one may choose: of one cluster, and of one model where others were measured.
+        measured: samples a second of each run.
+        predicted: samples a second.
+        noise: share by which two runs of it differ.
+        interval: low and high of the prediction; None if it has none.
+        fitted: whether the prediction was fitted on it.
+    """
+
+    group: str
+    name: str
+    measured: tuple[float, ...]
+    predicted: float
+    noise: float
+    interval: tuple[float, float] | None = None
+    fitted: bool = False
+
+    @property
+    def real(self) -> float:
+        """Samples a second, the mean of runs."""
+        return sum(self.measured) / len(self.measured)
+
+
+class Pair(NamedTuple):
+    """Two of one group that differ by more than the noise."""
+
+    faster: Choice
+    slower: Choice
+
+    @property
+    def right(self) -> bool:
+        """Whether the prediction picks the faster one."""
+        return self.faster.predicted > self.slower.predicted
+
+    def __str__(self):
+        real, said = self.faster.real / self.slower.real, self.faster.predicted / self.slower.predicted
+        return f"{self.faster.group}: {self.faster.name} is {real:.2f} times {self.slower.name}, predicted {said:.2f}"
+
+
+def pairs(choices: list[Choice]) -> list[Pair]:
+    """All pairs of a group that differ by more than the noise, and were not both fitted."""
+    found = []
+    for one, other in combinations(choices, 2):
+        if one.group != other.group or (one.fitted and other.fitted):
+            continue
+        faster, slower = (one, other) if one.real > other.real else (other, one)
+        if faster.real / slower.real - 1 > max(one.noise, other.noise):
+            found.append(Pair(faster, slower))
+    return found
+
+
+class Bin(NamedTuple):
+    """Targets whose probability lies in a range.
+
+    Args:
+        targets: how many; each run of a configuration is one.
+        said: mean of their probabilities.
+        met: share of them that was met.
+        error: standard error of that share, if `said` is true.
+    """
+
+    low: float
+    high: float
+    targets: int
+    said: float
+    met: float
+    error: float
+
+
+def planted(choices: list[Choice]) -> list[tuple[float, bool]]:
+    """The probability of each target, and whether a run met it: targets lie between measured throughputs of the group.
+
+    They are between those of other configurations: what depends on the runs that are to meet it would be met too often.
+    """
+    found = []
+    for one in choices:
+        if one.interval is None or one.fitted:
+            continue
+        figures = Figures(one.interval[0], one.predicted, one.interval[1])
+        others = sorted(other.real for other in choices if other is not one and other.group == one.group)
+        for target in (sqrt(low * high) for low, high in pairwise(others)):
+            found += [(figures.chance(target), run >= target) for run in one.measured]
+    return found
+
+
+def reliability(targets: list[tuple[float, bool]]) -> list[Bin]:
+    """The targets by their probability; ranges without any are left out."""
+    found = []
+    for low, high in pairwise(BINS):
+        inside = [one for one in targets if low <= one[0] < high or (one[0] == high == 1.0)]
+        if inside:
+            said = sum(chance for chance, _ in inside) / len(inside)
+            met = sum(was for _, was in inside) / len(inside)
+            found.append(Bin(low, high, len(inside), said, met, sqrt(said * (1 - said) / len(inside))))
+    return found

@@ -1,0 +1,153 @@
+"""Choose a cluster before paying for it: `python -m sim.plan --workload resnet50 --samples-per-s 10000`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim import command
+from sim.base.errors import WrongSetting
+from sim.base.files import check_outputs, write_whole
+from sim.base.ranges import LONGEST_S
+from sim.command import Parser
+
+if TYPE_CHECKING:
+    from sim.plans.plan import Plan
+
+WITHIN_S = 60.0
+ENDINGS = (".json", ".csv", ".parquet")
+LISTS = {
+    "protocols": "which protocols; default allreduce,horovod,ps-sync",
+    "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; default: all that have GPUs and a price",
+    "counts": "numbers of hosts; default 1,2,4,8,16,32",
+    "batches": "samples per worker and step; default: the workload's",
+    "servers": "parameter servers, of protocols that have them; default 1,2,4",
+    "servers-on": "own or workers, as of sim.run; default workers",
+    "placements": "of variables on servers; default round-robin",
+    "variable-partitions": "parts of each variable; default 1",
+}
+TARGETS = {
+    "samples-per-s": "samples a second that must be reached",
+    "samples": 'of the whole training, as "115 M"',
+    "epochs": "of the whole training, with --samples-per-epoch",
+    "samples-per-epoch": "samples of one epoch",
+    "deadline": 'for the whole training, as "24 h"',
+    "budget": "for the whole training, USD",
+    "usd-per-hour": "at most, of all hosts together",
+    "largest-global-batch": "samples of all workers in a step, at most",
+    "probability": "that the target is met; default 0.9",
+}
+
+
+def parser() -> Parser:
+    """The command line."""
+    parser = Parser(prog="sim.plan", description="Find the cheapest configurations that meet a target.")
+    parser.add_argument("JOB", nargs="?", help="a TOML file of the names below, with underscores; options go before it")
+    group = parser.add_argument_group("the target")
+    for name, about in TARGETS.items():
+        group.add_argument(f"--{name}", metavar="N", help=about)
+    group = parser.add_argument_group("what may be chosen, several with commas between them")
+    for name, about in LISTS.items():
+        group.add_argument(f"--{name}", metavar="A,B", help=about)
+    group.add_argument(
+        "--set", action="append", default=[], metavar="NAME=A,B", help="settings, for the protocols that have them"
+    )
+    group = parser.add_argument_group("the job")
+    group.add_argument("--workload", metavar="NAME|FILE", help="what is trained; default resnet50")
+    group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as of sim.run; default none")
+    group.add_argument(
+        "--failures", metavar="'mtbf=30 d, ...'", help="of hosts, as of sim.run: they cost time and money"
+    )
+    group.add_argument(
+        "--price",
+        action="append",
+        default=[],
+        metavar="HOST=USD",
+        help="an hour of one host: a spot price, or your own",
+    )
+    group.add_argument("--seed", metavar="N", help="of random numbers, the same for all configurations")
+    group = parser.add_argument_group("the answer")
+    group.add_argument("--keep", metavar="N", help="how many configurations; default 10")
+    group.add_argument("--within", type=float, default=WITHIN_S, metavar="SECONDS", help="to answer in, about")
+    group.add_argument("--processes", type=int, metavar="N", help="that simulate; default: one a core")
+    group.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="every configuration that was simulated, .csv or .parquet; or the plan, .json",
+    )
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; 1 if no configuration meets the target."""
+    given = parser().parse_args(argv)
+    check_outputs([("--output", given.output)], [given.JOB, given.workload, given.stragglers])
+    if given.output and Path(given.output).suffix not in ENDINGS:
+        raise WrongSetting("--output", given.output, f"a name that ends in {', '.join(ENDINGS)}")
+    if not 0 < given.within <= LONGEST_S:
+        raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
+    from sim.plans import plan, question, show
+    from sim.sweeps import pools
+
+    found = plan.answer(question.read(given.JOB, asked(given)), pools.of_size(given.processes), given.within)
+    if given.output:
+        write(found, given.output)
+    if given.json:
+        print(found.to_json())
+    else:
+        show.show(found)
+    return 0 if found.met else 1
+
+
+def asked(given: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of the question."""
+    from sim.plans.question import assignments
+
+    lists = {name.replace("-", "_"): text.split(",") for name in LISTS if (text := _of(given, name)) is not None}
+    single = (*TARGETS, "workload", "stragglers", "failures", "seed", "keep")
+    found: dict[str, Any] = {
+        name.replace("-", "_"): _number(text) for name in single if (text := _of(given, name)) is not None
+    }
+    found |= {name: [_number(text) for text in texts] for name, texts in lists.items()}
+    settings = assignments("--set", given.set, lambda text: [_number(one) for one in text.split(",")])
+    prices = assignments("--price", given.price, _number)
+    return found | ({"settings": settings} if settings else {}) | ({"prices": prices} if prices else {})
+
+
+def _of(given: argparse.Namespace, name: str) -> str | None:
+    return getattr(given, name.replace("-", "_"))
+
+
+def _number(text: str) -> int | float | str:
+    """A number where the text is one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def write(found: Plan, path: str) -> None:
+    """The rows, or the whole plan; the file's ending says which.
+
+    Raises:
+        RunFailed: the system does not take the file.
+    """
+    import pandas as pd
+
+    rows = pd.DataFrame(found.rows())
+    writers = {
+        ".json": lambda file: file.write_text(json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n"),
+        ".csv": lambda file: rows.to_csv(file, index=False),
+        ".parquet": lambda file: rows.to_parquet(file, index=False),
+    }
+    write_whole(path, writers[Path(path).suffix])
+
+
+if __name__ == "__main__":
+    command.run("sim.plan", main)

@@ -1,0 +1,203 @@
+"""The least that a step takes, in closed form: what a search throws out by it cannot have been the answer.
+
+Counted are the computing of a gradient and the bytes that the busiest port has to pass; not counted are sleeps, waiting, latency, sums and
+updates. Bounds of an allreduce: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009,
+section 3; of a given algorithm they are its own exchanges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sim import collectives
+from sim.model.workload import ITEM_BYTES
+from sim.verbs.fusion import layer_shares
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+    from sim.model.workload import Workload
+
+UNLUCKY = 0.05  # share of computing that may be faster where a job does not wait for its slowest rank
+
+
+class Least(NamedTuple):
+    """What one step takes at least: the larger of computing + serial_s and port_s; or what overlapping it with calls leaves.
+
+    Args:
+        samples: that it sums, at most.
+        compute_s: seconds of computing, in which nothing travels that serial_s counts.
+        serial_s: seconds of messages before or after that.
+        port_s: seconds that the busiest port passes bytes.
+        calls: where gradients are summed while others are computed.
+    """
+
+    samples: float
+    compute_s: float
+    serial_s: float
+    port_s: float
+    calls: Calls | None = None
+
+    def samples_per_s(self, factor: float = 1.0) -> float:
+        """At most, where computing takes longer by a factor."""
+        compute_s = factor * self.compute_s
+        ended_s = self.calls.ended_s(compute_s) if self.calls else compute_s
+        step_s = max(ended_s + self.serial_s, self.port_s)
+        return self.samples / step_s if step_s else math.inf
+
+
+class Calls(NamedTuple):
+    """Gradients that are summed while others are computed: each call sums those that have become ready during the last one.
+
+    Args:
+        ready: of each, the last variable's first, the share of computing after which it is there.
+        sum_s: seconds of a call with it alone.
+    """
+
+    ready: tuple[float, ...]
+    sum_s: tuple[float, ...]
+
+    def ended_s(self, compute_s: float) -> float:
+        """When all are summed, from the beginning of computing."""
+        now_s, next_one, count = 0.0, 0, len(self.ready)
+        while next_one < count:
+            now_s = max(now_s, self.ready[next_one] * compute_s)
+            begun_s = now_s
+            while next_one < count and self.ready[next_one] * compute_s <= begun_s:
+                now_s += self.sum_s[next_one]
+                next_one += 1
+        return max(now_s, compute_s)
+
+
+def least(scenario: Scenario) -> Least:
+    """The least that one step takes, at a typical speed of the hosts."""
+    samples, compute_s = _computing(scenario)
+    protocol, network = scenario.protocol, scenario.network
+    per_s = network.bandwidth_bytes_per_s
+    long_run = min(
+        1.0, (network.sustained_bytes_per_s or math.inf) / per_s
+    )  # of a port's speed, once it has used up its credit
+    sum_s = _summed(scenario) if scenario.summed_items and scenario.workers > 1 else 0.0
+    ports = Ports.of(scenario)
+    one_s = ports.one_bytes / per_s
+    if protocol.uses("reduce_in_cycles"):
+        return Least(samples, compute_s, 0.0, sum_s / long_run, _calls(scenario, sum_s))
+    if protocol.by_arrival:
+        travels_s = 0.0 if protocol.overlaps or not protocol.has_servers else 2 * one_s
+        served_s = ports.by_arrival_s(per_s * long_run, compute_s, scenario.workers)
+        return Least(samples, compute_s, sum_s + travels_s, max(served_s, sum_s / long_run))
+    pull_s = ports.most_bytes / per_s
+    if protocol.overlaps:
+        return Least(samples, compute_s, 0.0, max(pull_s, sum_s) / long_run)
+    return Least(samples, compute_s, sum_s + pull_s + one_s, (sum_s + pull_s) / long_run)
+
+
+def _calls(scenario: Scenario, sum_s: float) -> Calls:
+    """Of variables in reverse order, as sim.verbs.fusion has it; `sum_s` is of all together."""
+    ready, sizes = _readiness(scenario.workload, getattr(scenario.protocol, "order", "end"))
+    whole = sum(sizes)
+    return Calls(ready, tuple(sum_s * size / whole for size in sizes))
+
+
+@lru_cache(maxsize=64)
+def _readiness(workload: Workload, order: str) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Shares of computing after which gradients are there, and their numbers, the last variable's first."""
+    sizes = [variable.size for variable in workload.variables]
+    shares = layer_shares(sizes, order)
+    ready = accumulate(reversed(shares), initial=1 - sum(shares))
+    return tuple(ready)[1:], tuple(reversed(sizes))
+
+
+class Ports(NamedTuple):
+    """The bytes of parameters, or of gradients, that pass ports in a step, in either direction.
+
+    Args:
+        servers: of each host with servers, the bytes of one worker and the workers that are on that host.
+        most_bytes: of the busiest port, if every worker contributes once.
+        one_bytes: of a worker's own messages, at least.
+    """
+
+    servers: tuple[tuple[float, int], ...] = ()
+    most_bytes: float = 0.0
+    one_bytes: float = 0.0
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Ports:
+        """Of a scenario; none where servers pass rows, of which it is not known how many."""
+        if not scenario.served or scenario.sends_rows or not scenario.workers:
+            return cls()
+        hosts = scenario.hosts
+        receivers = Counter(hosts[sender] for sender in scenario.groups(hosts).senders)
+        held: Counter[int] = Counter()
+        for server, size_bytes in enumerate(scenario.server_bytes):
+            held[hosts[server]] += size_bytes
+        everywhere, whole = sum(receivers.values()), sum(held.values())
+        busiest = [size_bytes * (everywhere - receivers[host]) for host, size_bytes in held.items()]
+        busiest += [count * (whole - held[host]) for host, count in receivers.items()]
+        beside = scenario.servers > 1 or any(host in receivers for host in held)
+        one_bytes = 0.0 if beside else min(scenario.server_bytes)
+        return cls(tuple((size_bytes, receivers[host]) for host, size_bytes in held.items()), max(busiest), one_bytes)
+
+    def by_arrival_s(self, bytes_per_s: float, compute_s: float, workers: int) -> float:
+        """Seconds of so many gradients, whosever: those of a server's own host need not pass its port."""
+        found = 0.0
+        for size_bytes, beside in self.servers:
+            rate = (
+                bytes_per_s / size_bytes + (beside / compute_s if compute_s else math.inf) if size_bytes else math.inf
+            )
+            found = max(found, workers / rate)
+        return found
+
+
+def _computing(scenario: Scenario) -> tuple[float, float]:
+    """Samples of a step at most, and seconds of computing at least."""
+    costs, batch, protocol = scenario.costs, scenario.batch, scenario.protocol
+    workers, first = max(1, scenario.workers), scenario.servers
+    speeds = [scenario.machines[host].speed for host in scenario.hosts[first:] or scenario.hosts]
+    speed = sum(speeds) / len(speeds) if protocol.by_arrival else min(speeds)
+    samples, work_s = float(batch), costs.compute(batch)
+    parts: Any = getattr(protocol, "partitions", None)
+    limit_s: Any = getattr(protocol, "time_limit_s", None)
+    if parts and limit_s is not None and protocol.uses("compute_until"):
+        part = batch // parts
+        part_s = costs.partition(part) * (1 - UNLUCKY) / speed
+        turns = min(parts, 1 + limit_s / part_s) if part_s else parts
+        samples, work_s = part * turns, (costs.loop_s / speed + turns * part_s) * speed
+    lucky = 1 - UNLUCKY if protocol.by_arrival else 1.0
+    typical = min(1.0, scenario.error_factor(0) * min(scenario.run_factor(0, host) for host in {*scenario.hosts}))
+    return workers * samples, work_s / speed * typical * lucky
+
+
+def _summed(scenario: Scenario) -> float:
+    """Seconds of an allreduce: of any that is optimal, and of the exchanges of this one if all is one call."""
+    hosts, items = tuple(scenario.hosts[scenario.servers :]), scenario.summed_items
+    per_s = scenario.network.bandwidth_bytes_per_s
+    count = len(set(hosts))
+    any_s = 2 * (count - 1) / count * items * ITEM_BYTES / per_s
+    protocol: Any = scenario.protocol
+    if protocol.overlaps or not getattr(protocol, "fused", True) or not hasattr(protocol, "algorithm"):
+        return any_s
+    local_per_s = scenario.cluster.local.bandwidth_bytes_per_s
+    return max(any_s, _exchanged_s(protocol.algorithm, hosts, items, per_s, local_per_s))
+
+
+@lru_cache(maxsize=4096)
+def _exchanged_s(algorithm: str, hosts: tuple[int, ...], items: int, per_s: float, local_per_s: float) -> float:
+    """Seconds of the exchanges of the ranks on the first host: of the busiest rank one after another, and of their port."""
+    here = [rank for rank, host in enumerate(hosts) if host == hosts[0]]
+    out_bytes = in_bytes = longest_s = 0.0
+    for rank in here:
+        own_s = 0.0
+        for one in collectives.allreduce(algorithm, rank, hosts, slice(0, items)):
+            sent, taken = (ITEM_BYTES * (piece.stop - piece.start) for piece in (one.sent, one.taken))
+            away, came = (other is not None and hosts[other] != hosts[0] for other in (one.to, one.source))
+            out_bytes, in_bytes = out_bytes + sent * away, in_bytes + taken * came
+            if not one.ahead:
+                out_s = sent / per_s if away else 0.0
+                in_s = 0.0 if one.source is None else taken / (per_s if came else local_per_s)
+                own_s += max(out_s, in_s)
+        longest_s = max(longest_s, own_s)
+    return max(longest_s, max(out_bytes, in_bytes) / per_s)

@@ -1,0 +1,209 @@
+"""A plan: the configurations that answer a question, and all that was learned on the way. Its rows are what pages and tables draw."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sim.base.errors import RunFailed
+from sim.base.progress import Progress
+from sim.plans import limits, search, sensitivity
+from sim.plans.candidates import EFFORTS, Candidate
+from sim.plans.configurations import Room
+from sim.plans.simulating import Simulating
+from sim.version import VERSION
+
+if TYPE_CHECKING:
+    from sim.plans.question import Question
+    from sim.plans.sensitivity import Value
+    from sim.sweeps.pools import Pool
+
+SCHEMA = "plan/1"
+AFTER_SHARE, WHY_SHARE = 0.4, 0.15  # of the time: for the front and for what limits the best; for the latter
+FRONT_EFFORT = 2
+AS_GOOD = 3  # that are shown where no configuration meets the target
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What came of a question.
+
+    Args:
+        best: those that meet the target with the probability asked, the best first; if none does, those that come nearest.
+        met: whether they meet it.
+        front: of all that were simulated, those that none beats in both cost and time, the cheapest first.
+        simulated: every configuration that was simulated.
+        rejected: how many are not among the best, by why.
+        values: what measuring would be worth.
+        whole: whether there was time for all that had to be looked at.
+    """
+
+    question: Question
+    room: Room
+    best: list[Candidate]
+    met: bool
+    front: list[Candidate]
+    simulated: list[Candidate]
+    rejected: Counter[str]
+    values: list[Value] = field(default_factory=list)
+    whole: bool = True
+    wall_s: float = 0.0
+
+    @property
+    def configurations(self) -> int:
+        """How many there are."""
+        return len(self.room.all)
+
+    def row(self, one: Candidate) -> dict:
+        """What is known of a configuration; units are in the names, what is not known is None."""
+        asked, figures, question = one.configuration, one.figures, self.question
+        assert figures
+        hours, known = question.hours(figures.mid), figures.why_none is None
+        return {
+            "protocol": asked.protocol,
+            "settings": list(asked.settings),
+            "host": asked.host,
+            "hosts": asked.hosts,
+            "workers": one.workers,
+            "servers": asked.servers,
+            "servers_on": asked.servers_on,
+            "placement": asked.placement,
+            "variable_partitions": asked.variable_partitions,
+            "batch": asked.batch,
+            "samples_per_s": {
+                "low": figures.low if known else None,
+                "mid": figures.mid,
+                "high": figures.high if known else None,
+            },
+            "why_no_interval": figures.why_none,
+            "goodput": figures.goodput,
+            "usd_per_hour": one.usd_per_hour,
+            "hours": hours,
+            "usd": None if hours is None else hours * one.usd_per_hour,
+            "needed_samples_per_s": one.needed(question),
+            "p_target": one.chance(question) if known else None,
+            "limits": one.limits,
+            "world": figures.world,
+            "effort": EFFORTS[one.effort].name,
+            "steps": figures.steps,
+            "runs": figures.runs,
+            "command": self.room.command(asked, figures.steps, figures.warmup, figures.runs),
+        }
+
+    def as_json(self) -> dict:
+        """The object of schema plan/1."""
+        return {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "question": self.question.model_dump(mode="json", by_alias=True),
+            "met": self.met,
+            "configurations": self.configurations,
+            "best": [self.row(one) for one in self.best],
+            "front": [self.row(one) for one in self.front],
+            "rows": [self.row(one) for one in self.simulated],
+            "rejected": dict(self.rejected.most_common()),
+            "sensitivity": [one.as_json() for one in self.values],
+            "whole": self.whole,
+            "wall_s": self.wall_s,
+        }
+
+    def to_json(self) -> str:
+        """`as_json`, on one line."""
+        return json.dumps(self.as_json(), allow_nan=False)
+
+    def rows(self) -> list[dict]:
+        """Of every configuration that was simulated, flat: a table's."""
+        return [flat(self.row(one)) for one in self.simulated]
+
+
+def flat(row: dict) -> dict:
+    """A row without objects in it."""
+    speeds = row["samples_per_s"]
+    found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings")}
+    found["settings"] = " ".join(row["settings"])
+    return found | {
+        "samples_per_s": speeds["mid"],
+        "samples_per_s_low": speeds["low"],
+        "samples_per_s_high": speeds["high"],
+    }
+
+
+def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
+    """The plan that answers a question.
+
+    Args:
+        pool: of processes that simulate, see sim.sweeps.pools.
+        within_s: seconds after which the plan is made of what is known then.
+
+    Raises:
+        WrongSetting: a name that there is not, a host without a price, or no configuration that can be.
+        RunFailed: no configuration could be simulated.
+    """
+    start_s = time.monotonic()
+    room = Room(question)
+    with Progress("planning"):
+        candidates, thrown = search.screened(room)
+        if not candidates:
+            why = "; ".join(f"{count}: {reason}" for reason, count in thrown.most_common(3))
+            raise RunFailed(f"none of {len(room.all):,} configurations can be ({why})")
+        with pool as opened:
+            simulating = Simulating(room, opened, within_s, start_s + (1 - AFTER_SHARE) * within_s)
+            best, met = _best(question, candidates, simulating)
+            whole = simulating.left_s > 0
+            simulating.until_s = start_s + (1 - WHY_SHARE) * within_s
+            front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
+            simulating.until_s = start_s + within_s
+            limits.find(best, simulating)
+    simulated = [one for one in candidates if one.figures]
+    if not best:
+        raise RunFailed(_nothing(candidates, within_s))
+    rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
+    values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration).costs.error)
+    return Plan(question, room, best, met, front, simulated, rejected, values, whole, time.monotonic() - start_s)
+
+
+def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:
+    """Those that meet the target, or else those that come nearest to it; and whether they meet it."""
+
+    def hopeful(one: Candidate) -> bool:
+        return one.may_meet(question)
+
+    found = search.best_first(candidates, lambda one: one.key(question), question.keep, simulating, hopeful)
+    seen = [
+        one for one in candidates if one.figures and one not in found and hopeful(one)
+    ]  # where time was over before
+    found += sorted(seen, key=lambda one: one.key(question))[: question.keep - len(found)]
+    if found:
+        return found, True
+
+    def lacking(one: Candidate) -> tuple[float, ...]:
+        speed = one.samples_per_s * EFFORTS[one.effort].optimism
+        return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
+
+    nearest = search.best_first(
+        [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
+    )
+    return nearest or sorted((one for one in candidates if one.figures), key=lacking)[:AS_GOOD], False
+
+
+def _axes(question: Question):
+    """Of the front: what a configuration costs, and how long it takes, as far as that is known."""
+
+    def of(one: Candidate) -> tuple[float, float]:
+        time_s = 1 / one.samples_per_s if one.samples_per_s else math.inf
+        return (one.usd_per_hour * time_s if question.work else one.usd_per_hour), time_s
+
+    return of
+
+
+def _nothing(candidates: list[Candidate], within_s: float) -> str:
+    """Why there is no answer at all."""
+    problems = Counter(one.problem for one in candidates if one.problem)
+    if problems:
+        (reason, count), *_ = problems.most_common(1)
+        return f"no configuration could be simulated; of {count} because: {reason}"
+    return f"{within_s:g} s are too few to simulate any configuration; --within SECONDS gives more"

@@ -1,0 +1,154 @@
+"""The question of a plan: what is trained, what it must reach, and what may be chosen. A TOML file and options have the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from sim.base.errors import WrongSetting
+from sim.base.files import read_toml, validated
+from sim.base.ranges import MOST, Count, Name, Ranks
+from sim.base.units import count, quantity
+
+SCHEMA = "plan-job/1"
+HOUR_S = 3600.0
+MOST_USD = 1e9
+DEFAULT_PROTOCOLS = ("allreduce", "horovod", "ps-sync")  # synchronous: equal samples are worth the same
+DEFAULT_COUNTS = (1, 2, 4, 8, 16, 32)
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _in_seconds(value: Any) -> Any:
+    return quantity(value, "second", "24 h")
+
+
+Usd = Annotated[float, Field(gt=0, le=MOST_USD, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), BeforeValidator(_in_seconds)]
+Samples = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(lambda value: count(value, "115 M"))]
+Several = BeforeValidator(_listed)
+Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), Several]
+
+
+class Question(BaseModel):
+    """What is asked. A field that lists choices may have a single one.
+
+    Args:
+        workload: a name, or a TOML file.
+        protocols, hosts, counts, batches, servers, servers_on, placements, variable_partitions: may be chosen. A host is a kind of
+            sim.catalogue, or the file of a cluster or profile; those of the catalogue that have GPUs and a price if none is given.
+        settings: values of protocols' settings, for the protocols that have them.
+        samples_per_s: to be reached.
+        samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
+        usd_per_hour: at most.
+        largest_global_batch: samples of all workers together in a step.
+        probability: that the target is met.
+        prices: USD an hour by host, before the catalogue's: spot prices, your own.
+        stragglers, failures: as sim.run has them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_: Literal["plan-job/1"] = Field(default="plan-job/1", alias="schema")
+    workload: Name = "resnet50"
+    protocols: Annotated[tuple[Name, ...], Field(min_length=1), Several] = DEFAULT_PROTOCOLS
+    hosts: Annotated[tuple[Name, ...], Several] = ()
+    counts: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = DEFAULT_COUNTS
+    batches: Annotated[tuple[Count, ...], Several] = ()
+    servers: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = (1, 2, 4)
+    servers_on: Annotated[tuple[Literal["own", "workers"], ...], Field(min_length=1), Several] = ("workers",)
+    placements: Annotated[tuple[Name, ...], Field(min_length=1), Several] = ("round-robin",)
+    variable_partitions: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = (1,)
+    settings: dict[Name, Setting] = {}
+    samples_per_s: Rate | None = None
+    samples: Samples | None = None
+    epochs: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    samples_per_epoch: Samples | None = None
+    deadline: Long | None = None
+    budget: Usd | None = None
+    usd_per_hour: Usd | None = None
+    largest_global_batch: Samples | None = None
+    probability: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    prices: dict[Name, Usd] = {}
+    stragglers: Name = "none"
+    failures: str | None = None
+    seed: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
+    keep: Annotated[int, Field(ge=1, le=100)] = 10
+
+    @model_validator(mode="after")
+    def _makes_sense(self):
+        if self.samples and self.epochs:
+            raise WrongSetting("epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both")
+        if (self.epochs is None) != (self.samples_per_epoch is None):
+            given = "one of them" if self.epochs is None else "epochs alone"
+            raise WrongSetting("epochs, samples_per_epoch", given, "both")
+        for name in ("deadline", "budget"):
+            if getattr(self, name) and self.work is None:
+                raise WrongSetting(name, getattr(self, name), "samples besides, or epochs and samples_per_epoch")
+        if not (self.samples_per_s or self.deadline or self.budget):
+            raise WrongSetting("target", "nothing", "samples_per_s, deadline or budget")
+        return self
+
+    @property
+    def work(self) -> float | None:
+        """Samples of the whole training; None if it has no end."""
+        if self.epochs and self.samples_per_epoch:
+            return self.epochs * self.samples_per_epoch
+        return self.samples
+
+    @property
+    def cheapest(self) -> bool:
+        """Whether the cheapest that meets the target is wanted; else the fastest, because only money is limited."""
+        return bool(self.samples_per_s or self.deadline)
+
+    def needed(self, usd_per_hour: float) -> float:
+        """Samples a second that meet every target at this price."""
+        floors = [self.samples_per_s or 0.0]
+        if self.work and self.deadline:
+            floors.append(self.work / self.deadline)
+        if self.work and self.budget:
+            floors.append(usd_per_hour / HOUR_S * self.work / self.budget)
+        return max(floors)
+
+    def hours(self, samples_per_s: float) -> float | None:
+        """Of the whole training."""
+        return self.work / samples_per_s / HOUR_S if self.work else None
+
+    def key(self, usd_per_hour: float, samples_per_s: float) -> tuple[float, float]:
+        """What is better has less: money and then time, or time and then money."""
+        money = usd_per_hour / samples_per_s if self.work else usd_per_hour
+        return (money, 1 / samples_per_s) if self.cheapest else (1 / samples_per_s, money)
+
+
+def read(path: str | None, further: dict[str, Any]) -> Question:
+    """The question in a TOML file, with what options say besides, or in place of it.
+
+    Raises:
+        WrongSetting: no such file, an unknown key, a value that it cannot have, or no target.
+    """
+    table = read_toml(path, "JOB") if path else {"schema": SCHEMA}
+    if table.get("schema") != SCHEMA:
+        raise WrongSetting(f"{path}: schema", table.get("schema"), SCHEMA)
+    tables = {name: table.get(name, {}) | further[name] for name in ("prices", "settings") if name in further}
+    return validated(Question, table | further | tables, path or "plan")
+
+
+def assignments(option: str, texts: list[str], kind: Callable[[str], Any]) -> dict[str, Any]:
+    """What options say that are given as NAME=VALUE, each name once.
+
+    Raises:
+        WrongSetting: one has no name or no value, or a name is there twice.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise WrongSetting(option, text, "NAME=VALUE")
+        if name in found:
+            raise WrongSetting(option, text, f"each name once: {name} was given before")
+        found[name] = kind(value)
+    return found

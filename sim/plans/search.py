@@ -1,0 +1,131 @@
+"""A search for the best configurations: always the most promising one is looked at more closely.
+
+What is promising is so by a bound at first, then by a few steps of one run, then by more; all candidates have the same random numbers.
+With a bound this is A* (Hart, Nilsson, Raphael, 1968), and finds what simulating everything would find, but for ties. That effort grows
+with what is still open is successive halving (Jamieson and Talwalkar, AISTATS 2016).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from sim.base.errors import WrongSetting
+from sim.plans import bounds
+from sim.plans.candidates import EFFORTS, WHOLE, Candidate
+
+if TYPE_CHECKING:
+    from sim.plans.configurations import Room
+    from sim.plans.simulating import Simulating
+
+BATCH = 32  # candidates for each process that are looked at together
+TOO_SLOW = "misses the target, however well its messages travel (closed form)"
+TOO_DEAR = "costs more an hour than allowed"
+MISSED = "misses the target when simulated"
+FAILED = "could not be simulated"
+Key = Callable[[Candidate], tuple[float, ...]]
+
+
+def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
+    """Every configuration that can be, with its bound; how many cannot be, by why."""
+    from scipy.special import ndtri
+
+    question, found = room.question, []
+    unlikely = float(ndtri(question.probability))
+    thrown: Counter[str] = Counter()
+    for one in room.all:
+        if question.usd_per_hour and one.usd_per_hour > question.usd_per_hour:
+            thrown[TOO_DEAR] += 1
+            continue
+        try:
+            scenario = room.scenario(one)
+        except WrongSetting as why:
+            thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
+            continue
+        least, error = bounds.least(scenario), scenario.costs.error if scenario.on_named_gpus else 0.0
+        at_most = least.samples_per_s()
+        likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
+        found.append(Candidate(one, scenario.workers, least, error, at_most, likely))
+    return found, thrown
+
+
+def best_first(
+    candidates: Iterable[Candidate],
+    key: Key,
+    keep: int,
+    simulating: Simulating,
+    hopeful: Callable[[Candidate], bool] = lambda one: True,
+    most: int = WHOLE,
+) -> list[Candidate]:
+    """The candidates that are best after the whole effort, best first; fewer than `keep` if there are not more, or no time.
+
+    Args:
+        key: of a candidate, as it is known now.
+        hopeful: whether a candidate, as it is known now, may be an answer.
+        most: effort, a place in EFFORTS.
+    """
+    pending = sorted(filter(hopeful, candidates), key=key)
+    found: list[Candidate] = []
+    while pending and len(found) < keep:
+        if pending[0].effort >= most:
+            found.append(pending.pop(0))
+            continue
+        if not simulating.left_s:
+            break
+        batch = _closest(pending, keep - len(found), simulating.pool.processes, most)
+        before = [one.effort for one in batch]
+        for effort in sorted(set(before)):
+            simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
+        pending = sorted((one for one in pending if not one.problem and hopeful(one)), key=key)
+    return found
+
+
+def _closest(pending: list[Candidate], wanted: int, processes: int, most: int) -> list[Candidate]:
+    """Those at the front that have still to be looked at: more of them where a look is cheap."""
+    effort = next(one.effort for one in pending if one.effort < most)
+    size = max(wanted, BATCH * processes // 4**effort)
+    return [one for one in pending[: size + wanted] if one.effort == effort][:size]
+
+
+def front(
+    candidates: list[Candidate], axes: Callable[[Candidate], tuple[float, float]], simulating: Simulating, until: int
+) -> list[Candidate]:
+    """Those that no other one beats in both axes, the first axis ascending, looked at until all have had this effort."""
+    while True:
+        found = pareto((one for one in candidates if not one.problem), axes)
+        batch = [one for one in found if one.effort < until]
+        if not batch or not simulating.left_s:
+            return [one for one in found if one.figures]
+        for effort in sorted({one.effort for one in batch}):
+            simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
+
+
+def pareto(candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[float, float]]) -> list[Candidate]:
+    """Those that no other one beats in both axes, by the first."""
+    found: list[Candidate] = []
+    least = float("inf")
+    for one in sorted(candidates, key=axes):
+        if axes(one)[1] < least:
+            found.append(one)
+            least = axes(one)[1]
+    return found
+
+
+def thrown_out(
+    candidates: Iterable[Candidate], best: list[Candidate], may_meet: Callable[[Candidate], bool]
+) -> Counter[str]:
+    """Why each of the others is not among the best."""
+    chosen = set(map(id, best))
+    found: Counter[str] = Counter()
+    for one in candidates:
+        if id(one) in chosen:
+            continue
+        if one.problem:
+            found[f"{FAILED}: {one.problem}"] += 1
+        elif not may_meet(one):
+            found[MISSED if one.figures else TOO_SLOW] += 1
+        else:
+            found[f"worse than the best ({EFFORTS[one.effort].name})"] += 1
+    return found

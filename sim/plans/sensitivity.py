@@ -1,0 +1,148 @@
+"""What measuring a parameter first would be worth: the expected value of partial perfect information.
+
+Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a parameter may have, and compare
+what these choices cost with what today's choice costs. A step is taken to be computing, which is known in closed form, and the rest of
+what was simulated; each is scaled by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.plans.candidates import Candidate
+
+if TYPE_CHECKING:
+    from sim.plans.question import Question
+
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's values
+ASSUMED = 0.2  # standard deviation of a logarithm of what is only nominal
+MEASURED = 0.02  # what is left of it after a short run
+LEAST = 1e-3  # share of a price below which a gain is none
+COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
+
+
+class Parameter(NamedTuple):
+    """What is not known well.
+
+    Args:
+        deviation: standard deviation of its logarithm.
+        assumed: whether that is a guess.
+        measured_by: the short run that would tell.
+    """
+
+    name: str
+    deviation: float
+    assumed: bool
+    measured_by: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """What knowing a parameter would change.
+
+    Args:
+        low, high: samples a second of the best if the parameter is at its 10 % and 90 % quantile.
+        changes: share of its values at which another configuration is chosen.
+        saves: of what is minimised, USD of the training, USD an hour or hours: on average.
+        unit: of that.
+    """
+
+    parameter: Parameter
+    low: float
+    high: float
+    changes: float
+    saves: float
+    unit: str
+
+    def as_json(self) -> dict:
+        """As in the plan's JSON."""
+        return {
+            "parameter": self.parameter.name,
+            "deviation": self.parameter.deviation,
+            "assumed": self.parameter.assumed,
+            "samples_per_s": {"low": self.low, "high": self.high},
+            "choice_changes": self.changes,
+            "saves": self.saves,
+            "unit": self.unit,
+            "measured_by": self.parameter.measured_by,
+        }
+
+
+def parameters(best: Candidate, question: Question, costs_error: float) -> list[Parameter]:
+    """What is not known well of the best.
+
+    Args:
+        costs_error: what its costs say of how well they are known; 0 if nothing.
+    """
+    host, name = best.configuration.host, question.workload
+    work = f"real.run --protocol fmb --workers 1 --workload {name} --batch {best.configuration.batch} --steps 30 --trace w1.parquet"
+    computing = f"on one {host}: python -m {work}; python -m calibration.fit w1.parquet -o {host}.toml".replace("*", "")
+    links = f"on two {host}: python -m real.probe -o links.json"
+    known = best.error or costs_error
+    found = [Parameter(COMPUTING, known or ASSUMED, not known, computing)]
+    return found + ([Parameter(MESSAGES, ASSUMED, True, links)] if best.configuration.hosts > 1 else [])
+
+
+def values(best: Candidate, candidates: list[Candidate], question: Question, costs_error: float = 0.0) -> list[Value]:
+    """The parameters, that first which is worth most to know.
+
+    Args:
+        best: what is chosen today.
+        candidates: that were simulated.
+    """
+    found = [_value(one, best, candidates, question) for one in parameters(best, question, costs_error)]
+    return sorted(found, key=lambda value: -value.saves)
+
+
+def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], question: Question) -> Value:
+    from scipy.special import ndtri
+
+    factors = [math.exp(parameter.deviation * float(ndtri(share))) for share in SHARES]
+    saved = changed = 0.0
+    for factor in factors:
+        chosen = _chosen(parameter, factor, candidates, question) or best
+        ours, theirs = (_price(question, one, _speed(parameter, factor, one)) for one in (best, chosen))
+        gain = ours - theirs if ours - theirs > LEAST * ours else 0.0
+        saved += gain / len(factors)
+        changed += (gain > 0) / len(factors)
+    low, high = sorted(_speed(parameter, factor, best) for factor in (factors[0], factors[-1]))
+    unit = "USD" if question.work else "USD an hour"
+    return Value(parameter, low, high, changed, saved, unit if question.cheapest else "hours")
+
+
+def _chosen(parameter: Parameter, factor: float, candidates: list[Candidate], question: Question) -> Candidate | None:
+    """The best that meets the target once the parameter is known; None if none does."""
+    meet = [one for one in candidates if _meets(parameter, factor, one, question)]
+    return min(meet, key=lambda one: question.key(one.usd_per_hour, _speed(parameter, factor, one)), default=None)
+
+
+def _meets(parameter: Parameter, factor: float, one: Candidate, question: Question) -> bool:
+    speed, needed = _speed(parameter, factor, one), one.needed(question)
+    assert one.figures
+    from scipy.special import ndtri
+
+    spread = math.log(one.figures.high / one.figures.low) / (2 * float(ndtri(0.95))) if one.figures.low > 0 else 0.0
+    left = math.sqrt(max(spread**2 - parameter.deviation**2, 0.0)) + MEASURED
+    return math.log(speed / needed) >= left * float(ndtri(question.probability)) if needed else True
+
+
+def _speed(parameter: Parameter, factor: float, one: Candidate) -> float:
+    """Samples a second, if what the parameter is of takes longer by this factor."""
+    assert one.figures
+    share = min(1.0, _computing_s(one) * one.figures.mid / one.least.samples)
+    share = share if parameter.name == COMPUTING else 1 - share
+    return one.figures.mid / (1 + share * (factor - 1))
+
+
+def _computing_s(one: Candidate) -> float:
+    return max(one.least.compute_s, 0.0)
+
+
+def _price(question: Question, one: Candidate, samples_per_s: float) -> float:
+    """What is minimised, in the unit of `Value`."""
+    hours = question.hours(samples_per_s)
+    if question.cheapest:
+        return one.usd_per_hour * hours if hours is not None else one.usd_per_hour
+    return hours if hours is not None else 1 / samples_per_s

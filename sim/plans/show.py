@@ -1,0 +1,175 @@
+"""A plan on a page of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.answers.summary import number
+from sim.base.progress import duration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sim.plans.plan import Plan
+    from sim.plans.sensitivity import Value
+
+HEADINGS = (
+    "hosts",
+    "protocol",
+    "servers",
+    "batch",
+    "samples/s",
+    "9 in 10 runs",
+    "USD/h",
+    "time",
+    "USD",
+    "P",
+    "limited by",
+)
+MOST_OF_FRONT, MOST_REASONS = 8, 8
+WIDTH = 150  # of a page, at least
+
+
+def show(plan: Plan) -> None:
+    """Print it: the answer first."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, width=max(WIDTH, Console().width))
+    console.print(Text(headline(plan), "bold"))
+    console.print(_table([plan.row(one) for one in plan.best], plan))
+    console.print(Text(f"the first again: {plan.row(plan.best[0])['command']}", "dim"))
+    if len(plan.front) > 1:
+        console.print(Text("Nothing that was simulated is both cheaper and faster than these:"))
+        rows = [plan.row(one) for one in plan.front]
+        console.print(_table(rows[:MOST_OF_FRONT], plan, limits=False))
+        if len(rows) > MOST_OF_FRONT:
+            console.print(Text(f"and {len(rows) - MOST_OF_FRONT} more that are faster; --json has them", "dim"))
+    for line in _further(plan):
+        console.print(Text(line))
+    for note in notes(plan):
+        console.print(Text(f"note: {note}", "yellow"))
+
+
+def headline(plan: Plan) -> str:
+    """The answer in a sentence or two."""
+    asked, first = plan.question, plan.row(plan.best[0])
+    target = " and ".join(targets(plan))
+    if not plan.met:
+        reached = f"{number(first['samples_per_s']['mid'])} samples/s where {number(first['needed_samples_per_s'])} are needed"
+        chance = "" if first["p_target"] is None else f", met with a probability of {first['p_target']:.2f}"
+        return f"No configuration of {plan.configurations:,} meets {target}. The nearest reaches {reached}{chance}:"
+    kind = "cheapest" if asked.cheapest else "fastest"
+    chance = f"with a probability of {asked.probability:g} or more"
+    if first["p_target"] is None:
+        chance = f"(no probability: {first['why_no_interval']})"
+    return f"The {kind} of {plan.configurations:,} configurations for {target}, {chance}:"
+
+
+def targets(plan: Plan) -> list[str]:
+    """What must be reached, in words."""
+    asked, found = plan.question, []
+    if asked.samples_per_s:
+        found.append(f"{number(asked.samples_per_s)} samples/s")
+    if asked.work and asked.deadline:
+        found.append(f"{number(asked.work)} samples in {duration(asked.deadline)}")
+    if asked.work and asked.budget:
+        found.append(f"{number(asked.work)} samples for {number(asked.budget)} USD")
+    if asked.usd_per_hour:
+        found.append(f"{number(asked.usd_per_hour)} USD an hour at most")
+    return found
+
+
+def notes(plan: Plan) -> list[str]:
+    """What a reader should know besides."""
+    from sim import protocols
+
+    found = []
+    if not plan.whole:
+        found.append(
+            "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
+        )
+    ways = {one.configuration.protocol for one in plan.best}
+    stale = sorted(
+        name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name)
+    )
+    if stale:
+        found.append(
+            f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
+        )
+    if why := plan.best[0].figures and plan.best[0].figures.why_none:
+        found.append(f"no intervals and no probabilities: {why}; calibrate (real.run --trace, then calibration.fit)")
+    if plan.question.prices:
+        found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
+    return found
+
+
+def _stale(plan: Plan, name: str) -> bool:
+    return any(
+        plan.room.protocol(one.configuration.protocol, one.configuration.settings).way == "asynchronous"
+        for one in plan.best
+        if one.configuration.protocol == name
+    )
+
+
+def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    has_end, has_servers = plan.question.work is not None, any(row["servers"] for row in rows)
+    left_out = {"servers": not has_servers, "time": not has_end, "USD": not has_end, "limited by": not limits}
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    shown = [heading for heading in HEADINGS if not left_out.get(heading)]
+    for heading in shown:
+        left = heading in ("hosts", "protocol", "limited by")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        cells = _cells(row)
+        table.add_row(*(Text(cells[heading]) for heading in shown))
+    return table
+
+
+def _cells(row: dict) -> dict[str, str]:
+    speeds, hours = row["samples_per_s"], row["hours"]
+    low, high = speeds["low"], speeds["high"]
+    settings = f" ({', '.join(row['settings'])})" if row["settings"] else ""
+    return {
+        "hosts": f"{row['hosts']} x {row['host']}",
+        "protocol": f"{row['protocol']}{settings}",
+        "servers": str(row["servers"] or ""),
+        "batch": str(row["batch"]),
+        "samples/s": number(speeds["mid"]),
+        "9 in 10 runs": "unknown" if low is None else f"{number(low)} to {number(high)}",
+        "USD/h": f"{row['usd_per_hour']:,.2f}",
+        "time": "" if hours is None else duration(hours * 3600),
+        "USD": "" if hours is None else f"{row['usd']:,.2f}",
+        "P": "" if row["p_target"] is None else f"{row['p_target']:.2f}",
+        "limited by": row["limits"] or "",
+    }
+
+
+def _further(plan: Plan):
+    """What was thrown out, and what measuring would be worth."""
+    yield f"Thrown out: {sum(plan.rejected.values()):,} of {plan.configurations:,}; {len(plan.simulated):,} were simulated"
+    reasons = plan.rejected.most_common()
+    yield from (f"  {count:7,}  {reason}" for reason, count in reasons[:MOST_REASONS])
+    if len(reasons) > MOST_REASONS:
+        yield f"  {sum(count for _, count in reasons[MOST_REASONS:]):7,}  for {len(reasons) - MOST_REASONS} more reasons"
+    for value in plan.values:
+        yield _value(value)
+        if value.changes:
+            yield f"  {value.parameter.measured_by}"
+
+
+def _value(value: Value) -> str:
+    from math import exp
+
+    parameter, within = value.parameter, exp(1.645 * value.parameter.deviation)
+    known = (
+        f"known within a factor {within:.2f}"
+        if not parameter.assumed
+        else f"taken to be known within a factor {within:.2f}"
+    )
+    change = f"another choice in {value.changes:.0%} of cases, {number(value.saves)} {value.unit} less on average"
+    gain = change if value.changes else "the choice stays"
+    return f"Measured first, {parameter.name} ({known}): {gain}"

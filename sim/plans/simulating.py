@@ -1,0 +1,119 @@
+"""Candidates are simulated, on all cores, with the same random numbers for all."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from sim.base.errors import WrongSetting
+from sim.base.progress import advance
+from sim.plans.candidates import EFFORTS, Candidate, Figures
+from sim.studies import failures
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from sim.job.scenario import Scenario
+    from sim.plans.candidates import Effort
+    from sim.plans.configurations import Room
+    from sim.sweeps.jobs import Job
+    from sim.sweeps.pools import Given, Here, Own
+
+Key = TypeVar("Key")
+
+
+class Simulating:
+    """Simulates candidates until time is over.
+
+    Args:
+        pool: opened.
+        within_s: seconds for all of it.
+        until_s: by time.monotonic, after which nothing more is begun.
+    """
+
+    def __init__(self, room: Room, pool: Here | Own | Given, within_s: float, until_s: float):
+        self.room, self.pool, self.within_s, self.until_s = room, pool, within_s, until_s
+        text = room.question.failures
+        self._failures = failures.read(text) if text else None
+
+    @property
+    def left_s(self) -> float:
+        """Seconds."""
+        return max(0.0, self.until_s - time.monotonic())
+
+    def simulate(self, candidates: Iterable[Candidate], effort: int) -> None:
+        """Simulate them with an effort; those for which there is no time stay as they are."""
+        waiting = {}
+        for one in candidates:
+            round_s, within_s = one.figures.round_s if one.figures else 0.0, EFFORTS[effort].share * self.within_s
+            much = EFFORTS[effort].affordable(round_s, within_s)
+            scenario = replace(self.room.scenario(one.configuration), steps=much.steps, warmup=much.warmup)
+            job = self._job(scenario, much)
+            waiting[job.digest] = one, job
+        for row in self._rows([job for _, job in waiting.values()]):
+            one, job = waiting[row["digest"]]
+            self._take(one, job, row, effort)
+            advance()
+
+    def speeds(self, scenarios: dict[Key, Scenario]) -> dict[Key, float]:
+        """Samples a second of one short run of each; those for which there is no time are left out."""
+        jobs = {key: self._job(scenario, EFFORTS[1]) for key, scenario in scenarios.items()}
+        rows = {row["digest"]: row for row in self._rows(list({job.digest: job for job in jobs.values()}.values()))}
+        speeds = {key: rows.get(job.digest, {}).get("samples_per_s") for key, job in jobs.items()}
+        return {key: speed for key, speed in speeds.items() if speed}
+
+    def _rows(self, jobs: list[Job]) -> Iterator[dict]:
+        """Rows as they come, while there is time."""
+        from sim.sweeps.dealing import Dealing
+
+        if not (jobs and self.left_s):
+            return
+        with closing(cast("Generator", Dealing(jobs, self.pool).rows())) as chunks:
+            for chunk in chunks:
+                yield from chunk
+                if not self.left_s:
+                    return
+
+    def _job(self, scenario: Scenario, much: Effort) -> Job:
+        from sim.sweeps import jobs
+
+        within_s = much.share * self.within_s if much.runs == 1 else math.inf  # as many runs as were asked for, or none
+        return jobs.of_scenario(scenario, jobs.How("auto", much.runs, within_s))
+
+    def _take(self, one: Candidate, job: Job, row: dict, effort: int) -> None:
+        one.effort = effort
+        if row.get("error") is not None:
+            one.problem, one.figures = row["error"], None
+            return
+        mid = row["samples_per_s"]
+        low, high = row["samples_per_s_low"] or mid, row["samples_per_s_high"] or mid
+        did = row["steps_done"], row["warmup_done"], row["runs_done"]
+        round_s = row["wall_s"] / (did[2] * (did[0] + did[1]))
+        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did, round_s)
+        if self._failures:
+            self._lose(one, job)
+
+    def _lose(self, one: Candidate, job: Job) -> None:
+        """What hosts that fail leave of it: the two errors are independent, and add up in squares of logarithms."""
+        figures, question = one.figures, self.room.question
+        assert figures
+        assert self._failures
+        assert job.scenario
+        hours = question.hours(figures.mid)
+        run = replace(self._failures, run_s=min(max(60.0, hours * 3600), failures.MOST_S)) if hours else self._failures
+        try:
+            lost = failures.lost(job.scenario, run)
+        except WrongSetting as error:
+            one.problem, one.figures = str(error), None
+            return
+        mid, share = figures.mid * lost.goodput, lost.goodput
+        sides = [
+            math.hypot(math.log(figures.mid / figures.low), math.log(max(1.0, share / lost.interval[0]))),
+            math.hypot(math.log(figures.high / figures.mid), math.log(max(1.0, lost.interval[1] / share))),
+        ]
+        one.figures = replace(
+            figures, low=mid * math.exp(-sides[0]), mid=mid, high=mid * math.exp(sides[1]), goodput=share
+        )

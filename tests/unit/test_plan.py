@@ -1,0 +1,213 @@
+"""The planner: its bounds hold, its best are those that exhaustive simulation finds, and every mistake is one line."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+from test_commands import refused, run
+from test_sweep import Killing
+
+from sim import Scenario, WrongSetting, options, protocols, read_cluster, read_workload, simulate, simulated_options
+from sim import run as sim_run
+from sim.base.errors import RunFailed
+from sim.plans import bounds, candidates, plan, question, search
+from sim.plans.candidates import WHOLE, Figures
+from sim.plans.configurations import Room
+from sim.plans.simulating import Simulating
+from sim.sweeps import pools
+
+ASKED = {"seed": 3, "probability": 0.8, "keep": 3}
+SMALL = {"hosts": ["p3.2xlarge", "g5.12xlarge"], "counts": [1, 2, 3], "batches": [256, 1024]}
+QUICK = {"protocols": ["allreduce", "fmb"], "workload": "toy_fc"}
+WITHIN_S = 600.0  # of which a plan takes as little as it can
+
+
+def asked(**further) -> question.Question:
+    return question.read(None, ASKED | SMALL | QUICK | further)
+
+
+def planned(**further) -> plan.Plan:
+    return plan.answer(asked(**further), pools.of_size(1), WITHIN_S)
+
+
+@pytest.fixture(scope="module")
+def usual() -> plan.Plan:
+    return planned(samples_per_s=800_000)
+
+
+@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+@pytest.mark.parametrize(("host", "count"), [("p3.2xlarge", 3), ("g5.12xlarge", 2)])
+def test_no_job_is_faster_than_its_bound(name, host, count):
+    protocol, model = protocols.make(name), read_workload("toy_fc")
+    cluster = read_cluster(f"{host}*{count}")
+    masters = 1 if protocol.served(model) else 0
+    workers = count * cluster.hosts[0].ranks - masters
+    job = Scenario(protocol, model, workers, steps=4, warmup=2, batch=128, cluster=cluster)
+    assert simulate(job, replications=1).samples_per_s < 1.01 * bounds.least(job).samples_per_s()
+
+
+def test_a_bound_that_counts_too_much_would_be_seen():
+    """The negative control of the test above: it fails if a bound is a tenth too low."""
+    job = Scenario(
+        protocols.make("allreduce"), read_workload("resnet50"), 4, steps=4, cluster=read_cluster("p3.2xlarge*4")
+    )
+    assert simulate(job, replications=1).samples_per_s > 0.9 * 1.01 * bounds.least(job).samples_per_s()
+
+
+@pytest.fixture(scope="module")
+def every() -> list[candidates.Candidate]:
+    """Every configuration, simulated with the whole effort."""
+    room = Room(asked(samples_per_s=1))
+    found, _ = search.screened(room)
+    with pools.of_size(1) as pool:
+        Simulating(room, pool, WITHIN_S, math.inf).simulate(found, WHOLE)
+    return found
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"samples_per_s": 800_000},
+        {"samples": 10**9, "deadline": "20 min"},
+        {"samples": 10**9, "budget": 3},
+    ],
+    ids=["throughput", "deadline", "budget"],
+)
+def test_the_best_are_those_of_exhaustive_simulation(target, every):
+    found = planned(**target)
+    wanted = [one for one in every if one.chance(found.question) >= found.question.probability]
+    wanted.sort(key=lambda one: one.key(found.question))
+    assert found.met
+    assert len(found.best) == min(len(wanted), found.question.keep)
+    for own, best in zip(found.best, wanted, strict=False):
+        assert own.key(found.question)[0] == pytest.approx(best.key(found.question)[0], rel=0.03)
+
+
+def test_a_planted_optimum_is_found():
+    """One host costs next to nothing, and reaches the target by itself."""
+    found = planned(samples_per_s=500_000, prices={"g5.12xlarge": 0.01})
+    assert (found.best[0].configuration.host, found.best[0].configuration.hosts) == ("g5.12xlarge", 1)
+
+
+def test_hosts_that_fail_cost_time_and_money():
+    target = {"samples": 10**9, "deadline": "20 min", "probability": 0.5}
+    whole, failing = planned(**target), planned(**target, failures="mtbf=2 h, restart=5 min")
+    assert failing.best[0].figures.goodput < 1
+    assert failing.as_json()["best"][0]["usd"] > whole.as_json()["best"][0]["usd"]
+
+
+def test_an_impossible_target_gets_the_nearest(usual, every):
+    found = planned(samples_per_s=10**12)
+    assert not found.met
+    assert found.best
+    assert found.as_json()["best"][0]["p_target"] < 0.01
+    fastest = max(one.samples_per_s for one in every)
+    assert found.best[0].samples_per_s == pytest.approx(fastest, rel=0.02)
+    assert usual.met
+
+
+def test_a_row_says_what_was_asked_and_what_came_of_it(usual):
+    row = usual.as_json()["best"][0]
+    speeds = row["samples_per_s"]
+    assert speeds["low"] < speeds["mid"] < speeds["high"]
+    assert row["usd_per_hour"] == row["hosts"] * {"p3.2xlarge": 3.06, "g5.12xlarge": 5.672}[row["host"]]
+    assert row["p_target"] >= usual.question.probability
+    assert row["limits"]
+    assert json.loads(usual.to_json())["schema"] == "plan/1"
+
+
+def test_the_command_of_a_row_reproduces_it(usual):
+    row = usual.as_json()["best"][0]
+    given = sim_run.parser().parse_args(shlex.split(row["command"])[3:])
+    again = simulate(simulated_options.scenario(given, options.Readers()), "auto", given.replications)
+    assert again.samples_per_s == pytest.approx(row["samples_per_s"]["mid"], rel=1e-9)
+
+
+def test_every_configuration_is_accounted_for(usual):
+    assert len(usual.best) + sum(usual.rejected.values()) == usual.configurations == len(usual.room.all)
+
+
+def test_nothing_of_the_front_is_beaten(usual):
+    front = [(row["usd_per_hour"], -row["samples_per_s"]["mid"]) for row in usual.as_json()["front"]]
+    assert front == sorted(front)
+    assert all(faster[1] < slower[1] for slower, faster in pairwise(front))
+
+
+def test_measuring_is_worth_something_where_little_is_known(usual):
+    first = usual.values[0]
+    assert first.parameter.name == "speed of computing"
+    assert first.low < usual.best[0].samples_per_s < first.high
+    assert all(value.saves >= 0 for value in usual.values)
+
+
+@pytest.mark.parametrize(
+    ("needed", "chance"), [(100.0, 0.5), (80.0, 0.95), (125.0, 0.05), (0.0, 1.0)], ids=["middle", "low", "high", "none"]
+)
+def test_the_chance_of_a_target_is_that_of_its_interval(needed, chance):
+    assert Figures(80.0, 100.0, 125.0).chance(needed) == pytest.approx(chance, abs=1e-6)
+
+
+def test_no_interval_says_no_probability(tmp_path):
+    nominal = tmp_path / "nominal.toml"
+    nominal.write_text('schema = "cluster/1"\nhosts = [{ count = 2, cores = 4 }]\n')
+    found = planned(hosts=[str(nominal)], prices={str(nominal): 1.0}, samples_per_s=100, workload="mlp")
+    row = found.as_json()["best"][0]
+    assert row["p_target"] is None
+    assert row["samples_per_s"]["low"] is None
+    assert "nominal" in row["why_no_interval"]
+
+
+def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
+    with pytest.raises(RunFailed, match="died twice"):
+        plan.answer(
+            asked(protocols=["test_sweep:Killing"], hosts=["p3.2xlarge"], counts=[1], batches=[64], samples_per_s=10),
+            pools.of_size(2),
+            WITHIN_S,
+        )
+    assert Killing.name == "Killing"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({}, "samples_per_s, deadline or budget"),
+        ({"deadline": "24 h"}, "samples besides"),
+        ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
+        ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "p3.2xlarge"),
+        ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
+        ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
+        ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
+        ({"samples_per_s": -1}, "greater than 0"),
+        ({"samples_per_s": 10, "probability": 1.0}, "less than or equal"),
+        ({"samples_per_s": 10, "protocol": ["amb"]}, "Extra inputs"),
+    ],
+)
+def test_what_is_wrong_is_said(wrong, said):
+    with pytest.raises(WrongSetting, match=said):
+        Room(asked(**wrong))
+
+
+def test_nothing_that_can_be_is_a_failure():
+    with pytest.raises(RunFailed, match="none of"):
+        planned(samples_per_s=10, usd_per_hour=0.01)
+
+
+def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'schema = "plan-job/1"\nworkload = "toy_fc"\nhosts = "p3.2xlarge"\ncounts = [1, 2]\nprotocols = "allreduce"\n'
+    )
+    words = [job, "--samples-per-s", "500", "--processes", "1"]
+    found = run("sim.plan", *words, "--json", "-o", tmp_path / "rows.csv")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["question"]["counts"] == [1, 2]
+    assert len(pd.read_csv(tmp_path / "rows.csv")) == len(json.loads(found.stdout)["rows"])
+    impossible = run("experiments.run", "plan", *words[:1], "--samples-per-s", "1e11", "--processes", "1")
+    assert impossible.returncode == 1
+    assert impossible.stdout.startswith("No configuration of 2 meets")
+    assert "negative" not in refused(run("sim.plan", job, "--samples-per-s", "5", "--price", "p3.2xlarge=-2"))
