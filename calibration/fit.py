@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
-from calibration.importers.about import About, link
+from calibration.importers.about import LINK, About
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.files import check_outputs
+from sim.platform import other_sizes
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -51,14 +52,14 @@ def _of_traces(given: Namespace) -> Cluster:
         given.protocol,
         tuple(given.set),
         given.batch,
-        link(given.link) if given.link else None,
+        other_sizes.link(given.link, LINK) if given.link else None,
     )
     probe = probes.read(given.probe) if given.probe else None
     if about.link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for path in given.traces for s in read(path, given.source, about)]
     made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
-    return made if given.hosts is None else profiles.on_hosts(made, given.hosts)
+    return made if given.hosts is None else other_sizes.on_hosts(made, given.hosts)
 
 
 def _of_timeline(given: Namespace) -> Cluster:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.importers.about import LINK, About, told
+from calibration.importers.about import LINK, About
 from calibration.importers.rounds import shortened
 from sim.base.errors import WrongSetting
 from sim.base.files import reading
 from sim.job import header as heads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
+from sim.platform.other_sizes import told
 from sim.recording import records
 from sim.recording.traces import Activity, Trace
 

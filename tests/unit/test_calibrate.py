@@ -121,10 +121,10 @@ def test_the_fit_and_the_check_are_given_runs_of_their_own(tmp_path, monkeypatch
     assert calibrate.concluded(given, calibrate.asked_of(given, 2)) == 1
     (fit, fitted), (check, checked) = called
     assert (fit, check) == ("calibration.fit", "calibration.check")
-    fitted, checked = ({word for word in words if word.endswith(".parquet")} for words in (fitted, checked))
-    assert fitted
-    assert checked
-    assert not fitted & checked
+    first, second = ({word for word in words if word.endswith(".parquet")} for words in (fitted, checked))
+    assert first
+    assert second
+    assert not first & second
 
 
 def test_runs_that_are_done_are_left_out_by_their_job():
