@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-TIMELINE, STEPS = "horovod-timeline", "steps"
-OF_SOURCES = {"ranks": (TIMELINE,), "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
+TIMELINE, STEPS, NCCL = "horovod-timeline", "steps", "nccl-tests"
+PROFILES = (TIMELINE, NCCL)  # sources of which one file makes a profile, without traces
+OF_SOURCES = {"ranks": PROFILES, "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
 NOTHING = About()
 
 
@@ -34,18 +35,36 @@ def main(argv: list[str] | None = None) -> int:
 
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
-    made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
+    _check_source(given)
+    made = _of_one_file(given) if given.source in PROFILES else _of_traces(given)
+    if given.hosts is not None:
+        made = other_sizes.on_hosts(made, given.hosts)
     profiles.write(made, given.output)
     _report(given, made)
     return 0
 
 
-def _of_traces(given: Namespace) -> Cluster:
-    from calibration import probes, profiles
+def _check_source(given: Namespace) -> None:
+    """Refuse options that the source has no use for.
 
+    Raises:
+        WrongSetting: naming the option.
+    """
     for name, needs in OF_SOURCES.items():
         if (value := getattr(given, name)) and given.source not in needs:
             raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
+    if given.source not in PROFILES:
+        return
+    if len(given.traces) > 1:
+        raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
+    for name in ("probe", "shared_cores", "link"):
+        if value := getattr(given, name):
+            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
+
+
+def _of_traces(given: Namespace) -> Cluster:
+    from calibration import probes, profiles
+
     about = About(
         given.workload,
         given.stragglers,
@@ -58,18 +77,16 @@ def _of_traces(given: Namespace) -> Cluster:
     if about.link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for path in given.traces for s in read(path, given.source, about)]
-    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
-    return made if given.hosts is None else other_sizes.on_hosts(made, given.hosts)
+    return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
 
 
-def _of_timeline(given: Namespace) -> Cluster:
-    from calibration import timelines
+def _of_one_file(given: Namespace) -> Cluster:
+    from calibration import nccl_links, timelines
 
-    if len(given.traces) > 1 or given.probe or given.shared_cores:
-        allowed = "one timeline, and neither --probe nor --shared-cores"
-        raise WrongSetting(f"--from {TIMELINE}", " ".join(given.traces), allowed)
-    name = given.name or Path(given.output).stem
-    return timelines.profile(given.traces[0], name, given.workload, given.ranks, given.batch)
+    path, name = given.traces[0], given.name or Path(given.output).stem
+    if given.source == NCCL:
+        return nccl_links.profile(path, name, given.ranks)
+    return timelines.profile(path, name, given.workload, given.ranks, given.batch)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
@@ -99,7 +116,7 @@ def parser() -> command.Parser:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument(
-        "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
+        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="what TRACE is"
     )
     parser.add_argument("--name", help="of the cluster (default: the output's without its ending)")
     parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="between the hosts, where nothing measured it")
@@ -113,7 +130,9 @@ def parser() -> command.Parser:
     imported = parser.add_argument_group("of imported logs, which do not say")
     imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")
-    imported.add_argument("--ranks", type=int, metavar="N", help="of a timeline's run (default: those that marked it)")
+    imported.add_argument(
+        "--ranks", type=int, metavar="N", help="of a timeline or a test (default: those that it names)"
+    )
     imported.add_argument(
         "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
     )
@@ -126,7 +145,7 @@ def parser() -> command.Parser:
 
 def _report(given: Namespace, made: Cluster) -> None:
     runs = len(made.provenance.traces)
-    print(f"wrote {given.output}: {', '.join(made.costs)}, from {runs} run{'s' * (runs != 1)}")
+    print(f"wrote {given.output}: {', '.join(made.costs) or 'links'}, from {runs} run{'s' * (runs != 1)}")
     for note in made.provenance.notes:
         print(f"  {note}")
     sys.stdout.flush()
