@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-TIMELINE, STEPS, NCCL = "horovod-timeline", "steps", "nccl-tests"
-PROFILES = (TIMELINE, NCCL)  # sources of which one file makes a profile, without traces
-OF_SOURCES = {"ranks": PROFILES, "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
+TIMELINE, STEPS, NCCL, TORCH = "horovod-timeline", "steps", "nccl-tests", "torch"
+PROFILES = (TIMELINE, NCCL, TORCH)  # sources of which files make a profile, without traces
+OF_SOURCES = {
+    "ranks": PROFILES,
+    "batch": (TIMELINE, STEPS, TORCH),
+    "protocol": (STEPS, TORCH),
+    "set": (STEPS, TORCH),
+}
 NOTHING = About()
 
 
@@ -36,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     _check_source(given)
-    made = _of_one_file(given) if given.source in PROFILES else _of_traces(given)
+    made = _by_itself(given) if given.source in PROFILES else _of_traces(given)
     if given.hosts is not None:
         made = other_sizes.on_hosts(made, given.hosts)
     profiles.write(made, given.output)
@@ -55,9 +60,9 @@ def _check_source(given: Namespace) -> None:
             raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
     if given.source not in PROFILES:
         return
-    if len(given.traces) > 1:
+    if len(given.traces) > 1 and given.source != TORCH:
         raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
-    for name in ("probe", "shared_cores", "link"):
+    for name in ("probe", "shared_cores", *(() if given.source == TORCH else ("link",))):
         if value := getattr(given, name):
             raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
 
@@ -65,14 +70,7 @@ def _check_source(given: Namespace) -> None:
 def _of_traces(given: Namespace) -> Cluster:
     from calibration import probes, profiles
 
-    about = About(
-        given.workload,
-        given.stragglers,
-        given.protocol,
-        tuple(given.set),
-        given.batch,
-        other_sizes.link(given.link, LINK) if given.link else None,
-    )
+    about = _about(given)
     probe = probes.read(given.probe) if given.probe else None
     if about.link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
@@ -80,13 +78,24 @@ def _of_traces(given: Namespace) -> Cluster:
     return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
 
 
-def _of_one_file(given: Namespace) -> Cluster:
-    from calibration import nccl_links, timelines
+def _about(given: Namespace) -> About:
+    said = other_sizes.link(given.link, LINK) if given.link else None
+    workload = given.workload or NOTHING.workload
+    return About(workload, given.stragglers, given.protocol, tuple(given.set), given.batch, said)
 
-    path, name = given.traces[0], given.name or Path(given.output).stem
+
+def _by_itself(given: Namespace) -> Cluster:
+    """The profile that files make without traces."""
+    from calibration import nccl_links, timelines, torch_traces
+
+    path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
     if given.source == NCCL:
         return nccl_links.profile(path, name, given.ranks)
-    return timelines.profile(path, name, given.workload, given.ranks, given.batch)
+    if given.source == TORCH:
+        if not given.workload:
+            raise WrongSetting("--workload", "nothing", "what was trained: a name, or a TOML file")
+        return torch_traces.profile(given.traces, name, about, given.ranks)
+    return timelines.profile(path, name, about.workload, given.ranks, given.batch)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
@@ -128,10 +137,10 @@ def parser() -> command.Parser:
         help="of the one machine that has all hosts on it, as containers or namespaces",
     )
     imported = parser.add_argument_group("of imported logs, which do not say")
-    imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
+    imported.add_argument("--workload", metavar="NAME", help=f"what was trained (default: {NOTHING.workload})")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="sleeps induced, as niagara")
     imported.add_argument(
-        "--ranks", type=int, metavar="N", help="of a timeline or a test (default: those that it names)"
+        "--ranks", type=int, metavar="N", help="of a timeline, a test or a trace (default: those that it names)"
     )
     imported.add_argument(
         "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"

@@ -14,12 +14,14 @@ from calibration import checks
 from calibration.importers.nccl_tests import Measured, read
 from sim import catalogue, collectives
 from sim.base.errors import RunFailed
+from sim.base.ranges import MOST_BYTES
 from sim.model.workload import ITEM_BYTES
 from sim.platform.cluster import Cluster, Host, Link, Provenance
 from sim.platform.other_sizes import told
 
 CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
+LEAST_BANDWIDTH = 1.0
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
 
@@ -92,6 +94,17 @@ def fitted(measured: Measured) -> Fit:
     ]
     two = min(both, key=lambda fit: fit.error, default=one)
     return two if two.error < BETTER * one.error else one
+
+
+def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray) -> Link | None:
+    """The link on which a ring of `ranks` ranks takes these seconds for these bytes, shape (calls,); None if there is none."""
+    found = _of(amounts("ring", ranks, sizes), seconds, ("ring", "ring"), float(sizes.max()))
+    if not found.seconds_per_byte or len(np.unique(sizes)) < 2:
+        seconds_per_byte = float((seconds / amounts("ring", ranks, sizes)[:, 1]).mean())
+        found = Fit(0.0, seconds_per_byte, ("ring", "ring"), 0.0, 0.0)
+    bandwidth = 1 / found.seconds_per_byte if found.seconds_per_byte > 0 else 0.0
+    possible = LEAST_BANDWIDTH <= bandwidth <= MOST_BYTES
+    return Link(latency_s=found.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth) if possible else None
 
 
 def amounts(algorithm: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
