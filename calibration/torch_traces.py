@@ -12,7 +12,8 @@ import numpy as np
 from calibration import checks, profiles
 from calibration.importers import steps
 from calibration.importers.about import About
-from calibration.importers.torch_profiler import MOST_RANKS, SOURCE, Call, Ranked, read
+from calibration.importers.torch_events import MOST_RANKS, SOURCE
+from calibration.importers.torch_profiler import Call, Ranked, read
 from calibration.nccl_links import ring_link
 from calibration.profiles import Source
 from sim.answers import outcome

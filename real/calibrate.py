@@ -81,6 +81,8 @@ def main(argv: list[str] | None = None) -> int:
         return ranks.join(PROGRAM, lambda comm: work(given, comm))
     asked = asked_of(given, WORKERS if given.workers is None else given.workers)
     check(given, asked)
+    if given.resume and not unfinished(asked, folder_of(given)):
+        return concluded(given, asked)
     ranks_needed = max(ranks_for(None), campaign.ranks_of(parsed(asked)))
     launch.check_installed("tensorflow", "mpi4py")
     launch.check_memory(ranks_needed)
@@ -146,6 +148,18 @@ def _parsed(cell: Cell, trace: Path | None) -> Namespace:
     return parse([*cell.real_words(), *(["--trace", str(trace)] if trace else [])], PROGRAM)
 
 
+def unfinished(asked: Asked, folder: Path) -> bool:
+    """Whether anything is still to be measured."""
+    if campaign.left(_pilots(asked, folder), str(folder / PROBE)) != ([], None):
+        return True
+    compute_s = plan.computing_s(asked, pilot_steps_s(asked, folder))
+    return bool(campaign.left(parsed(asked, folder, compute_s), None)[0])
+
+
+def _pilots(asked: Asked, folder: Path) -> list[Namespace]:
+    return [_parsed(cell, folder / f"{PILOT}-{i}.parquet") for i, cell in enumerate(plan.pilots(asked))]
+
+
 def work(given: Namespace, comm) -> int:
     """What each rank does; where the user's own launcher started the ranks, the first one also fits and checks."""
     from real.worlds.polling import barrier
@@ -155,8 +169,7 @@ def work(given: Namespace, comm) -> int:
         check(given, asked)
     folder, probe = folder_of(given), folder_of(given) / PROBE
     barrier(comm)
-    short = [_parsed(cell, folder / f"{PILOT}-{i}.parquet") for i, cell in enumerate(plan.pilots(asked))]
-    campaign.work(short, str(probe), comm, given.resume)
+    campaign.work(_pilots(asked, folder), str(probe), comm, given.resume)
     steps_s = comm.bcast(pilot_steps_s(asked, folder) if comm.rank == 0 else None)
     cells = parsed(asked, folder, plan.computing_s(asked, steps_s))
     left = comm.bcast(campaign.left(cells, None)[0] if comm.rank == 0 and given.resume else cells)
@@ -206,11 +219,13 @@ def concluded(given: Namespace, asked: Asked) -> int:
 def _run(module: str, *words: str) -> int:
     """Run another command to its end, which ends with this one; its exit code."""
     line = [sys.executable, "-m", module, *words]
-    with subprocess.Popen(line, preexec_fn=launch.end_with_parent) as process:  # noqa: PLW1509 no thread runs
+    # In a group of its own, or a Ctrl-C would have both say that they were interrupted.
+    with subprocess.Popen(line, preexec_fn=launch.end_with_parent, process_group=0) as process:  # noqa: PLW1509 no thread runs
         try:
             return process.wait()
         except KeyboardInterrupt:
             process.terminate()
+            process.wait()
             raise
 
 

@@ -8,35 +8,34 @@ sizes by `In msg nelems`, `dtype` and `Group size`, which newer versions write; 
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import zlib
 from bisect import bisect_right
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from calibration.importers.torch_events import (
+    LATEST,
+    MOST_RANKS,
+    ON_CPU,
+    STEP,
+    Event,
+    device_of,
+    event_of,
+    place_of,
+    steps_of,
+    whole,
+)
 
-SOURCE = "--from torch"
-ALLOWED = "a trace of torch.profiler (export_chrome_trace), .json or .json.gz"
-MOST_TEXT = 2**29  # bytes, unpacked: some twenty times as many in memory
-MICRO, LATEST = 1e-6, 1e18
-STEP = re.compile(r"ProfilerStep#(\d{1,12})")
-RANK_OF_NAME = re.compile(r"rank[-_.]?(\d{1,6})", re.IGNORECASE)
+MICRO = 1e-6
 OF_GPU = {"kernel", "gpu_memcpy", "gpu_memset", "concurrent_kernel", "memcpy", "memset"}
 LAUNCHES = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime"}
-ON_CPU = {"cpu_op", "operator"}
 OF_LIBRARY = re.compile(r"nccl|rccl|gloo:|c10d::|record_param_comms", re.IGNORECASE)
 CALL = re.compile(r"^gloo:|^nccl(?:Dev)?Kernel|^nccl:", re.IGNORECASE)
 COLLECTIVES = {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter"}
 ITEM_BYTES = {"float": 4, "float32": 4, "half": 2, "float16": 2, "bfloat16": 2, "double": 8, "float64": 8}
 ITEM_BYTES |= {"int": 4, "int32": 4, "long": 8, "int64": 8, "byte": 1, "uint8": 1, "char": 1, "bool": 1}
-MOST_RANKS = 10**5
 
 
 class Call(NamedTuple):
@@ -72,13 +71,6 @@ class Ranked(NamedTuple):
     device: str
 
 
-class _Event(NamedTuple):
-    name: str
-    start: float  # microseconds, as is `end`
-    end: float
-    args: dict
-
-
 def read(path: str | Path) -> Ranked:
     """What the trace of one rank says.
 
@@ -86,12 +78,12 @@ def read(path: str | Path) -> Ranked:
         WrongSetting: no such trace, fewer than two steps in it, or numbers that cannot be.
     """
     path = Path(path)
-    table = _table(path)
-    kinds: dict[str, list[_Event]] = {}
+    table = whole(path)
+    kinds: dict[str, list[Event]] = {}
     for event in table["traceEvents"]:
         if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
-            kinds.setdefault(event["cat"].lower(), []).append(_event(event, str(path)))
-    windows = _windows(kinds, str(path))
+            kinds.setdefault(event["cat"].lower(), []).append(event_of(event, str(path)))
+    windows = steps_of(kinds, str(path))
     gpu = [one for kind in OF_GPU for one in kinds.get(kind, ())]
     starts = [window.start for _, window in windows]
     launched = {
@@ -103,106 +95,19 @@ def read(path: str | Path) -> Ranked:
     work = gpu or [one for kind in ON_CPU for one in kinds.get(kind, ())]
     if not gpu:
         work += [one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)]
-    by_step: list[list[_Event]] = [[] for _ in windows]
+    by_step: list[list[Event]] = [[] for _ in windows]
     for one in work:
         correlation = one.args.get("correlation")
         at = launched.get(correlation, one.start) if isinstance(correlation, int) else one.start
         number = bisect_right(starts, at) - 1
         if number >= 0 and at < windows[number][1].end:
             by_step[number].append(one)
-    rank, world = _place(table, path)
-    return _ranked(rank, world, windows, by_step, bool(gpu), _device(table) if gpu else "")
-
-
-def _table(path: Path) -> dict:
-    """The JSON of a trace."""
-    try:
-        with reading(SOURCE, path), open(path, "rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            with gzip.open(raw) if packed else raw as file:
-                text = file.read(MOST_TEXT + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile, WrongSetting) as error:
-        if isinstance(error, WrongSetting) and not isinstance(error.__cause__, gzip.BadGzipFile):
-            raise
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole") from error
-    if len(text) > MOST_TEXT:
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, of at most {MOST_TEXT // 2**20} MiB: profile fewer steps")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:80]
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole ({why})") from error
-    if isinstance(found, list):
-        found = {"traceEvents": found}
-    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
-        raise WrongSetting(SOURCE, str(path), ALLOWED)
-    return found
-
-
-def _event(event: dict, path: str) -> _Event:
-    start, lasted = (_microseconds(event, name, path) for name in ("ts", "dur"))
-    args = event.get("args")
-    return _Event(str(event.get("name", "")), start, start + lasted, args if isinstance(args, dict) else {})
-
-
-def _microseconds(event: dict, name: str, path: str) -> float:
-    value = event.get(name, 0 if name == "dur" else None)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
-        raise WrongSetting(f"{path}: {str(event.get('name'))[:60]}", f"{name} {value!r:.20}", "microseconds")
-    return value
-
-
-def _windows(kinds: dict[str, list[_Event]], path: str) -> list[tuple[int, _Event]]:
-    """The steps in order: each begins where the one before ended.
-
-    Raises:
-        WrongSetting: fewer than two, one that is missing or there twice, or out of order.
-    """
-    named = [(int(found[1]), one) for one in kinds.get("user_annotation", ()) if (found := STEP.fullmatch(one.name))]
-    if not named:
-        named = [(int(m[1]), one) for kind in ON_CPU for one in kinds.get(kind, ()) if (m := STEP.fullmatch(one.name))]
-    named.sort(key=lambda pair: (pair[1].start, pair[0]))
-    numbers = [number for number, _ in named]
-    if len(numbers) < 2 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-        given = ", ".join(map(str, numbers[:6])) or "none"
-        raise WrongSetting(f"{path}: steps", given, "two or more, one after another: call profiler.step() after each")
-    for (_, before), (number, after) in pairwise(named):
-        if not (before.start < before.end <= after.end and before.start < after.start):
-            raise WrongSetting(
-                f"{path}: steps", f"step {number} at {after.start:g} us", "steps that follow one another"
-            )
-    return named
-
-
-def _place(table: dict, path: Path) -> tuple[int | None, int | None]:
-    """The number of the rank, and how many there are.
-
-    Raises:
-        WrongSetting: numbers that cannot be.
-    """
-    said = table.get("distributedInfo")
-    said = said if isinstance(said, dict) else {}
-    rank, world = said.get("rank"), said.get("world_size")
-    for name, value in (("rank", rank), ("world_size", world)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_RANKS
-        ):
-            raise WrongSetting(f"{path}: {name}", f"{value!r:.20}", f"an integer up to {MOST_RANKS:,}")
-    if world is not None and (world < 1 or (rank is not None and rank >= world)):
-        raise WrongSetting(f"{path}: distributedInfo", f"rank {rank} of {world}", "a rank below the number of ranks")
-    found = RANK_OF_NAME.search(path.name)
-    return (int(found[1]) if rank is None and found else rank), world
-
-
-def _device(table: dict) -> str:
-    devices = table.get("deviceProperties")
-    first = devices[0] if isinstance(devices, list) and devices else None
-    return str(first.get("name", ""))[:80] if isinstance(first, dict) else ""
+    rank, world = place_of(table, path)
+    return _ranked(rank, world, windows, by_step, bool(gpu), device_of(table) if gpu else "")
 
 
 def _ranked(
-    rank, world, windows: list[tuple[int, _Event]], by_step: list[list[_Event]], gpu: bool, device: str
+    rank, world, windows: list[tuple[int, Event]], by_step: list[list[Event]], gpu: bool, device: str
 ) -> Ranked:
     spans = [[_union(_of(events, library)) for library in (False, True)] for events in by_step]
     length_s = _lengths(windows, spans if gpu else None)
@@ -225,7 +130,7 @@ def _ranked(
     )
 
 
-def _lengths(windows: list[tuple[int, _Event]], spans: list | None) -> np.ndarray:
+def _lengths(windows: list[tuple[int, Event]], spans: list | None) -> np.ndarray:
     """Seconds of each step: on a GPU from its first kernel to the next step's, for the CPU runs ahead."""
     starts = [window.start for _, window in windows]
     ends = [*starts[1:], windows[-1][1].end]
@@ -238,7 +143,7 @@ def _lengths(windows: list[tuple[int, _Event]], spans: list | None) -> np.ndarra
     return lengths
 
 
-def _of(events: list[_Event], library: bool) -> list[tuple[float, float]]:
+def _of(events: list[Event], library: bool) -> list[tuple[float, float]]:
     wanted = [one for one in events if bool(OF_LIBRARY.search(one.name)) == library and not STEP.fullmatch(one.name)]
     return [(one.start, one.end) for one in wanted if not library or CALL.match(one.name)]
 
@@ -258,7 +163,7 @@ def _total(spans: list[tuple[float, float]]) -> float:
     return sum(end - start for start, end in spans)
 
 
-def _call(one: _Event) -> Call:
+def _call(one: Event) -> Call:
     plain = re.sub(r"[^a-z]", "", one.name.lower())
     which = next((name for key, name in COLLECTIVES.items() if key in plain), "another")
     items, size = one.args.get("In msg nelems"), ITEM_BYTES.get(str(one.args.get("dtype", "")).lower())

@@ -10,8 +10,10 @@ from real import calibrate, campaign
 from real import calibration_plan as plan
 from real.calibration_plan import Asked
 from real.cells import Cell, refusal
-from sim import command
+from sim import command, event
+from sim.platform.cluster import one_rank_a_host
 from sim.protocols import PROTOCOLS
+from sim.recording import traces
 
 OVER_MPI = sorted(name for name, protocol in PROTOCOLS.items() if not protocol().overlaps and name != "hybrid")
 
@@ -131,3 +133,21 @@ def test_runs_that_are_done_are_left_out_by_their_job():
     """The plan is the same each time, or --resume would know none of them."""
     first, again = ([campaign.header_of(cell) for cell in calibrate.parsed(asked(), None, 0.1)] for _ in range(2))
     assert all(one.same_job(other) for one, other in zip(first, again, strict=True))
+
+
+def test_what_is_whole_is_not_launched_again(tmp_path):
+    """Until a run, or the probe, is gone; simulated pilots stand for real ones."""
+    small = asked(protocols=("fmb",), steps=2, repeats=1)
+    (tmp_path / calibrate.PROBE).touch()
+    assert calibrate.unfinished(small, tmp_path)
+    for number, cell in enumerate(plan.pilots(small)):
+        rows = event.trace(cell.scenario(one_rank_a_host(2))).rows
+        path = tmp_path / f"pilot-{number}.parquet"
+        traces.Trace(campaign.header_of(calibrate._parsed(cell, path)), rows).write(path)
+    compute_s = plan.computing_s(small, calibrate.pilot_steps_s(small, tmp_path))
+    assert calibrate.unfinished(small, tmp_path)
+    for run in calibrate.parsed(small, tmp_path, compute_s):
+        traces.Trace.of(campaign.header_of(run), []).write(run.trace)
+    assert not calibrate.unfinished(small, tmp_path)
+    (tmp_path / "fit-0-0.parquet").unlink()
+    assert calibrate.unfinished(small, tmp_path)

@@ -11,7 +11,7 @@ from tomli_w import dumps
 from torch_traces_of import BACKWARD, FORWARD, MILLI, UPDATE, ring_us, trace, write
 
 from calibration import fit, torch_traces
-from calibration.importers import torch_profiler
+from calibration.importers import torch_events
 from calibration.importers.about import About
 from calibration.importers.torch_profiler import read
 from sim import command, protocols, simulate
@@ -195,7 +195,7 @@ def test_sharded_training_and_huge_files_are_refused(tmp_path, model, capsys, mo
     sharded = json.loads(json.dumps(trace(0, 2, BUCKETS)).replace("AllReduce", "ReduceScatter"))
     (path,) = write(tmp_path, [sharded])
     assert "reduce_scatter" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
-    monkeypatch.setattr(torch_profiler, "MOST_TEXT", 100)
+    monkeypatch.setattr(torch_events, "MOST_TEXT", 100)
     assert "profile fewer steps" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
 
 
