@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
-from calibration.importers.about import About, link
+from calibration.importers.about import LINK, About
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.files import check_outputs
+from sim.platform import other_sizes
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-TIMELINE, STEPS = "horovod-timeline", "steps"
-OF_SOURCES = {"ranks": (TIMELINE,), "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
+TIMELINE, STEPS, NCCL, TORCH = "horovod-timeline", "steps", "nccl-tests", "torch"
+PROFILES = (TIMELINE, NCCL, TORCH)  # sources of which files make a profile, without traces
+OF_SOURCES = {
+    "ranks": PROFILES,
+    "batch": (TIMELINE, STEPS, TORCH),
+    "protocol": (STEPS, TORCH),
+    "set": (STEPS, TORCH),
+}
 NOTHING = About()
 
 
@@ -34,42 +41,62 @@ def main(argv: list[str] | None = None) -> int:
     from calibration import profiles
 
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
-    made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
+    _check_source(given)
+    made = _by_itself(given) if given.source in PROFILES else _of_traces(given)
+    if given.hosts is not None:
+        made = other_sizes.on_hosts(made, given.hosts)
     profiles.write(made, given.output)
     _report(given, made)
     return 0
 
 
-def _of_traces(given: Namespace) -> Cluster:
-    from calibration import probes, profiles
+def _check_source(given: Namespace) -> None:
+    """Refuse options that the source has no use for.
 
+    Raises:
+        WrongSetting: naming the option.
+    """
     for name, needs in OF_SOURCES.items():
         if (value := getattr(given, name)) and given.source not in needs:
             raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
-    about = About(
-        given.workload,
-        given.stragglers,
-        given.protocol,
-        tuple(given.set),
-        given.batch,
-        link(given.link) if given.link else None,
-    )
+    if given.source not in PROFILES:
+        return
+    if len(given.traces) > 1 and given.source != TORCH:
+        raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
+    for name in ("probe", "shared_cores", *(() if given.source == TORCH else ("link",))):
+        if value := getattr(given, name):
+            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
+
+
+def _of_traces(given: Namespace) -> Cluster:
+    from calibration import probes, profiles
+
+    about = _about(given)
     probe = probes.read(given.probe) if given.probe else None
     if about.link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for path in given.traces for s in read(path, given.source, about)]
-    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
-    return made if given.hosts is None else profiles.on_hosts(made, given.hosts)
+    return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
 
 
-def _of_timeline(given: Namespace) -> Cluster:
-    from calibration import timelines
+def _about(given: Namespace) -> About:
+    said = other_sizes.link(given.link, LINK) if given.link else None
+    workload = given.workload or NOTHING.workload
+    return About(workload, given.stragglers, given.protocol, tuple(given.set), given.batch, said)
 
-    if len(given.traces) > 1 or given.probe or given.shared_cores:
-        allowed = "one timeline, and neither --probe nor --shared-cores"
-        raise WrongSetting(f"--from {TIMELINE}", " ".join(given.traces), allowed)
-    name = given.name or Path(given.output).stem
-    return timelines.profile(given.traces[0], name, given.workload, given.ranks, given.batch)
+
+def _by_itself(given: Namespace) -> Cluster:
+    """The profile that files make without traces."""
+    from calibration import nccl_links, timelines, torch_traces
+
+    path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
+    if given.source == NCCL:
+        return nccl_links.profile(path, name, given.ranks)
+    if given.source == TORCH:
+        if not given.workload:
+            raise WrongSetting("--workload", "nothing", "what was trained: a name, or a TOML file")
+        return torch_traces.profile(given.traces, name, about, given.ranks)
+    return timelines.profile(path, name, about.workload, given.ranks, given.batch)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
@@ -99,7 +126,7 @@ def parser() -> command.Parser:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile to write, .toml")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument(
-        "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
+        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="what TRACE is"
     )
     parser.add_argument("--name", help="name of the cluster (default: that of the output file)")
     parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="the link between hosts, if it was not measured")
@@ -111,9 +138,11 @@ def parser() -> command.Parser:
         help="cores of the machine that has all hosts on it as containers or namespaces",
     )
     imported = parser.add_argument_group("for imported logs, which do not say it")
-    imported.add_argument("--workload", default="cifar10", metavar="NAME", help="what was trained")
+    imported.add_argument("--workload", metavar="NAME", help=f"what was trained (default: {NOTHING.workload})")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="induced sleeps, such as niagara")
-    imported.add_argument("--ranks", type=int, metavar="N", help="of a timeline's run (default: those that marked it)")
+    imported.add_argument(
+        "--ranks", type=int, metavar="N", help="of a timeline, a test or a trace (default: those that it names)"
+    )
     imported.add_argument(
         "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
     )
@@ -126,7 +155,7 @@ def parser() -> command.Parser:
 
 def _report(given: Namespace, made: Cluster) -> None:
     runs = len(made.provenance.traces)
-    print(f"wrote {given.output}: {', '.join(made.costs)}, from {runs} run{'s' * (runs != 1)}")
+    print(f"wrote {given.output}: {', '.join(made.costs) or 'links'}, from {runs} run{'s' * (runs != 1)}")
     for note in made.provenance.notes:
         print(f"  {note}")
     sys.stdout.flush()

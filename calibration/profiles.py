@@ -17,13 +17,12 @@ from calibration.estimators import polling as looks
 from calibration.estimators.contentions import Contention
 from calibration.evidence.seats import Placement, hosts_of, of_traces
 from calibration.evidence.work_rows import measured
-from calibration.importers import about
 from calibration.probes import Probe
 from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.base.files import write_whole
-from sim.base.ranges import MOST_RANKS, check_integer
 from sim.job import replay
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
 
 SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
@@ -233,7 +232,7 @@ def _provenance(sources: list[Source], said: list[str], probe: Probe | None, net
     if _communication_in_update(sources):
         notes.append("links are free: imported logs do not separate communication from work")
     elif network:
-        notes.append(f"the link was given, not measured: {about.told(network)}")
+        notes.append(f"the link was given, not measured: {told(network)}")
     elif not probe:
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -256,20 +255,6 @@ def _models(sources: list[Source]) -> dict[str, Model]:
             given = f"two models called {name}, of {found[name].parameters:,} and {model.parameters:,} parameters"
             raise WrongSetting(source.name, given, "one model of a name: costs are kept by it")
     return found
-
-
-def on_hosts(profile: Cluster, count: int) -> Cluster:
-    """The profile with so many hosts, like those that were fitted; each takes a rank for each of its cores.
-
-    Raises:
-        WrongSetting: no number of hosts, or hosts that share one machine's cores.
-    """
-    check_integer("--hosts", count, 1, MOST_RANKS)
-    if profile.shared_cores:
-        raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
-    speed = float(np.exp(np.mean([np.log(host.speed) for host in profile.hosts])))
-    like = profile.hosts[0].model_copy(update={"name": "host", "count": count, "slots": None, "speed": speed})
-    return profile.model_copy(update={"hosts": (like,)})
 
 
 def write(profile: Cluster, path: str) -> None:

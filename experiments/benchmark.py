@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.kit.cells import Cell, interleaved, measure, predict
+from experiments.kit.cells import measure, predict
 from experiments.reports import benchmark_report
 from experiments.reports.benchmark_rows import Row, Runs
+from real.cells import Cell, interleaved
 from sim.base.errors import WrongSetting
 from sim.base.progress import each
 from sim.model import workload as workloads

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import Cell, fitted, measure, predict
+from experiments.kit.cells import fitted, measure, predict
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
 from experiments.servers import pairs_in_order
 from experiments.validate import STRAGGLERS, Plan, order
+from real.cells import Cell
 from sim.answers.outcome import of_trace
 from sim.base.progress import each
 from sim.platform.cluster import Cluster

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import Cell, fitted, fitted_cells, measure, predict
+from experiments.kit.cells import fitted, measure, predict
 from experiments.validate import STRAGGLERS
+from real.cells import Cell, fitted_cells
 from sim.answers.outcome import of_trace
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import Cell, fitted, interleaved, measure, simulated_runs
+from experiments.kit.cells import fitted, measure, simulated_runs
+from real.cells import Cell, interleaved
 from sim import reports
 from sim.answers import interval
 from sim.answers.outcome import of_trace

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import Cell, fitted, fitted_cells, interleaved, measure, predict
+from experiments.kit.cells import fitted, measure, predict
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
+from real.cells import Cell, fitted_cells, interleaved
 from sim import reports
 from sim.answers.outcome import of_trace
 from sim.base.progress import each

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit.agreement import Agreement, tolerance, unequal_updates
-from experiments.kit.cells import Cell, fitted, interleaved, measure, refusal, simulated_runs
+from experiments.kit.cells import fitted, measure, simulated_runs
 from experiments.reports import platforms_report
 from experiments.reports.platforms_rows import Row, every
+from real.cells import Cell, interleaved, refusal
 from real.recording import parameters
 from sim import reports
 from sim.answers.outcome import of_trace

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import Cell, fitted, measure, simulated_runs
+from experiments.kit.cells import fitted, measure, simulated_runs
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
 from experiments.validate import STRAGGLERS, Plan, order
+from real.cells import Cell
 from sim.answers import bottleneck
 from sim.answers.outcome import join, of_trace
 from sim.base.progress import each

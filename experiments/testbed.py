@@ -14,11 +14,12 @@ import os
 from pathlib import Path
 
 from calibration.profiles import write
-from experiments.kit.cells import Cell, fitted, interleaved, measure, predict
+from experiments.kit.cells import fitted, measure, predict
 from experiments.kit.comparison import Comparison
 from experiments.reports import testbed_report
 from experiments.reports.testbed_plan import FITS, KNOWN, MODELS, RATES, REPEATS, WARMUP, Where, places, runs
 from experiments.reports.testbed_report import Row
+from real.cells import Cell, interleaved
 from real.launching import testbed
 from sim.answers.outcome import of_trace
 from sim.base.progress import each

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.kit.cells import SLEEPS, Cell, fitted, fitted_cells, interleaved, measure, predict
+from experiments.kit.cells import fitted, measure, predict
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
+from real.cells import SLEEPS, Cell, fitted_cells, interleaved
 from sim import reports
 from sim.answers.outcome import of_trace
 from sim.base.progress import each

@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
     read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
     check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
     for cell in cells:
-        _check(cell)
+        check_cell(cell)
     if given.testbed:
         testbed.rate(given.testbed)
     if given.resume:
@@ -108,12 +108,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{command.called('real.campaign')}: cells left to run: {len(cells)}", file=sys.stderr)
         if not cells and not probe:
             return 0
-    jobs = jobs_of(cells)
-    needed = [RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs]
-    ranks_needed = max([ranks_for(given.testbed) if given.probe else 1, *needed])
-    engines = [engine_of(name) for name in dict.fromkeys(cell.engine for cell in cells)]
-    launch.check_installed(*(engine.package for engine in engines), "mpi4py")
-    launch.check_memory(ranks_needed, max([PROBE_BYTES, *(engine.memory_bytes for engine in engines)]))
+    ranks_needed = max(ranks_for(given.testbed) if given.probe else 1, ranks_of(cells))
+    check_machine(cells, ranks_needed)
     with testbed.asked(given.testbed, ranks_needed) as hosts:
         try:
             launch.launch(launch.command(ranks_needed, "real.campaign", argv, hosts=hosts))
@@ -143,8 +139,23 @@ def header_of(cell: argparse.Namespace) -> Header:
     return scenario.header(runtime_of(cell).world, training=training(cell).recorded(scenario.workload))
 
 
-def _check(cell: argparse.Namespace) -> None:
-    """Refuse what the ranks would refuse."""
+def check_machine(cells: list[argparse.Namespace], ranks: int) -> None:
+    """Refuse what this machine has not installed, or no memory for.
+
+    Raises:
+        WrongSetting: naming what is missing.
+    """
+    engines = [engine_of(name) for name in dict.fromkeys(cell.engine for cell in cells)]
+    launch.check_installed(*(engine.package for engine in engines), "mpi4py")
+    launch.check_memory(ranks, max([PROBE_BYTES, *(engine.memory_bytes for engine in engines)]))
+
+
+def check_cell(cell: argparse.Namespace) -> None:
+    """Refuse what the ranks would refuse.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
     from sim.simulation import try_out
 
     for option in NOT_OF_A_CELL:
@@ -164,6 +175,12 @@ def _check(cell: argparse.Namespace) -> None:
     if scenario.workers < 1:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
     runtime_of(cell).check_shared(scenario)
+
+
+def ranks_of(cells: list[argparse.Namespace]) -> int:
+    """How many ranks the largest of the cells needs."""
+    jobs = jobs_of(cells)
+    return max((RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs), default=1)
 
 
 def jobs_of(cells: list[argparse.Namespace]) -> dict[str, list[Job]]:

@@ -143,13 +143,18 @@ class Readers:
 
 
 def scenario(
-    options: argparse.Namespace, here: Cluster | None = None, read: Readers | None = None, **further
+    options: argparse.Namespace,
+    here: Cluster | None = None,
+    read: Readers | None = None,
+    reshaped: Callable[[Cluster], Cluster] | None = None,
+    **further,
 ) -> Scenario:
     """The job that the options describe.
 
     Args:
         here: the cluster if none is given with --cluster; one rank a host if None.
         read: reads files and names.
+        reshaped: what is made of the cluster that is given with --cluster.
         further: settings of the scenario that have no option here.
 
     Raises:
@@ -161,6 +166,7 @@ def scenario(
     read = read or Readers()
     check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
     placed = read.cluster(options.cluster) if options.cluster else None
+    placed = reshaped(placed) if placed and reshaped else placed
     searches = options.variable_partitions == SEARCH
     described = Scenario(
         protocol=protocols.make(options.protocol, options.set),

@@ -14,6 +14,7 @@ from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
+    from sim.platform.cluster import Cluster
 
 WITHIN_S = 10.0
 
@@ -35,6 +36,12 @@ def simulation_options() -> Parser:
         help="where servers run; own: on hosts of their own, before the workers; workers: on the workers' hosts",
     )
     group.add_argument(
+        "--hosts", type=int, metavar="N", help="so many hosts like those of --cluster, each with a rank for each core"
+    )
+    group.add_argument(
+        "--network", metavar="'25 Gbit/s, 20 us'", help="another bandwidth and latency between the hosts of --cluster"
+    )
+    group.add_argument(
         "--within",
         type=float,
         metavar="SECONDS",
@@ -50,9 +57,27 @@ def scenario(given: argparse.Namespace, read: options.Readers | None = None) -> 
     Raises:
         WrongSetting: naming the option; or nothing says how long computing takes.
     """
-    described = options.scenario(given, read=read, servers_on=given.servers_on)
+    for name in ("hosts", "network"):
+        if (value := getattr(given, name)) is not None and not given.cluster:
+            raise WrongSetting(f"--{name}", value, "nothing without --cluster, whose hosts it changes")
+    described = options.scenario(
+        given, read=read, reshaped=lambda found: reshaped(given, found), servers_on=given.servers_on
+    )
     described.check_computing()
     return described
+
+
+def reshaped(given: argparse.Namespace, cluster: Cluster) -> Cluster:
+    """The cluster with as many hosts, and on the network, that the options say.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    from sim.platform import other_sizes
+
+    if given.hosts is not None:
+        cluster = other_sizes.on_hosts(cluster, given.hosts)
+    return cluster if given.network is None else other_sizes.on_network(cluster, given.network)
 
 
 def within_s(given: argparse.Namespace, whole: bool = False) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.estimators.errors import Residuals
 from sim.answers import outcome
+from sim.answers.trust import plain
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.progress import each
 from sim.job import replay
@@ -61,6 +62,7 @@ def _seen(profile: Cluster, traces: list[Trace]) -> dict:
         "workers": max(head.workers for head in heads),
         "hosts": max(len(set(sat)) for _, sat, _ in hosts),
         "slept": any(_slept(trace) for trace in traces),
+        "laws": tuple(sorted({plain(trace.header.stragglers) for trace in traces if _slept(trace)})),
         "crowded": any(here.crowded(sat[servers:]) for here, sat, servers in hosts),
     }
 

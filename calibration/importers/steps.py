@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.importers.about import LINK, About, told
+from calibration.importers.about import LINK, About
 from calibration.importers.rounds import shortened
 from sim.base.errors import WrongSetting
 from sim.base.files import reading
 from sim.job import header as heads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
+from sim.platform.other_sizes import told
 from sim.recording import records
 from sim.recording.traces import Activity, Trace
 
@@ -66,10 +67,22 @@ def read(path: str | Path, about: About) -> list[Trace]:
     Raises:
         WrongSetting: no such table, a step or a rank that is missing, numbers that cannot be, or a link that is too slow.
     """
-    logged = _steps(_table(Path(path)), str(path))
+    return [trace_of(_steps(_table(Path(path)), str(path)), about, Path(path).name)]
+
+
+def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -> Trace:
+    """The run that steps were logged of.
+
+    Args:
+        source: what it is called.
+        measured: the link was fitted on the same run, and may be off by what measurements are.
+
+    Raises:
+        WrongSetting: see `read`.
+    """
     scenario = _scenario(logged, about)
-    computed_s, messages_s = _apart(logged, scenario, about)
-    return [_trace(logged, scenario, computed_s, messages_s, about, Path(path).name)]
+    computed_s, messages_s = _apart(logged, scenario, about, measured)
+    return _trace(logged, scenario, computed_s, messages_s, about, source)
 
 
 def _table(path: Path) -> pd.DataFrame:
@@ -171,7 +184,7 @@ def _scenario(logged: Steps, about: About) -> Scenario:
     return Scenario(protocol, workload, logged.ranks, steps, 1, batch, cluster, law)
 
 
-def _apart(logged: Steps, scenario: Scenario, about: About) -> tuple[np.ndarray, float]:
+def _apart(logged: Steps, scenario: Scenario, about: About, measured: bool = False) -> tuple[np.ndarray, float]:
     """Seconds that each rank computed, shape (steps, ranks), and seconds of messages in a step that computing does not hide.
 
     Raises:
@@ -182,7 +195,7 @@ def _apart(logged: Steps, scenario: Scenario, about: About) -> tuple[np.ndarray,
     mean_s = float(logged.length_s.mean())
     alone_s = _played_s(scenario, 0.0, about.link)
     computed_s = float(logged.compute_s.max(axis=1).mean()) if logged.compute_s is not None else 0.0
-    if _played_s(scenario, computed_s, about.link) > mean_s:
+    if not measured and _played_s(scenario, computed_s, about.link) > mean_s:
         beside = f", and computing {computed_s:.4g} s" if computed_s else ""
         allowed = (
             f"a faster one: a step's messages take {alone_s:.4g} s on it{beside}; the steps logged take {mean_s:.4g} s"

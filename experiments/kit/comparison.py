@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.kit.cells import Cell
+from real.cells import Cell
 from sim.answers import interval
 from sim.answers.outcome import Outcome
 

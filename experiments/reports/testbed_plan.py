@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import NamedTuple
 
-from experiments.kit.cells import Cell, interleaved
+from real.cells import Cell, interleaved
 from real.launching import testbed
 from sim.model import workload
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 TRIED = 2  # times the workers and hosts that were fitted: so many have been compared with real runs (experiments validate, testbed)
 
+LONGEST_LAW = 60  # characters of a law in a note
+
 
 def no_interval(scenario: Scenario, world: str) -> str | None:
     """Why nothing can be said of where one more run would fall; None if something can."""
@@ -71,14 +73,21 @@ def notes(scenario: Scenario) -> list[str]:
     return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
 
 
+def plain(law: str) -> str:
+    """A law as a user called it, without a factor, and no longer than a line takes."""
+    return law.partition("*")[0][:LONGEST_LAW]
+
+
 def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
     """In what this job is unlike all runs that were fitted."""
     found = []
     if scenario.workload.name not in known.models:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
-    new = []
+    new, law = [], plain(scenario.stragglers_name)
     if scenario.stragglers.mean > 0 and not known.slept:
         new.append("no run that was fitted slept")
+    elif scenario.stragglers.mean > 0 and known.laws and law not in known.laws:
+        found.append(f"sleeps are of {law}; those of the runs that were fitted were of {', '.join(known.laws)}")
     if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
         new.append("no run that was fitted had more workers than cores")
     if new:

@@ -199,6 +199,7 @@ class Provenance(BaseModel):
         repeated: workloads of which runs repeated one another, so that it is known how runs differ.
         slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
             what the profile says of such runs rests on the model alone.
+        laws: of those sleeps, as they were called, without a factor.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -211,6 +212,7 @@ class Provenance(BaseModel):
     repeated: tuple[str, ...] = ()
     slept: Flag = False
     crowded: Flag = False
+    laws: tuple[str, ...] = ()
 
 
 class Cluster(BaseModel):

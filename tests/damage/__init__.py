@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from damage import logs, probes, rows, timelines, traces
+from damage import logs, probes, rows, tests_of_links, timelines, torch_events, traces
 from damage.base import Case
 
 
 def cases() -> Iterator[Case]:
     """All of them, always in the same order."""
-    for module in (rows, traces, probes, logs, timelines):
+    for module in (rows, traces, probes, logs, timelines, tests_of_links, torch_events):
         yield from module.cases()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.kit.agreement import Agreement
-from experiments.kit.cells import Cell
 from experiments.kit.comparison import Comparison
 from experiments.reports.platforms_rows import Row
+from real.cells import Cell
 from sim.answers.outcome import Outcome
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ import pytest
 from experiments import benchmark
 from experiments import run as command
 from experiments.benchmark import gather
-from experiments.kit.cells import Cell, interleaved
 from experiments.reports import benchmark_report
 from experiments.reports.benchmark_report import best, efficiencies
+from real.cells import Cell, interleaved
 from sim.base.errors import WrongSetting
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link

@@ -14,7 +14,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
-from sim.platform import cluster
+from sim.platform import cluster, other_sizes
 from sim.platform.cluster import Link, one_rank_a_host
 
 LINK = Link(latency_s=20e-6, bandwidth_bytes_per_s=2e8)
@@ -33,7 +33,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("check")
     fitted = [Source("fitted", event.trace(replace(job(), workload=workload.read("mlp")), number)) for number in (0, 1)]
     made = profiles.make(fitted, "cluster", network=LINK)
-    profiles.write(profiles.on_hosts(made, 4), str(folder / "p.toml"))
+    profiles.write(other_sizes.on_hosts(made, 4), str(folder / "p.toml"))
     event.trace(replace(job(3), workload=workload.read("mlp")), 2).write(str(folder / "run.parquet"))
     return folder
 

@@ -28,7 +28,7 @@ COMMANDS = (
         "sim.hosts",
     ),
     *("calibration.fit", "calibration.check", "experiments.run"),
-    *("real.run", "real.campaign", "real.probe"),
+    *("real.run", "real.campaign", "real.probe", "real.calibrate"),
 )
 KEYS = {
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
@@ -226,6 +226,7 @@ REFUSED = {
     "real.run": ["--protocol", "abm"],
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
+    "real.calibrate": ["--protocol", "abm", "-o", "profile.toml"],
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
     "calibration.check": ["nowhere.toml", "nowhere.parquet"],
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
@@ -292,6 +293,7 @@ WRITES = {
     "real.run": ["--timeline", "no/where/t.json"],
     "real.campaign": ["--probe", "no/where/probe.json", "cells.json"],
     "real.probe": ["--output", "no/where/probe.json"],
+    "real.calibrate": ["--output", "no/where/profile.toml"],
     "calibration.fit": ["--output", "no/where/profile.toml", "nowhere.parquet"],
     "sim.timeline": ["--output", "no/where/t.json", "nowhere.parquet"],
     "sim.plots": ["--output", "no/where/t.png", "nowhere.parquet"],

@@ -72,6 +72,8 @@ def test_there_are_cases_of_every_kind():
     ):
         assert any(name.startswith(kind) for name in names), kind
     assert any(name.startswith("timeline:") for name in names)
+    assert any(name.startswith("nccl-tests:") for name in names)
+    assert any(name.startswith("torch:") for name in names)
 
 
 @pytest.mark.parametrize("share", range(SHARES))

@@ -349,6 +349,13 @@ def test_lines_of_probes(unlaunched, line):
     check("real.probe", line)
 
 
+@examples(20)
+@given(lines("real.calibrate", output=("a.toml",)))
+def test_lines_of_calibrations(unlaunched, line):
+    with mock.patch("real.calibrate.concluded", return_value=0):
+        check("real.calibrate", line)
+
+
 @examples(40)
 @given(lines("real.campaign", cells=("cells.json",)))
 def test_lines_of_campaigns(unlaunched, line):

@@ -20,6 +20,7 @@ REPEATED = {
     "real.run": ["--optimiser", "sgd", "--optimiser=sgd"],
     "real.probe": ["-o", "a.json", "--output", "b.json"],
     "real.campaign": ["cells.json", "--probe", "a.json", "--probe", "b.json"],
+    "real.calibrate": ["-o", "a.toml", "--output", "b.toml"],
     "calibration.fit": ["t.jsonl", "-o", "a.toml", "-o", "b.toml"],
     "calibration.check": ["p.toml", "t.jsonl", "--tolerance", "0.1", "--tolerance=0.2"],
     "experiments.run": ["luck", "--out", "a", "--out", "b"],

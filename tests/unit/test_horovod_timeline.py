@@ -218,8 +218,8 @@ def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(s
     [
         (["--workload", "cifar10"], "float32 parameters"),
         (["--workload", "mnist", "--ranks", "1"], "nobody sums alone"),
-        (["--workload", "mnist", "--probe", "probe.json"], "neither --probe"),
-        (["--workload", "mnist", "--shared-cores", "2"], "nor --shared-cores"),
+        (["--workload", "mnist", "--probe", "probe.json"], "nothing with --from"),
+        (["--workload", "mnist", "--shared-cores", "2"], "nothing with --from"),
     ],
 )
 def test_what_a_timeline_does_not_fit_is_refused(simulated, tmp_path, options, words):

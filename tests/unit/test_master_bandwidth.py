@@ -11,9 +11,9 @@ import pages
 import pytest
 
 from experiments import master_bandwidth, partitions
-from experiments.kit.cells import Cell, refusal
 from experiments.kit.comparison import Comparison
 from experiments.reports.master_bandwidth_page import master_bandwidth_page
+from real.cells import Cell, refusal
 from sim.recording.traces import Activity, Trace
 
 

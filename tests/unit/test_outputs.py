@@ -33,6 +33,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("real.probe", "--output"): ([], ".json"),
     ("real.campaign", "--probe"): (["cells.json"], ".json"),
     ("calibration.fit", "--output"): (["t.jsonl"], ".toml"),
+    ("real.calibrate", "--output"): ([], ".toml"),
     ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
     ("sim.plots", "--output"): (["t.jsonl"], ".png"),
     ("experiments.run", "--out"): (["luck"], ""),

@@ -8,8 +8,8 @@ import pytest
 from experiments import platforms
 from experiments import run as command
 from experiments.kit.agreement import UNIT_ROUNDOFF, Agreement, distance, tolerance, unequal_updates
-from experiments.kit.cells import refusal
 from experiments.reports import platforms_report, platforms_rows
+from real.cells import refusal
 from sim.base.errors import RunFailed, WrongSetting
 from sim.recording.traces import Activity, Header, Trace
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from calibration import fit, profiles
-from calibration.importers import about, steps
+from calibration.importers import steps
 from calibration.importers.about import About
 from sim import protocols, simulate
 from sim.answers.outcome import of_trace
@@ -17,7 +17,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
-from sim.platform import cluster
+from sim.platform import cluster, other_sizes
 from sim.platform.cluster import Link, one_rank_a_host
 
 LINK = Link(latency_s=50e-6, bandwidth_bytes_per_s=1e8)
@@ -49,7 +49,7 @@ def logged(scenario: Scenario, path, with_compute: bool = False):
 def predicted(path, scenario: Scenario, link: Link | None, hosts: int = 9, **said) -> float:
     told = About("mlp", protocol=scenario.protocol.name, batch=scenario.batch, link=link, **said)
     sources = fit.read(str(path), "steps", told)
-    profile = profiles.on_hosts(profiles.make(sources, "logged", network=link), hosts)
+    profile = other_sizes.on_hosts(profiles.make(sources, "logged", network=link), hosts)
     plain = replace(scenario, workload=workload.read("mlp"), cluster=profile)
     return float(simulate(plain, replications=4).step_s.mean())
 
@@ -159,16 +159,6 @@ def test_what_does_not_fit_a_table_is_said(tmp_path, said, message):
     pd.DataFrame(ROWS, columns=list(steps.NEEDED)).to_csv(path, index=False)
     with pytest.raises(WrongSetting, match=message):
         steps.read(path, About("mlp", **said))
-
-
-def test_a_link_is_a_bandwidth_and_a_latency():
-    found = about.link("25 Gbit/s, 20 us")
-    assert (found.bandwidth_bytes_per_s, found.latency_s) == pytest.approx((3.125e9, 20e-6))
-    assert about.link("1 GB/s").bandwidth_bytes_per_s == 1e9
-    assert about.told(about.link("25 Gbit/s, 20 us")) == "25 Gbit/s, 20 us"
-    for text in ("", "fast", "1 Gbit/s,", "1 Gbit/s, 2 m", "1 s, 1 s", "0 bit/s"):
-        with pytest.raises(WrongSetting, match="--link"):
-            about.link(text)
 
 
 def test_a_profile_is_put_on_more_hosts_and_on_another_link(tmp_path, capsys):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.kit.cells import refusal
 from experiments.reports import testbed_plan as plan
 from experiments.reports import testbed_report
 from experiments.reports.testbed_plan import Where
 from experiments.testbed import Row
+from real.cells import refusal
 from sim.answers.outcome import Outcome
 
 RATE = "400 Mbit/s"

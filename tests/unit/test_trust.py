@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from calibration.profiles import FREE, Source, make
 from sim import event
+from sim import stragglers as laws
 from sim.answers import trust
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -86,6 +89,18 @@ def test_free_links_are_said():
     assert trust.notes(scenario(network=FREE, hosts=Host(cores=9), crowded=True)) == []
 
 
+def test_sleeps_of_another_law_than_was_fitted_are_said():
+    """A factor on a law is the same law; a profile that does not say its laws says nothing."""
+    known = {"slept": True, "laws": ("niagara",)}
+    said = "sleeps are of cedar; those of the runs that were fitted were of niagara"
+    assert said in trust.notes(
+        replace(scenario(**known), stragglers_name="cedar*0.1", stragglers=laws.read("cedar*0.1"))
+    )
+    for name, laws_known in (("niagara*0.5", known), ("cedar*0.1", {"slept": True})):
+        job = replace(scenario(**laws_known), stragglers_name=name, stragglers=laws.read(name))
+        assert not any("sleeps are of" in note for note in trust.notes(job))
+
+
 def test_an_older_profile_is_said_to_be_one():
     assert "older version" in trust.notes(scenario(models={}))[0]
 
@@ -109,6 +124,8 @@ def test_a_fit_says_what_it_saw():
     assert (known.workers, known.hosts, known.repeated, known.slept) == (3, 4, ("mlp",), False)
     assert known.models == {"mlp": Model.of(MLP)}
     assert fitted(job()).provenance.repeated == ()
+    slept = replace(job(), stragglers_name="niagara*0.01", stragglers=laws.read("niagara*0.01"))
+    assert fitted(slept).provenance.laws == ("niagara",)
 
 
 def test_two_models_of_one_name_are_not_fitted_together():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiments import validate
-from experiments.kit.cells import Cell, refusal
+from real.cells import Cell, refusal
 from sim.protocols import PROTOCOLS
 
 

@@ -1,0 +1,121 @@
+"""The file of a trace of torch.profiler: its events, its steps, and whose it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+
+SOURCE = "--from torch"
+ALLOWED = "a trace of torch.profiler (export_chrome_trace), .json or .json.gz"
+MOST_TEXT = 2**29  # bytes, unpacked: some twenty times as many in memory
+LATEST = 1e18  # microseconds
+STEP = re.compile(r"ProfilerStep#(\d{1,12})")
+RANK_OF_NAME = re.compile(r"rank[-_.]?(\d{1,6})", re.IGNORECASE)
+ON_CPU = {"cpu_op", "operator"}
+MOST_RANKS = 10**5
+
+
+class Event(NamedTuple):
+    """One event of a trace, with its beginning and its end."""
+
+    name: str
+    start: float  # microseconds, as is `end`
+    end: float
+    args: dict
+
+
+def whole(path: Path) -> dict:
+    """The JSON of a trace."""
+    try:
+        with reading(SOURCE, path), open(path, "rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            with gzip.open(raw) if packed else raw as file:
+                text = file.read(MOST_TEXT + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile, WrongSetting) as error:
+        if isinstance(error, WrongSetting) and not isinstance(error.__cause__, gzip.BadGzipFile):
+            raise
+        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole") from error
+    if len(text) > MOST_TEXT:
+        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, of at most {MOST_TEXT // 2**20} MiB: profile fewer steps")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:80]
+        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole ({why})") from error
+    if isinstance(found, list):
+        found = {"traceEvents": found}
+    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
+        raise WrongSetting(SOURCE, str(path), ALLOWED)
+    return found
+
+
+def event_of(event: dict, path: str) -> Event:
+    """The event that a table of the trace describes."""
+    start, lasted = (_microseconds(event, name, path) for name in ("ts", "dur"))
+    args = event.get("args")
+    return Event(str(event.get("name", "")), start, start + lasted, args if isinstance(args, dict) else {})
+
+
+def _microseconds(event: dict, name: str, path: str) -> float:
+    value = event.get(name, 0 if name == "dur" else None)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
+        raise WrongSetting(f"{path}: {str(event.get('name'))[:60]}", f"{name} {value!r:.20}", "microseconds")
+    return value
+
+
+def steps_of(kinds: dict[str, list[Event]], path: str) -> list[tuple[int, Event]]:
+    """The steps in order: each begins where the one before ended.
+
+    Raises:
+        WrongSetting: fewer than two, one that is missing or there twice, or out of order.
+    """
+    named = [(int(found[1]), one) for one in kinds.get("user_annotation", ()) if (found := STEP.fullmatch(one.name))]
+    if not named:
+        named = [(int(m[1]), one) for kind in ON_CPU for one in kinds.get(kind, ()) if (m := STEP.fullmatch(one.name))]
+    named.sort(key=lambda pair: (pair[1].start, pair[0]))
+    numbers = [number for number, _ in named]
+    if len(numbers) < 2 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        given = ", ".join(map(str, numbers[:6])) or "none"
+        raise WrongSetting(f"{path}: steps", given, "two or more, one after another: call profiler.step() after each")
+    for (_, before), (number, after) in pairwise(named):
+        if not (before.start < before.end <= after.end and before.start < after.start):
+            raise WrongSetting(
+                f"{path}: steps", f"step {number} at {after.start:g} us", "steps that follow one another"
+            )
+    return named
+
+
+def place_of(table: dict, path: Path) -> tuple[int | None, int | None]:
+    """The number of the rank, and how many there are.
+
+    Raises:
+        WrongSetting: numbers that cannot be.
+    """
+    said = table.get("distributedInfo")
+    said = said if isinstance(said, dict) else {}
+    rank, world = said.get("rank"), said.get("world_size")
+    for name, value in (("rank", rank), ("world_size", world)):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_RANKS
+        ):
+            raise WrongSetting(f"{path}: {name}", f"{value!r:.20}", f"an integer up to {MOST_RANKS:,}")
+    if world is not None and (world < 1 or (rank is not None and rank >= world)):
+        raise WrongSetting(f"{path}: distributedInfo", f"rank {rank} of {world}", "a rank below the number of ranks")
+    found = RANK_OF_NAME.search(path.name)
+    return (int(found[1]) if rank is None and found else rank), world
+
+
+def device_of(table: dict) -> str:
+    """The name of the first GPU; empty if there is none."""
+    devices = table.get("deviceProperties")
+    first = devices[0] if isinstance(devices, list) and devices else None
+    return str(first.get("name", ""))[:80] if isinstance(first, dict) else ""

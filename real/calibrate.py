@@ -1,0 +1,233 @@
+"""Calibrate this machine or cluster in one command: `python -m real.calibrate --workload mlp -o profile.toml`.
+
+It probes, makes the runs of real.calibration_plan in one launch, and has calibration.fit make a profile of some of them and
+calibration.check compare it with the others. Alone it launches mpirun; under mpirun or srun it joins. All that is measured stays in a
+folder beside the profile; what was cut off goes on with --resume.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from real import calibration_plan as plan
+from real import campaign
+from real.calibration_plan import Asked
+from real.launching import mpirun as launch
+from real.probe import ranks_for
+from real.run import parse
+from sim import command
+from sim.base.errors import WrongSetting, of_system
+from sim.base.files import check_outputs
+from sim.base.progress import duration
+from sim.base.ranges import MOST, MOST_RANKS, check_integer
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from real.cells import Cell
+
+PROGRAM = "real.calibrate"
+WORKERS = 2
+PROTOCOLS = ("fmb", "amb")
+PROBE, PILOT, FIT, CHECK = "probe.json", "pilot", "fit", "check"
+MOST_REPEATS = 100
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    found = command.Parser(prog=PROGRAM, description="Measure, fit a profile and check it, in one command.")
+    found.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
+    found.add_argument("--workload", metavar="NAME|FILE", default="toy_fc", help="a model that real.run can train")
+    found.add_argument(
+        "--protocol",
+        action="append",
+        metavar="NAME",
+        help=f"that the profile is to predict; may be given several times (default: {' and '.join(PROTOCOLS)})",
+    )
+    found.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"the most that are run (default: {WORKERS}; under mpirun or srun all ranks but one)",
+    )
+    found.add_argument("--batch", type=int, metavar="N", help="of a worker, and half of it (default: the workload's)")
+    found.add_argument("--steps", type=int, default=40, metavar="N", help="of each run")
+    found.add_argument("--repeats", type=int, default=3, metavar="N", help="of each run that is fitted")
+    found.add_argument("--seed", type=int, default=0, metavar="N", help="of sleeps, and of the order of runs")
+    found.add_argument("--data", metavar="NAME|PATH", help="as of real.run (default: what fits the workload)")
+    found.add_argument("--runs", metavar="FOLDER", help="what is measured (default: beside the profile, NAME.runs)")
+    found.add_argument(
+        "--tolerance", type=float, default=0.1, metavar="SHARE", help="of a mean step, beyond which it exits with 1"
+    )
+    found.add_argument("--resume", action="store_true", help="leave out runs that are in the folder")
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; 1 if the profile misses a run that it is checked on.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    given = parser().parse_args(argv)
+    if launch.joined():
+        from real.launching import ranks
+
+        return ranks.join(PROGRAM, lambda comm: work(given, comm))
+    asked = asked_of(given, WORKERS if given.workers is None else given.workers)
+    check(given, asked)
+    if given.resume and not unfinished(asked, folder_of(given)):
+        return concluded(given, asked)
+    cells = parsed(asked)
+    ranks_needed = max(ranks_for(None), campaign.ranks_of(cells))
+    campaign.check_machine(cells, ranks_needed)
+    launch.launch(launch.command(ranks_needed, PROGRAM, argv))
+    return concluded(given, asked)
+
+
+def asked_of(given: Namespace, workers: int) -> Asked:
+    """What the options ask for.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    from sim.model import workload
+
+    check_integer("--workers", workers, 1, MOST_RANKS)
+    check_integer("--steps", given.steps, 2, MOST)
+    check_integer("--repeats", given.repeats, 1, MOST_REPEATS)
+    batch = workload.read(given.workload).batch if given.batch is None else given.batch
+    names = tuple(dict.fromkeys(given.protocol or PROTOCOLS))
+    return Asked(given.workload, workers, names, batch, given.steps, given.repeats, given.seed, given.data)
+
+
+def check(given: Namespace, asked: Asked) -> None:
+    """Refuse what could not be run, fitted or written, before anything is measured.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    from sim.base import ranges
+
+    ranges.check("--tolerance", given.tolerance, 0, 10)
+    check_outputs([("--output", given.output)], [given.workload, given.data])
+    folder = folder_of(given)
+    if not (folder.is_dir() or (folder.parent.is_dir() and not folder.exists())):
+        raise WrongSetting("--runs", str(folder), "a folder, or a free name in one")
+    for cell in plan.checked(asked, 1.0):
+        campaign.check_cell(_parsed(cell, None))
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise WrongSetting("--runs", str(folder), f"a folder that can be written ({of_system(error)})") from error
+
+
+def folder_of(given: Namespace) -> Path:
+    """Where the runs are kept."""
+    return Path(given.runs) if given.runs else Path(given.output).with_suffix(".runs")
+
+
+def named(asked: Asked, compute_s: float) -> list[tuple[str, Cell]]:
+    """All runs by name, in the order in which they are made."""
+    from real.cells import interleaved
+
+    return interleaved(plan.named(asked, compute_s), asked.seed)
+
+
+def parsed(asked: Asked, folder: Path | None = None, compute_s: float = 1.0) -> list[Namespace]:
+    """The runs as a campaign has them; without a folder they have no traces yet."""
+    return [_parsed(cell, folder and folder / f"{name}.parquet") for name, cell in named(asked, compute_s)]
+
+
+def _parsed(cell: Cell, trace: Path | None) -> Namespace:
+    return parse([*cell.real_words(), *(["--trace", str(trace)] if trace else [])], PROGRAM)
+
+
+def unfinished(asked: Asked, folder: Path) -> bool:
+    """Whether anything is still to be measured."""
+    if campaign.left(_pilots(asked, folder), str(folder / PROBE)) != ([], None):
+        return True
+    compute_s = plan.computing_s(asked, pilot_steps_s(asked, folder))
+    return bool(campaign.left(parsed(asked, folder, compute_s), None)[0])
+
+
+def _pilots(asked: Asked, folder: Path) -> list[Namespace]:
+    return [_parsed(cell, folder / f"{PILOT}-{i}.parquet") for i, cell in enumerate(plan.pilots(asked))]
+
+
+def work(given: Namespace, comm) -> int:
+    """What each rank does; where the user's own launcher started the ranks, the first one also fits and checks."""
+    from real.worlds.polling import barrier
+
+    asked = asked_of(given, comm.size - 1 if given.workers is None else given.workers)
+    if comm.rank == 0:
+        check(given, asked)
+    folder, probe = folder_of(given), folder_of(given) / PROBE
+    barrier(comm)
+    campaign.work(_pilots(asked, folder), str(probe), comm, given.resume)
+    steps_s = comm.bcast(pilot_steps_s(asked, folder) if comm.rank == 0 else None)
+    cells = parsed(asked, folder, plan.computing_s(asked, steps_s))
+    left = comm.bcast(campaign.left(cells, None)[0] if comm.rank == 0 and given.resume else cells)
+    campaign.say(comm, announced(asked, steps_s, len(left) / len(cells)))
+    if left:
+        campaign.work(left, None, comm)
+    if "TRAINSIM_LAUNCHED" in os.environ:
+        return 0
+    code = concluded(given, asked) if comm.rank == 0 else None
+    barrier(comm)
+    return comm.bcast(code) if comm.rank == 0 else (comm.bcast(None) and 0)
+
+
+def pilot_steps_s(asked: Asked, folder: Path) -> tuple[float, float]:
+    """Seconds of a step of each pilot."""
+    from sim.answers import outcome
+    from sim.recording import traces
+
+    count = len(plan.pilots(asked))
+    first, second = (
+        float(outcome.of_trace(traces.read(str(folder / f"{PILOT}-{i}.parquet"))).step_s.mean()) for i in range(count)
+    )
+    return first, second
+
+
+def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.0) -> str:
+    """What is going to be done, and about how long it takes."""
+    runs = [cell for _, cell in named(asked, plan.computing_s(asked, steps_s))]
+    fits = len(plan.fitted(asked, 1.0)) * asked.repeats
+    seconds = share_left * plan.expected_s(runs, asked, steps_s, os.cpu_count() or 1) + plan.FIT_S
+    return (
+        f"{PROGRAM}: {fits} runs to fit and {len(runs) - fits} to check, of up to {asked.workers} workers"
+        f"{f', {1 - share_left:.0%} of them done' if share_left < 1 else ''}; with the fit, about {duration(seconds)}"
+    )
+
+
+def concluded(given: Namespace, asked: Asked) -> int:
+    """Fit the profile and check it; the exit code. Both say on stdout and stderr what they have to say."""
+    folder = folder_of(given)
+    names = [name for name, _ in named(asked, 1.0)]
+    fits, checks = ([str(folder / f"{n}.parquet") for n in names if n.startswith(kind)] for kind in (FIT, CHECK))
+    called = ["--name", Path(given.output).stem]
+    code = _run("calibration.fit", *sorted(fits), "--probe", str(folder / PROBE), *called, "-o", given.output)
+    return code or _run("calibration.check", given.output, *sorted(checks), "--tolerance", str(given.tolerance))
+
+
+def _run(module: str, *words: str) -> int:
+    """Run another command to its end, which ends with this one; its exit code."""
+    line = [sys.executable, "-m", module, *words]
+    # In a group of its own, or a Ctrl-C would have both say that they were interrupted.
+    with subprocess.Popen(line, preexec_fn=launch.end_with_parent, process_group=0) as process:  # noqa: PLW1509 no thread runs
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            raise
+
+
+if __name__ == "__main__":
+    command.run(PROGRAM, main)

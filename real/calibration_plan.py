@@ -1,0 +1,154 @@
+"""The runs of real.calibrate: some that a profile is fitted on, and others that it is checked on, which are never fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from real.cells import SLEEPS, Cell, fitted_cells
+from sim import protocols, stragglers
+from sim.base.errors import WrongSetting
+from sim.protocols.amb import AnytimeMinibatch
+
+LEAST_BATCH = 8  # of which a half, three quarters and a partition differ
+PILOT_STEPS, WARMUP = 8, 3
+LIMIT = 0.6  # of what computing a batch takes, which protocols that stop by the clock are given
+SHORTEST_S = 1e-3  # such a limit
+WINDOW = 1.7  # of that limit, after which their master updates
+CHECKS = 2  # times that each checked run is made
+OTHER_SEED = 1000  # from the seed of runs that are fitted to that of runs that are checked
+FIT_S = 25.0  # for the fit and the check of a plan; more runs take longer
+RUN_S = 0.8  # before a run begins: ranks meet, and TensorFlow compiles what it has not yet
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be calibrated.
+
+    Args:
+        workload: a name, or a file, of a model that can be trained here.
+        workers: the most that are run.
+        protocols: that the profile is to predict.
+        batch: the larger of the two that are fitted, samples of a worker.
+        steps: of each run, after those of warm-up.
+        repeats: of each run that is fitted.
+        data: as of real.run; what fits the workload if None.
+    """
+
+    workload: str
+    workers: int
+    protocols: tuple[str, ...]
+    batch: int
+    steps: int
+    repeats: int
+    seed: int
+    data: str | None = None
+
+    def __post_init__(self):
+        if self.workers < 1:
+            raise WrongSetting("--workers", self.workers, "an integer from 1")
+        if self.batch < LEAST_BATCH:
+            raise WrongSetting("--batch", self.batch, f"an integer from {LEAST_BATCH}: several batches are fitted")
+        for name in self.protocols:
+            protocol = protocols.make(name)
+            if protocol.overlaps:
+                allowed = "protocols whose messages wait for computing: which part computing hides is not fitted"
+                raise WrongSetting("--protocol", name, allowed)
+
+    @property
+    def partitions(self) -> int:
+        """Of a batch, for protocols that cut it: 16, or fewer where they would have no four samples."""
+        return max(1, min(16, self.batch // 4))
+
+    @property
+    def anytime(self) -> tuple[str, ...]:
+        """The protocols that cut a batch into partitions."""
+        return tuple(name for name in self.protocols if issubclass(protocols.find(name), AnytimeMinibatch))
+
+    @property
+    def job(self) -> dict:
+        """Fields that all cells share."""
+        return {
+            "workload": self.workload,
+            "partitions": self.partitions,
+            "data": self.data,
+            "steps": self.steps,
+            "warmup": WARMUP,
+        }
+
+
+def pilots(asked: Asked) -> list[Cell]:
+    """Two short runs, of a batch and a partition, which say how long the others will take."""
+    job = asked.job | {"steps": PILOT_STEPS, "seed": asked.seed}
+    return [Cell("fmb", 1, batch, **job) for batch in (asked.batch, asked.batch // asked.partitions)]
+
+
+def fitted(asked: Asked, compute_s: float) -> list[Cell]:
+    """What the profile is learned from.
+
+    Args:
+        compute_s: seconds that computing the whole batch takes one worker.
+    """
+    batches, counts = (asked.batch // 2, asked.batch), tuple(sorted({1, min(2, asked.workers), asked.workers}))
+    cells = fitted_cells(
+        seed=asked.seed, batches=batches, workers=counts, anytime=bool(asked.anytime), **asked.job
+    )  # and what renews its parameters between partitions
+    renewing = [name for name in asked.anytime if "window_s" in protocols.find(name).__dataclass_fields__]
+    return cells + [_anytime(name, 1, asked.batch, compute_s, asked, stragglers=SLEEPS) for name in renewing]
+
+
+def checked(asked: Asked, compute_s: float) -> list[Cell]:
+    """Runs of all workers that are not fitted: each protocol, of a batch between the fitted ones, with sleeps of another seed and without.
+
+    Args:
+        compute_s: see `fitted`.
+    """
+    between, later = asked.batch * 3 // 4, replace(asked, seed=asked.seed + OTHER_SEED)
+    return [
+        _anytime(name, asked.workers, between, compute_s, later, stragglers=law)
+        if name in asked.anytime
+        else Cell(name, asked.workers, between, stragglers=law, runtime="mpi", servers=1, seed=later.seed, **asked.job)
+        for name in asked.protocols
+        for law in ("none", SLEEPS)
+    ]
+
+
+def _anytime(name: str, workers: int, batch: int, compute_s: float, asked: Asked, **further) -> Cell:
+    limit_s = float(f"{max(SHORTEST_S, LIMIT * compute_s):.3g}")
+    windowed = "window_s" in protocols.find(name).__dataclass_fields__
+    settings = (f"window_s={WINDOW * limit_s:.3g}",) if windowed else ()
+    return Cell(
+        name, workers, batch, limit_s, settings=settings, runtime="mpi", seed=asked.seed, **asked.job, **further
+    )
+
+
+def named(asked: Asked, compute_s: float) -> list[tuple[str, Cell, int]]:
+    """All runs, (name, cell, times), for real.cells.interleaved: fit-... and check-..."""
+    fits = [(f"fit-{number}", cell, asked.repeats) for number, cell in enumerate(fitted(asked, compute_s))]
+    return fits + [(f"check-{number}", cell, CHECKS) for number, cell in enumerate(checked(asked, compute_s))]
+
+
+def computing_s(asked: Asked, steps_s: tuple[float, float]) -> float:
+    """Seconds that computing a batch takes, from steps of the pilots: what a sample takes more, times the samples."""
+    whole_s, part_s = steps_s
+    return max(0.0, whole_s - part_s) * asked.batch / (asked.batch - asked.batch // asked.partitions)
+
+
+def expected_s(cells: list[Cell], asked: Asked, steps_s: tuple[float, float], cores: int) -> float:
+    """About how long the runs will take.
+
+    Args:
+        steps_s: seconds of a step of each of the pilots.
+        cores: that the ranks share; one rank alone does not need more than one.
+    """
+    part_s, slope_s = steps_s[1], computing_s(asked, steps_s) / asked.batch
+
+    def seconds(cell: Cell) -> float:
+        computed = cell.batch / asked.partitions if cell.time_limit_s == 0 else cell.batch
+        work_s = part_s + slope_s * computed
+        if cell.time_limit_s and cell.time_limit_s < work_s:
+            work_s = max(cell.time_limit_s, part_s)
+        longest = sum(1 / n for n in range(1, cell.workers + 1))  # of exponential sleeps, to their mean
+        slept_s = stragglers.read(cell.stragglers).mean * longest
+        return (cell.steps + cell.warmup) * (work_s * max(1.0, cell.workers / cores) + slept_s) + RUN_S
+
+    return sum(map(seconds, cells))

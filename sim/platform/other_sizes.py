@@ -1,0 +1,71 @@
+"""A cluster of another size or on another network, with what was learned of its hosts: `--hosts 16 --network "25 Gbit/s, 20 us"`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sim.base.errors import WrongSetting
+from sim.base.files import validated
+from sim.base.ranges import MOST_RANKS, check_integer
+from sim.platform.cluster import Cluster, Link
+
+BYTES_OF_GBIT = 125e6
+
+
+def on_hosts(cluster: Cluster, count: int) -> Cluster:
+    """The cluster with so many hosts, like those that it has; each takes a rank for each of its cores or GPUs.
+
+    Raises:
+        WrongSetting: no number of hosts, or hosts that share one machine's cores.
+    """
+    check_integer("--hosts", count, 1, MOST_RANKS)
+    if cluster.shared_cores:
+        raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
+    speed = float(np.exp(np.mean([np.log(host.speed) for host in cluster.hosts])))
+    like = cluster.hosts[0].model_copy(update={"name": "host", "count": count, "slots": None, "speed": speed})
+    return cluster.model_copy(update={"hosts": (like,)})
+
+
+def on_network(cluster: Cluster, text: str) -> Cluster:
+    """The cluster with another latency and bandwidth between its hosts; all else that is known of its network is kept.
+
+    Raises:
+        WrongSetting: the text describes no link, or the cluster's messages are part of what it says of updates.
+    """
+    given = link(text, "--network")
+    if math.isinf(cluster.network.bandwidth_bytes_per_s):
+        allowed = "nothing with a profile whose links are free: messages are part of its updates (fit it with --link)"
+        raise WrongSetting("--network", text, allowed)
+    update = {
+        "latency_s": given.latency_s,
+        "bandwidth_bytes_per_s": given.bandwidth_bytes_per_s,
+        "sustained_bytes_per_s": None,
+    }
+    library = cluster.library and cluster.library.model_copy(update=update)
+    return cluster.model_copy(update={"network": cluster.network.model_copy(update=update), "library": library})
+
+
+def link(text: str, option: str) -> Link:
+    """The link that "25 Gbit/s, 20 us" describes: bandwidth, and latency if it is given.
+
+    Args:
+        option: by which it was given, for complaints.
+
+    Raises:
+        WrongSetting: it describes none.
+    """
+    bandwidth, comma, latency = (part.strip() for part in text.partition(","))
+    if not bandwidth or (comma and not latency):
+        raise WrongSetting(option, text, 'bandwidth and latency, as "25 Gbit/s, 20 us"')
+    table = {"bandwidth_bytes_per_s": bandwidth} | ({"latency_s": latency} if latency else {})
+    found = validated(Link, table, option)
+    if math.isinf(found.bandwidth_bytes_per_s):
+        raise WrongSetting(option, text, 'bandwidth and latency, as "25 Gbit/s, 20 us"')
+    return found
+
+
+def told(link: Link) -> str:
+    """The link in words."""
+    return f"{link.bandwidth_bytes_per_s / BYTES_OF_GBIT:.4g} Gbit/s, {link.latency_s * 1e6:.4g} us"

@@ -1,0 +1,153 @@
+"""real.calibrate: what it plans to run, how long it says that takes, and what it refuses before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from real import calibrate, campaign
+from real import calibration_plan as plan
+from real.calibration_plan import Asked
+from real.cells import Cell, refusal
+from sim import command, event
+from sim.platform.cluster import one_rank_a_host
+from sim.protocols import PROTOCOLS
+from sim.recording import traces
+
+OVER_MPI = sorted(name for name, protocol in PROTOCOLS.items() if not protocol().overlaps and name != "hybrid")
+
+
+def asked(**further) -> Asked:
+    given = {"workload": "mlp", "workers": 2, "protocols": ("fmb", "amb"), "batch": 128, "steps": 10, "repeats": 2}
+    return Asked(**{**given, "seed": 0, **further})
+
+
+def job(cell: Cell) -> Cell:
+    """What is run, whatever it is called and whoever runs it."""
+    return replace(cell, runtime=None, called=None)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("batch", [8, 100, 1024])
+def test_no_run_that_is_checked_is_fitted(workers, batch):
+    """Neither the job nor its minibatch, nor the random numbers of its sleeps."""
+    every = asked(workers=workers, batch=batch, protocols=tuple(OVER_MPI))
+    fitted, checked = plan.fitted(every, 0.1), plan.checked(every, 0.1)
+    assert not {job(c) for c in fitted} & {job(c) for c in checked}
+    for field in ("batch", "seed"):
+        assert not {getattr(c, field) for c in fitted} & {getattr(c, field) for c in checked}
+
+
+def test_all_sizes_are_fitted_and_the_largest_is_checked():
+    every = asked(workers=8)
+    assert {cell.workers for cell in plan.fitted(every, 0.1)} == {1, 2, 8}
+    assert {cell.workers for cell in plan.checked(every, 0.1)} == {8}
+    assert {cell.workers for cell in plan.fitted(asked(workers=1), 0.1)} == {1}
+
+
+def test_every_protocol_over_mpi_can_be_asked_for_and_real_run_would_run_it():
+    every = asked(protocols=tuple(OVER_MPI))
+    assert {cell.protocol for cell in plan.checked(every, 0.1)} == set(OVER_MPI)
+    assert not any(refusal(cell) for _, cell, _ in plan.named(every, 0.1))
+
+
+def test_partitions_are_fitted_only_where_a_protocol_has_them():
+    assert {cell.protocol for cell in plan.fitted(asked(protocols=("fmb", "allreduce")), 0.1)} == {"fmb"}
+    assert {cell.protocol for cell in plan.fitted(asked(protocols=("amb-dg",)), 0.1)} == {"fmb", "amb", "amb-dg"}
+
+
+def test_a_limit_cuts_the_computing_that_was_measured():
+    (cell, _) = (cell for cell in plan.checked(asked(), 0.5) if cell.protocol == "amb")
+    assert cell.time_limit_s == pytest.approx(plan.LIMIT * 0.5)
+
+
+def test_the_time_that_is_said_grows_with_what_is_run():
+    """Steps of a line with 1 ms for each sample."""
+    few, many = asked(), asked(repeats=4)
+    steps_s = (0.001 * few.batch, 0.001 * (few.batch // few.partitions))
+    assert plan.computing_s(few, steps_s) == pytest.approx(0.128)
+
+    def said(of: Asked, cores: int) -> float:
+        return plan.expected_s([cell for _, cell in calibrate.named(of, 0.1)], of, steps_s, cores)
+
+    fit_s = 2 * sum((c.steps + c.warmup) * 0.001 * c.batch for c in plan.fitted(asked(protocols=("fmb",)), 0.1))
+    assert fit_s < said(asked(protocols=("fmb",)), 2) < 4 * fit_s
+    assert said(many, 2) > said(few, 2)
+    assert said(few, 1) > said(few, 2)
+
+
+def test_what_is_left_is_left_out_of_the_time():
+    whole, half = (calibrate.announced(asked(), (1.0, 0.1), share) for share in (1.0, 0.5))
+    assert "50% of them done" in half
+    assert whole.rpartition("about ")[2] != half.rpartition("about ")[2]
+
+
+WRONG = {
+    "protocol": (["--protocol", "abm"], ["abm", "amb"]),
+    "overlaps": (["--protocol", "horovod"], ["--protocol", "horovod", "not fitted"]),
+    "workers": (["--workers", "0"], ["--workers", "0"]),
+    "batch": (["--batch", "4"], ["--batch", "4", "from 8"]),
+    "repeats": (["--repeats", "0"], ["--repeats", "0"]),
+    "tolerance": (["--tolerance", "nan"], ["--tolerance", "nan"]),
+    "model": (["--workload", "resnet50"], ["--workload", "resnet50", "can be trained"]),
+    "runs": (["--runs", "file"], ["--runs", "file", "folder"]),
+    "no folder": (["--runs", "no/where"], ["--runs", "no/where", "folder"]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_it_refuses_in_one_line_before_anything_is_measured(what, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    words, said = WRONG[what]
+    line = [*([] if "--workload" in words else ["--workload", "mlp"]), *words, "-o", "profile.toml"]
+    with pytest.raises(SystemExit) as ended:
+        command.run("real.calibrate", lambda: calibrate.main(line))
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1), err
+    assert all(word in err for word in said), err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_fit_and_the_check_are_given_runs_of_their_own(tmp_path, monkeypatch):
+    """By name; and a check that fails is the exit code."""
+    called: list[tuple[str, tuple[str, ...]]] = []
+
+    def run(module: str, *words: str) -> int:
+        called.append((module, words))
+        return int(module == "calibration.check")
+
+    monkeypatch.setattr(calibrate, "_run", run)
+    given = calibrate.parser().parse_args(["--workload", "mlp", "-o", str(tmp_path / "p.toml")])
+    assert calibrate.concluded(given, calibrate.asked_of(given, 2)) == 1
+    (fit, fitted), (check, checked) = called
+    assert (fit, check) == ("calibration.fit", "calibration.check")
+    first, second = ({word for word in words if word.endswith(".parquet")} for words in (fitted, checked))
+    assert first
+    assert second
+    assert not first & second
+
+
+def test_runs_that_are_done_are_left_out_by_their_job():
+    """The plan is the same each time, or --resume would know none of them."""
+    first, again = ([campaign.header_of(cell) for cell in calibrate.parsed(asked(), None, 0.1)] for _ in range(2))
+    assert all(one.same_job(other) for one, other in zip(first, again, strict=True))
+
+
+def test_what_is_whole_is_not_launched_again(tmp_path):
+    """Until a run, or the probe, is gone; simulated pilots stand for real ones."""
+    small = asked(protocols=("fmb",), steps=2, repeats=1)
+    (tmp_path / calibrate.PROBE).touch()
+    assert calibrate.unfinished(small, tmp_path)
+    for number, cell in enumerate(plan.pilots(small)):
+        rows = event.trace(cell.scenario(one_rank_a_host(2))).rows
+        path = tmp_path / f"pilot-{number}.parquet"
+        traces.Trace(campaign.header_of(calibrate._parsed(cell, path)), rows).write(path)
+    compute_s = plan.computing_s(small, calibrate.pilot_steps_s(small, tmp_path))
+    assert calibrate.unfinished(small, tmp_path)
+    for run in calibrate.parsed(small, tmp_path, compute_s):
+        traces.Trace.of(campaign.header_of(run), []).write(run.trace)
+    assert not calibrate.unfinished(small, tmp_path)
+    (tmp_path / "fit-0-0.parquet").unlink()
+    assert calibrate.unfinished(small, tmp_path)

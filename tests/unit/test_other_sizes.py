@@ -1,0 +1,100 @@
+"""A profile on other hosts and another network: `sim.run --cluster profile.toml --hosts 16 --network "25 Gbit/s, 20 us"`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tomli_w import dumps
+
+from sim import command, run
+from sim.base.errors import WrongSetting
+from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.other_sizes import link, on_hosts, on_network, told
+
+COSTS = {"mlp": {"compute": {"slope_s": 1e-5}}}
+PROFILE = {
+    "schema": "cluster/1",
+    "name": "box",
+    "hosts": [{"name": "localhost", "cores": 2, "slots": 64}],
+    "costs": COSTS,
+}
+NETWORK = {"latency_s": "100 us", "bandwidth_bytes_per_s": "1 Gbit/s"}
+
+
+def answer(capsys, *words: str) -> tuple[int, str]:
+    line = ["--protocol", "allreduce", "--workload", "mlp", "--stragglers", "none", "--steps", "20", "--json", *words]
+    with pytest.raises(SystemExit) as ended:
+        command.run("sim.run", lambda: run.main(line))
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out or err
+
+
+def step_s(capsys, *words: str) -> float:
+    code, text = answer(capsys, "--cluster", "p.toml", *words)
+    assert code == 0, text
+    return json.loads(text)["step_s"]["mean"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("p.toml").write_text(dumps(PROFILE))
+    Path("same.toml").write_text(
+        dumps(PROFILE | {"hosts": [{"name": "host", "count": 4, "cores": 2}], "network": NETWORK})
+    )
+    return tmp_path
+
+
+def test_a_profile_of_one_host_is_as_a_cluster_of_such_hosts(folder, capsys):
+    """Four workers on four hosts of two cores, whose messages cross the network that is given."""
+    given = step_s(capsys, "--hosts", "4", "--network", "1 Gbit/s, 100 us", "--workers", "4")
+    code, text = answer(capsys, "--cluster", "same.toml", "--workers", "4")
+    assert (code, json.loads(text)["step_s"]["mean"]) == (0, given)
+    assert step_s(capsys, "--hosts", "4", "--network", "10 Mbit/s, 100 us", "--workers", "8") > 2 * given
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--cluster", "p.toml", "--hosts", "0"], ["--hosts", "0"]),
+        (["--cluster", "p.toml", "--network", "fast"], ["--network", "fast"]),
+        (["--cluster", "p.toml", "--network", "inf bit/s"], ["--network", "inf bit/s"]),
+        (["--cluster", "p.toml", "--hosts", "2", "--workers", "5"], ["--workers", "at most 4"]),
+        (["--hosts", "4"], ["--hosts", "--cluster"]),
+        (["--network", "1 Gbit/s"], ["--network", "--cluster"]),
+    ],
+)
+def test_what_cannot_be_is_one_line(folder, capsys, words, said):
+    code, line = answer(capsys, *words)
+    assert (code, line.count("\n")) == (2, 1)
+    assert all(word in line for word in said), line
+
+
+def test_what_was_measured_of_the_network_besides_is_kept():
+    probed = Link(latency_s=1e-3, overhead_s=7e-6, bandwidth_bytes_per_s=1e8, fair=True, eager_bytes=4096)
+    found = on_network(Cluster(hosts=(Host(count=3),), network=probed, library=probed), "25 Gbit/s, 20 us")
+    kept = {"latency_s", "bandwidth_bytes_per_s"}
+    assert found.network == found.library
+    assert found.network.model_dump(exclude=kept) == probed.model_dump(exclude=kept)
+    assert (found.network.latency_s, found.network.bandwidth_bytes_per_s) == pytest.approx((20e-6, 3.125e9))
+
+
+def test_a_profile_whose_links_are_free_has_no_other_network():
+    """Its messages are part of what it says of updates, and would be counted twice."""
+    free = Cluster(hosts=(Host(),), network=Link(latency_s=0, bandwidth_bytes_per_s=float("inf")))
+    with pytest.raises(WrongSetting, match="part of its updates"):
+        on_network(free, "1 Gbit/s")
+    with pytest.raises(WrongSetting, match="shared-cores"):
+        on_hosts(Cluster(hosts=(Host(count=2),), shared_cores=2), 4)
+
+
+def test_a_link_is_a_bandwidth_and_a_latency():
+    found = link("25 Gbit/s, 20 us", "--link")
+    assert (found.bandwidth_bytes_per_s, found.latency_s) == pytest.approx((3.125e9, 20e-6))
+    assert link("1 GB/s", "--link").bandwidth_bytes_per_s == 1e9
+    assert told(found) == "25 Gbit/s, 20 us"
+    for text in ("", "fast", "1 Gbit/s,", "1 Gbit/s, 2 m", "1 s, 1 s", "0 bit/s"):
+        with pytest.raises(WrongSetting, match="--link"):
+            link(text, "--link")

@@ -1,0 +1,211 @@
+"""torch.profiler's traces (calibration.fit --from torch): what was planted in them is found, and its steps are predicted."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+
+import pytest
+from tomli_w import dumps
+from torch_traces_of import BACKWARD, FORWARD, MILLI, UPDATE, ring_us, trace, write
+
+from calibration import fit, torch_traces
+from calibration.importers import torch_events
+from calibration.importers.about import About
+from calibration.importers.torch_profiler import read
+from sim import command, protocols, simulate
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform import cluster
+
+BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
+MODEL = {
+    "schema": "workload/1",
+    "name": "net",
+    "batch": 32,
+    "variables": [{"name": f"w{i}", "shape": [size]} for i, size in enumerate(BUCKETS[::-1])],
+    "step": {"time": "30 ms", "batch": 32},
+}
+COMPUTED_S = (FORWARD + BACKWARD + UPDATE) / MILLI / 1e3
+REDUCED_S = sum(ring_us(4 * items, 4, 20.0, 1250.0) for items in BUCKETS) * 1e-6
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    path = tmp_path / "net.toml"
+    path.write_text(dumps(MODEL))
+    return str(path)
+
+
+def profile(paths, model: str, **said):
+    return torch_traces.profile([str(path) for path in paths], "traced", About(model, **said))
+
+
+def step_s(found, model: str, protocol: str, workers: int) -> float:
+    ring = [] if workers == 1 else ["algorithm=ring"]
+    job = Scenario(protocols.make(protocol, ring), workload.read(model), workers, 6, 1, cluster=found)
+    return float(simulate(job, replications=1).step_s.mean())
+
+
+def test_a_step_is_told_apart(tmp_path):
+    (path,) = write(tmp_path, [trace(0, 4, BUCKETS)])
+    found = read(path)
+    assert (found.rank, found.world, found.steps, found.device) == (0, 4, (3, 4, 5, 6, 7, 8), "NVIDIA A100-SXM4-40GB")
+    assert found.compute_s == pytest.approx(COMPUTED_S, rel=1e-3)
+    assert found.library_s == pytest.approx(REDUCED_S, rel=1e-3)
+    hidden_s = REDUCED_S - ring_us(4 * BUCKETS[-1], 4, 20.0, 1250.0) * 1e-6  # all but the last
+    assert found.hidden_s == pytest.approx(hidden_s, rel=1e-3)
+    assert found.length_s[:-1] == pytest.approx(COMPUTED_S + REDUCED_S - hidden_s + 1e-3, rel=1e-3)
+    assert [[call.bytes for call in calls] for calls in found.calls] == [[4 * items for items in BUCKETS]] * 6
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+@pytest.mark.parametrize("sizes", [True, False])
+def test_steps_of_the_size_that_was_traced_are_predicted(tmp_path, model, hidden, sizes):
+    paths = write(tmp_path, [trace(rank, 4, BUCKETS, hidden=hidden, sizes=sizes) for rank in range(4)])
+    found = profile(paths, model)
+    assert found.provenance
+    protocol = "horovod" if hidden else "allreduce"
+    assert any(f"--protocol {protocol}" in note for note in found.provenance.notes)
+    measured_s = read(paths[0]).length_s.mean()
+    assert step_s(found, model, protocol, 4) == pytest.approx(measured_s, rel=0.05)
+    if sizes:
+        assert found.network.bandwidth_bytes_per_s == pytest.approx(1.25e9, rel=0.02)
+
+
+def test_one_rank_alone_has_no_link(tmp_path, model):
+    found = profile(write(tmp_path, [trace(0, 1, [])]), model)
+    assert step_s(found, model, "allreduce", 1) == pytest.approx(COMPUTED_S + 1e-3, rel=0.02)
+
+
+def test_the_shortest_call_at_any_rank_is_what_it_takes(tmp_path, model):
+    """Others wait: their kernels run until the slowest rank has come."""
+    early, late = trace(0, 2, BUCKETS, hidden=False), trace(1, 2, BUCKETS, slow=1.3, hidden=False)
+    for one in early["traceEvents"]:
+        if "nccl" in one["name"]:
+            one["dur"] *= 2
+    found = profile(write(tmp_path, [early, late]), model)
+    assert found.network.bandwidth_bytes_per_s == pytest.approx(1.25e9, rel=0.02)
+
+
+def test_some_ranks_stand_for_all_and_that_is_said(tmp_path, model):
+    (path,) = write(tmp_path, [trace(0, 4, BUCKETS, hidden=False)])
+    found = profile([path], model)
+    assert found.provenance
+    assert found.provenance.workers == 4
+    assert any("ranks without a trace" in note for note in found.provenance.notes)
+
+
+def test_packed_traces_in_a_folder_are_the_same(tmp_path, model):
+    paths = write(tmp_path, [trace(rank, 2, BUCKETS) for rank in range(2)])
+    first, packed = profile(paths, model), tmp_path / "packed"
+    packed.mkdir()
+    for path in paths:
+        (packed / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    second = profile([packed], model)
+    assert (first.costs, first.network) == (second.costs, second.network)
+
+
+def test_events_in_any_order_are_the_same(tmp_path):
+    one = trace(0, 2, BUCKETS)
+    other = copy.deepcopy(one)
+    other["traceEvents"].reverse()
+    first, second = (read(path) for path in write(tmp_path, [one, other]))
+    assert (first.compute_s == second.compute_s).all()
+    assert first.calls == second.calls
+
+
+def ended(capsys, *words: object) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as end:
+        command.run("calibration.fit", lambda: fit.main([*map(str, words), "--from", "torch"]))
+    out, err = capsys.readouterr()
+    assert end.value.code == 0 or (out, err.count("\n")) == ("", 1), err
+    return int(end.value.code or 0), out or err
+
+
+def edited(change) -> dict:
+    """A trace of one rank of two, changed."""
+    found = trace(0, 2, BUCKETS)
+    return change(found) or found
+
+
+def without(word: str):
+    def change(found: dict) -> None:
+        found["traceEvents"] = [one for one in found["traceEvents"] if word not in one["name"]]
+
+    return change
+
+
+def each(name: str, value):
+    def change(found: dict) -> None:
+        for one in found["traceEvents"]:
+            one[name] = value
+
+    return change
+
+
+WRONG = {
+    "no steps": (edited(without("ProfilerStep")), "profiler.step()"),
+    "a step is missing": (edited(without("ProfilerStep#5")), "one after another"),
+    "nothing is computed": (edited(lambda found: {**found, "traceEvents": found["traceEvents"][-2:] * 1}), "steps"),
+    "times are none": (edited(each("ts", float("nan"))), "microseconds"),
+    "times are text": (edited(each("dur", "1")), "microseconds"),
+    "times are negative": (edited(each("dur", -1)), "microseconds"),
+    "times are the same": (edited(each("ts", 5)), "follow one another"),
+    "no events": ({"traceEvents": []}, "profiler.step()"),
+    "no trace": ({"a": 1}, "a trace of torch.profiler"),
+    "a rank beyond the last": (edited(lambda f: {**f, "distributedInfo": {"rank": 2, "world_size": 2}}), "rank 2 of 2"),
+    "another kind of number": (edited(lambda f: {**f, "distributedInfo": {"rank": "x"}}), "rank"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_such_trace_is_one_line(tmp_path, model, what, capsys):
+    content, said = WRONG[what]
+    (path,) = write(tmp_path, [content])
+    code, line = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")
+    assert code in (1, 2)
+    assert said in line
+    assert not (tmp_path / "p.toml").exists()
+
+
+def test_a_trace_that_was_cut_is_refused(tmp_path, model, capsys):
+    (path,) = write(tmp_path, [trace(0, 2, BUCKETS)])
+    whole = path.read_bytes()
+    packed = gzip.compress(whole)
+    for content in (b"", b"[", whole[: len(whole) // 2], packed[: len(packed) // 2], packed[:12], b"\x1f\x8b" + whole):
+        path.write_bytes(content)
+        code, line = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")
+        assert (code, "torch.profiler" in line) == (2, True), line
+
+
+def test_traces_that_are_not_of_one_run_are_refused(tmp_path, model, capsys):
+    for traces, said in (
+        ([trace(0, 2, BUCKETS), trace(0, 2, BUCKETS)], "each once"),
+        ([trace(0, 2, BUCKETS), trace(1, 3, BUCKETS)], "one number"),
+        ([trace(0, 2, BUCKETS), trace(1, 2, BUCKETS, steps=7)], "the same in every trace"),
+        ([trace(0, 2, [*BUCKETS, 10**7]), trace(1, 2, BUCKETS)], "float32 parameters"),
+    ):
+        code, line = ended(capsys, *write(tmp_path, traces), "--workload", model, "-o", tmp_path / "p.toml")
+        assert (code, said in line) == (2, True), line
+
+
+def test_sharded_training_and_huge_files_are_refused(tmp_path, model, capsys, monkeypatch):
+    sharded = json.loads(json.dumps(trace(0, 2, BUCKETS)).replace("AllReduce", "ReduceScatter"))
+    (path,) = write(tmp_path, [sharded])
+    assert "reduce_scatter" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    monkeypatch.setattr(torch_events, "MOST_TEXT", 100)
+    assert "profile fewer steps" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+
+
+def test_the_command_says_what_was_found_and_needs_a_workload(tmp_path, model, capsys):
+    paths = write(tmp_path, [trace(rank, 2, BUCKETS, hidden=False) for rank in range(2)])
+    assert "--workload: given 'nothing'" in ended(capsys, *paths, "-o", tmp_path / "p.toml")[1]
+    code, said = ended(capsys, *paths, "--workload", model, "--hosts", "8", "-o", tmp_path / "p.toml")
+    assert code == 0
+    assert "2 of 2 ranks, 6 steps of" in said
+    assert cluster.read(str(tmp_path / "p.toml")).hosts[0].count == 8
+    assert ended(capsys, *paths, "--workload", model, "--probe", "x", "-o", tmp_path / "p.toml")[0] == 2
+    (tmp_path / "none").mkdir()
+    assert "a folder with traces" in ended(capsys, tmp_path / "none", "--workload", model, "-o", tmp_path / "p.toml")[1]
