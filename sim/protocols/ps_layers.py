@@ -64,7 +64,8 @@ class LayerwiseServers(Protocol):
                     yield from me.update([letter.variable])
                     if not self.barrier:
                         yield from self.hand_out(me, [letter.variable])
-            yield from me.update()
+            if me.held:  # a server may hold untrained variables alone
+                yield from me.update()
             yield from me.evaluate()
             if self.barrier:
                 yield from barrier(me, me.servers)
