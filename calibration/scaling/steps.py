@@ -38,6 +38,7 @@ class Scaling:
         within_s: seconds of a byte within a host.
         round_s: seconds of a round besides its bytes, between hosts.
         backward: share of computing behind which messages hide.
+        bucket_bytes: of gradients that are summed together, where messages hide.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
     """
 
@@ -49,12 +50,13 @@ class Scaling:
     within_s: float = 0.0
     round_s: float = 0.0
     backward: float = BACKWARD
+    bucket_bytes: float = BUCKET_BYTES
     residual: float = 0.0
 
     @property
     def calls(self) -> int:
         """Allreduces in a step, each of a bucket of gradients."""
-        return ceil(self.gradient_bytes / BUCKET_BYTES) if self.backward else 1
+        return ceil(self.gradient_bytes / self.bucket_bytes) if self.backward else 1
 
     def computing_s(self, rows: Table) -> np.ndarray:
         """Seconds that a GPU computes, shape (rows,)."""

@@ -54,12 +54,12 @@ def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: st
         hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
         given = doublings(hosts, most), step_s, float(predicted_s[index]), float(computing_s[index]), found.residual
-        yield Held(f"T4, {name}", split, row, *given, _unchanged_s(seen, fullest, batch))
+        yield Held(f"T4, {name}", split, row, *given, _unchanged_s(seen, hosts, fullest, batch))
 
 
-def _unchanged_s(seen: Table, fullest: float, batch: float) -> float:
-    """Seconds of the step with that batch on the largest number of hosts that was measured, of as many GPUs a host as there were."""
-    same = seen.where(seen.batch == batch)
+def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:
+    """Of the step with that batch on the largest smaller number of hosts, of as many GPUs a host as nearly as there are."""
+    same = seen.where((seen.batch == batch) & (seen.hosts < hosts))
     same = same.where(same.hosts == same.hosts.max())
     near = np.abs(same.most - fullest)
     return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
