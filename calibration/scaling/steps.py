@@ -40,6 +40,7 @@ class Scaling:
         backward: share of computing behind which messages hide.
         bucket_bytes: of gradients that are summed together, where messages hide.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
+        told: whether rows told `both_ways`: they had two hosts, and more.
     """
 
     gradient_bytes: float
@@ -52,6 +53,7 @@ class Scaling:
     backward: float = BACKWARD
     bucket_bytes: float = BUCKET_BYTES
     residual: float = 0.0
+    told: bool = True
 
     @property
     def calls(self) -> int:
@@ -79,6 +81,14 @@ class Scaling:
         last, width_s = LAST if self.backward else 1.0, SOFT * computing_s + FEW
         beyond_s = (1 - last) * messages_s - self.backward * computing_s
         return computing_s + last * messages_s + width_s * np.logaddexp(0, beyond_s / width_s) * (last < 1)
+
+    def unknown(self, rows: Table) -> np.ndarray:
+        """Standard deviation of the logarithm of a step: of fitted rows, and as `both_ways` may be less where it was not told."""
+        if self.told:
+            return np.full(len(rows), self.residual)
+        less = replace(self, both_ways=(1 + BOTH_WAYS) / 2)
+        slower = np.where(rows.hosts == 2, 1.0, BOTH_WAYS / less.both_ways)  # what was seen on two hosts is met
+        return np.hypot(self.residual, np.log(self.step_s(rows, slower) / self.step_s(rows)))
 
 
 FITTED = ("base_s", "sample_s", "between_s", "both_ways", "within_s", "round_s")
@@ -114,7 +124,9 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
         f_scale=0.1,
     )
     freedom = max(1, len(rows) - int(free.sum()))
-    return replace(made(found.x), residual=float(np.sqrt(np.square(off(found.x)).sum() / freedom)))
+    residual = float(np.sqrt(np.square(off(found.x)).sum() / freedom))
+    told = bool(free[FITTED.index("both_ways")] or not (rows.hosts > 1).any())
+    return replace(made(found.x), residual=residual, told=told)
 
 
 def _bounds(rows: Table, gradient_bytes: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

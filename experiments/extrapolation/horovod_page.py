@@ -100,7 +100,7 @@ def held_out() -> Iterator[Held]:
             said_s, unknown = fitted(others, known).predicted(name)
             computing_s = BATCH / ONE_GPU[name]
             given = measured_s, said_s, computing_s, unknown, computing_s
-            yield Held("Horovod, models", "the other two models", f"{transport}, {name}", 0.0, *given)
+            yield Held("Horovod page", "the other two models", f"{transport}, {name}", 0.0, *given)
     yield from _more_gpus(known)
 
 
@@ -114,7 +114,7 @@ def _more_gpus(known: links.Links) -> Iterator[Held]:
             computing_s = BATCH / ONE_GPU[name]
             said_s, unknown = found.predicted(name, hosts)
             given = computing_s / share, said_s, computing_s, unknown, took_s[name]
-            yield Held("Horovod, GPUs", "16 GPUs, then more", f"{name}, {gpus} GPUs", doublings(hosts, HOSTS), *given)
+            yield Held("Horovod page", "16 GPUs, then more", f"{name}, {gpus} GPUs", doublings(hosts, HOSTS), *given)
 
 
 # Of the bytes that are summed, so many times pass a host's port, by algorithm: n ranks on h hosts, one after another.

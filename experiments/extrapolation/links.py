@@ -26,10 +26,9 @@ def factors() -> dict[str, float]:
     rows = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
     found = {"g4dn.12xlarge, 50 Gbit/s, DistributedDataParallel": float(np.exp(np.log(t4s).mean()))}
     found["p2.8xlarge, 10 Gbit/s, TensorFlow's servers"] = tensorflow_page.fitted(rows).byte_s * P2_BYTES_PER_S
-    for algorithm, by_network in sums.SECONDS.items():
-        shaped = zip(sums.SHAPED.values(), by_network, strict=True)
-        shares = [sums.fitted(algorithm, one, took)[0][1] * one.bandwidth_bytes_per_s for one, took in shaped]
-        found[f"links shaped by tc, {algorithm}"] = float(np.exp(np.log(shares).mean()))
+    for algorithm in sums.SECONDS:
+        shares = [sums.fitted(algorithm, name)[1] for name in sums.SHAPED]
+        found[f"links shaped by tc, {algorithm}"] = float(np.exp(-np.log(shares).mean()))
     return found
 
 

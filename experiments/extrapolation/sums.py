@@ -1,9 +1,7 @@
-"""Seconds that a sum over 4 nodes takes, fitted by algorithm and network, and predicted for 8 nodes.
+"""Seconds that a sum over 4 nodes takes, fitted by algorithm and network, and predicted for 8 nodes, by the simulator.
 
-A sum takes seconds whatever its size, messages one after another over a network whose latency is known, and bytes. A ring of n nodes has
-2 (n - 1) messages, and a node sends 2 (n - 1) / n of all bytes; a reduce and a broadcast pass all bytes down a chain of n - 1 hops, twice,
-whatever n is; all-to-all and allgather send as much as a ring, in two messages. Fitted are, on the two sizes of 4 nodes, the first and
-seconds of a byte, which are at least those of the wire.
+The algorithms are those of experiments.allreduce. Fitted are, on the two sizes of 4 nodes, seconds that a sum takes whatever its size, and the
+share of the nominal bandwidth that it gets, at most all of it. Both are taken to be the same on 8 nodes.
 
 Source: B. Yuan, public results page; NCCL on AWS, links shaped by tc.
 """
@@ -11,15 +9,14 @@ Source: B. Yuan, public results page; NCCL on AWS, links shaped by tc.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from math import log
 
-import numpy as np
-
-from experiments.allreduce import MEBIBYTES, SECONDS, Network
+from experiments.allreduce import MEBIBYTES, SECONDS, Network, allreduce_s
 from experiments.allreduce import NETWORKS as SHAPED
 from experiments.extrapolation.held import Held
 
-NOWHERE = Network(0.0, float("inf"))  # as if: nobody says what the network that is not shaped is
-NETWORKS = {**SHAPED, "not shaped": NOWHERE}
+NETWORKS = {**SHAPED, "not shaped": Network(100e-6, 10e9 / 8)}  # AWS, "up to 10 Gbit/s": assumed
 NOT_SHAPED = {"nccl": (0.37, 1.42), "reduce-broadcast": (0.57, 1.97), "alltoall-allgather": (0.42, 1.63)}  # 4 nodes
 EIGHT_NODES = {  # seconds of 256 and 1024 MiB, in the order of NETWORKS
     "nccl": ((0.87, 3.81), (2.5, 8.23), (5.14, 17.21), (8.27, 33.46), (0.45, 1.95)),
@@ -28,42 +25,20 @@ EIGHT_NODES = {  # seconds of 256 and 1024 MiB, in the order of NETWORKS
 }
 
 
-def messages(algorithm: str, nodes: int) -> int:
-    """One after another."""
-    return {"nccl": 2 * (nodes - 1), "reduce-broadcast": 2 * (nodes - 1), "alltoall-allgather": 2}[algorithm]
-
-
-def sent_bytes(algorithm: str, nodes: int, mebibytes: int) -> float:
-    """That a node sends."""
-    return 2**20 * mebibytes * (2.0 if algorithm == "reduce-broadcast" else 2 * (nodes - 1) / nodes)
-
-
-def predicted_s(algorithm: str, network: Network, nodes: int, mebibytes: int, constants: tuple[float, float]) -> float:
-    """Seconds of a sum.
-
-    Args:
-        constants: seconds whatever the size, and of a byte.
-    """
-    fixed_s, byte_s = constants
-    return (
-        fixed_s + messages(algorithm, nodes) * network.latency_s + sent_bytes(algorithm, nodes, mebibytes) * byte_s
-    )
-
-
-def fitted(algorithm: str, network: Network, seconds: tuple[float, ...]) -> tuple[tuple[float, float], float]:
-    """The constants that meet the seconds of 4 nodes best, in ratio, and how far off they are there."""
+@cache
+def fitted(algorithm: str, name: str) -> tuple[float, float, float]:
+    """Seconds whatever the size and the share of the bandwidth that meet both sums of 4 nodes best, in ratio; how far off they are."""
     from scipy.optimize import least_squares
 
-    wire_s = 1 / network.bandwidth_bytes_per_s
-    scale = np.array([seconds[0], seconds[-1] / sent_bytes(algorithm, 4, MEBIBYTES[-1])])
+    of_four = dict(zip(NETWORKS, (*SECONDS[algorithm], NOT_SHAPED[algorithm]), strict=True))[name]
 
     def off(at) -> list[float]:
-        said = [predicted_s(algorithm, network, 4, size, tuple(at * scale)) for size in MEBIBYTES]
-        return [float(np.log(one / took)) for one, took in zip(said, seconds, strict=True)]
+        said = [at[0] + allreduce_s(NETWORKS[name], size, at[1], algorithm) for size in MEBIBYTES]
+        return [log(one / took) for one, took in zip(said, of_four, strict=True)]
 
-    low = np.array([0.0, wire_s]) / scale
-    found = least_squares(off, np.maximum(low + 1e-6, [0.1, 0.9]), bounds=(low, [np.inf, np.inf]))
-    return tuple(map(float, found.x * scale)), float(np.sqrt(np.square(found.fun).mean()))
+    bounds = ([0.0, 0.05], [10.0, 1.0])
+    found = least_squares(off, [0.02, 0.8], bounds=bounds, diff_step=0.02, ftol=1e-3, max_nfev=8)
+    return float(found.x[0]), float(found.x[1]), float((found.fun @ found.fun / 2) ** 0.5)
 
 
 def held_out() -> Iterator[Held]:
@@ -71,8 +46,8 @@ def held_out() -> Iterator[Held]:
     for algorithm, by_network in EIGHT_NODES.items():
         of_four = (*SECONDS[algorithm], NOT_SHAPED[algorithm])
         for (name, network), measured, four in zip(NETWORKS.items(), by_network, of_four, strict=True):
-            constants, residual = fitted(algorithm, network, four)
+            fixed_s, share, residual = fitted(algorithm, name)
             for size, measured_s, four_s in zip(MEBIBYTES, measured, four, strict=True):
-                said_s = predicted_s(algorithm, network, 8, size, constants)
+                said_s = fixed_s + allreduce_s(network, size, share, algorithm, nodes=8)
                 row = f"{algorithm}, {name}, {size} MiB"
                 yield Held("sums", "4 nodes, then 8", row, 1.0, measured_s, said_s, 0.0, residual, four_s)

@@ -48,13 +48,13 @@ def held_out() -> Iterator[Held]:
 def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: str) -> Iterator[Held]:
     seen, held = rows.where(kept), rows.where(out)
     found = fit(seen, gradient_bytes(name))
-    predicted_s, computing_s = found.step_s(held), found.computing_s(held)
+    predicted_s, computing_s, unknown = found.step_s(held), found.computing_s(held), found.unknown(held)
     most = seen.hosts.max()
     for index in range(len(held)):
         hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
-        given = doublings(hosts, most), step_s, float(predicted_s[index]), float(computing_s[index]), found.residual
-        yield Held(f"T4, {name}", split, row, *given, _unchanged_s(seen, hosts, fullest, batch))
+        given = step_s, *(float(column[index]) for column in (predicted_s, computing_s, unknown))
+        yield Held(f"T4, {name}", split, row, doublings(hosts, most), *given, _unchanged_s(seen, hosts, fullest, batch))
 
 
 def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:

@@ -121,12 +121,12 @@ def fitted(seen: Sequence[Row]) -> Cost:
 def held_out() -> Iterator[Held]:
     """Several hosts by model and by number; one host by model and by number of GPUs."""
     several, one = rows(SEVERAL_HOSTS, GPUS_OF_HOSTS), rows(ONE_HOST, GPUS)
-    yield from _by_model("TensorFlow, hosts", several)
-    yield from _by_size("TensorFlow, hosts", several, 16)
+    yield from _by_model("TensorFlow page", several)
+    yield from _by_size("TensorFlow page", several, 16)
     for platform in dict.fromkeys(row.platform for row in one):
         here = [row for row in one if row.platform == platform]
-        yield from _by_model("TensorFlow, one host", here)
-        yield from _by_size("TensorFlow, one host", here, 2)
+        yield from _by_model("TensorFlow page", here)
+        yield from _by_size("TensorFlow page", here, 2)
 
 
 def _by_model(source: str, page: list[Row]) -> Iterator[Held]:
