@@ -37,6 +37,10 @@ QUESTIONS = {
     "allreduce": Question(
         "Does one fitted bandwidth predict allreduce of other models, sizes and networks?", "2 to 3 min"
     ),
+    "evidence": Question(
+        "How good is it beyond what was measured? Rows of every published table, held out in turn, with intervals",
+        "2 min",
+    ),
     "gpus": Question("What share of a GPU's peak does training reach, and how far off are unmeasured models?", "5 s"),
     "platforms": Question(
         "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?", "5 min"

@@ -1,7 +1,7 @@
 """Seconds that a sum over 4 nodes takes, fitted by algorithm and network, and predicted for 8 nodes, by the simulator.
 
-The algorithms are those of experiments.allreduce. Fitted are, on the two sizes of 4 nodes, seconds that a sum takes whatever its size, and the
-share of the nominal bandwidth that it gets, at most all of it. Both are taken to be the same on 8 nodes.
+The algorithms are those of experiments.allreduce. Fitted are, on the two sizes of 4 nodes, seconds that a sum takes whatever its size,
+and the share of the nominal bandwidth that it gets, at most all of it. Both are taken to be the same on 8 nodes.
 
 Source: B. Yuan, public results page; NCCL on AWS, links shaped by tc.
 """
