@@ -199,6 +199,7 @@ class Provenance(BaseModel):
         repeated: workloads of which runs repeated one another, so that it is known how runs differ.
         slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
             what the profile says of such runs rests on the model alone.
+        links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -211,6 +212,7 @@ class Provenance(BaseModel):
     repeated: tuple[str, ...] = ()
     slept: Flag = False
     crowded: Flag = False
+    links_measured: Flag = True
 
 
 class Cluster(BaseModel):
