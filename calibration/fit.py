@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-TIMELINE, STEPS = "horovod-timeline", "steps"
-OF_SOURCES = {"ranks": (TIMELINE,), "batch": (TIMELINE, STEPS), "protocol": (STEPS,), "set": (STEPS,)}
+TIMELINE, STEPS, SCALING = "horovod-timeline", "steps", "scaling"
+OF_SOURCES = {"ranks": (TIMELINE,), "batch": (TIMELINE, STEPS), "protocol": (STEPS, SCALING), "set": (STEPS,)}
 NOTHING = About()
 
 
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
 
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
-    made = _of_timeline(given) if given.source == TIMELINE else _of_traces(given)
+    made = {TIMELINE: _of_timeline, SCALING: _of_scaling}.get(given.source, _of_traces)(given)
     profiles.write(made, given.output)
     _report(given, made)
     return 0
@@ -42,9 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 def _of_traces(given: Namespace) -> Cluster:
     from calibration import probes, profiles
 
-    for name, needs in OF_SOURCES.items():
-        if (value := getattr(given, name)) and given.source not in needs:
-            raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
+    _check_options(given)
     about = About(
         given.workload,
         given.stragglers,
@@ -58,6 +56,30 @@ def _of_traces(given: Namespace) -> Cluster:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for path in given.traces for s in read(path, given.source, about)]
     made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
+    return made if given.hosts is None else profiles.on_hosts(made, given.hosts)
+
+
+def _check_options(given: Namespace) -> None:
+    """Refuse options that only other formats have.
+
+    Raises:
+        WrongSetting: one was given.
+    """
+    for name, needs in OF_SOURCES.items():
+        if (value := getattr(given, name)) and given.source not in needs:
+            raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
+
+
+def _of_scaling(given: Namespace) -> Cluster:
+    from calibration import profiles
+    from calibration.scaling.profile import profile
+
+    _check_options(given)
+    if len(given.traces) > 1 or given.probe or given.shared_cores:
+        allowed = "one table, and neither --probe nor --shared-cores"
+        raise WrongSetting(f"--from {SCALING}", " ".join(given.traces), allowed)
+    name, between = given.name or Path(given.output).stem, link(given.link) if given.link else None
+    made = profile(given.traces[0], name, given.workload, given.protocol, between)
     return made if given.hosts is None else profiles.on_hosts(made, given.hosts)
 
 
@@ -98,7 +120,7 @@ def parser() -> command.Parser:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, TOML")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument(
-        "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE], default="trace", help="what TRACE is"
+        "--from", dest="source", choices=["trace", *IMPORTERS, TIMELINE, SCALING], default="trace", help="what TRACE is"
     )
     parser.add_argument("--name", help="of the cluster (default: the output's without its ending)")
     parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="between the hosts, where nothing measured it")
@@ -117,7 +139,9 @@ def parser() -> command.Parser:
         "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
     )
     imported.add_argument(
-        "--protocol", metavar="NAME", help="of a table of steps: allreduce (the default), fmb, horovod, ..."
+        "--protocol",
+        metavar="NAME",
+        help="of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
     )
     imported.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of that protocol")
     return parser

@@ -242,9 +242,7 @@ def _provenance(
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
-    return Provenance(
-        traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked
-    )
+    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked)
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:

@@ -85,7 +85,7 @@ class Scaling:
     def unknown(self, rows: Table) -> np.ndarray:
         """Standard deviation of the logarithm of a step: of fitted rows, and as `both_ways` may be less where it was not told."""
         if self.told:
-            return np.full(len(rows), self.residual)
+            return np.full(rows.size, self.residual)
         less = replace(self, both_ways=(1 + BOTH_WAYS) / 2)
         slower = np.where(rows.hosts == 2, 1.0, BOTH_WAYS / less.both_ways)  # what was seen on two hosts is met
         return np.hypot(self.residual, np.log(self.step_s(rows, slower) / self.step_s(rows)))
@@ -123,7 +123,7 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
         loss="soft_l1",
         f_scale=0.1,
     )
-    freedom = max(1, len(rows) - int(free.sum()))
+    freedom = max(1, rows.size - int(free.sum()))
     residual = float(np.sqrt(np.square(off(found.x)).sum() / freedom))
     told = bool(free[FITTED.index("both_ways")] or not (rows.hosts > 1).any())
     return replace(made(found.x), residual=residual, told=told)

@@ -37,7 +37,9 @@ class Table(NamedTuple):
         """Some of the rows, by a mask of shape (rows,)."""
         return Table(*(column[chosen] for column in self))
 
-    def __len__(self) -> int:  # of rows, not of columns
+    @property
+    def size(self) -> int:
+        """How many rows."""
         return len(self.step_s)
 
 

@@ -50,7 +50,7 @@ def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: st
     found = fit(seen, gradient_bytes(name))
     predicted_s, computing_s, unknown = found.step_s(held), found.computing_s(held), found.unknown(held)
     most = seen.hosts.max()
-    for index in range(len(held)):
+    for index in range(held.size):
         hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
         given = step_s, *(float(column[index]) for column in (predicted_s, computing_s, unknown))

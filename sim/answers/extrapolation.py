@@ -97,9 +97,7 @@ def _unmeasured(scenario: Scenario, share: float) -> Iterator[Unknown]:
     hosts = len(set(scenario.hosts))
     if not scenario.on_named_gpus and not scenario.workload.step:
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
-        yield Unknown(
-            slower, faster, f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
-        )
+        yield Unknown(slower, faster, f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten")
     if hosts > 1:
         yield _of_link(share)
     yield _even(LAW.deviation(ignorance.doublings(hosts, 1), share))

@@ -17,6 +17,7 @@ from sim.base.files import read_toml, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_RANKS,
+    BothWays,
     Bytes,
     BytesPerSecond,
     Cores,
@@ -122,6 +123,8 @@ class Link(BaseModel):
         queue_bytes: of a fair link, what stands before a port that is busy: what comes and is no longer than that waits behind it
             (MPI's words about a rendezvous, requests): latency under load.
         buffer_bytes: of a fair link, what a sender's system keeps: a send ends when no more than that has still to leave.
+        both_ways: times as long a byte takes where two hosts alone sum without servers: a ring over two has both of its directions
+            between one pair of hosts, whose flow may be limited (on EC2), and over three or more has one.
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
             over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
@@ -142,6 +145,7 @@ class Link(BaseModel):
     eager_bytes: Bytes | None = None
     queue_bytes: Bytes = 0.0
     buffer_bytes: Bytes = 0.0
+    both_ways: BothWays = 1.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
 
