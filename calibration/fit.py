@@ -72,7 +72,7 @@ def _check_options(given: Namespace) -> None:
 
 def _of_scaling(given: Namespace) -> Cluster:
     from calibration import profiles
-    from calibration.scaling.profile import profile
+    from calibration.scaling.profiled import profile
 
     _check_options(given)
     if len(given.traces) > 1 or given.probe or given.shared_cores:

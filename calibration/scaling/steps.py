@@ -106,12 +106,13 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
 
     start, low, high = _bounds(rows, gradient_bytes)
     free = high > low
+    nothing = Scaling(gradient_bytes, 0.0, 0.0, 0.0, backward=backward)
     scale = start[free]
 
     def made(at) -> Scaling:
         values = np.array(start)
         values[free] = at * scale
-        return Scaling(gradient_bytes, **dict(zip(FITTED, map(float, values), strict=True)), backward=backward)
+        return replace(nothing, **dict(zip(FITTED, map(float, values), strict=True)))
 
     def off(at) -> np.ndarray:
         return np.log(made(at).step_s(rows) / rows.step_s)

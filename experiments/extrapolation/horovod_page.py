@@ -43,8 +43,8 @@ def model_of(name: str, cost: float, byte_s: float) -> Scaling:
     from sim.model import workload
 
     held_bytes = float(ITEM_BYTES * workload.NAMED[name].parameters)
-    given = {"between_s": byte_s, "round_s": LINK.overhead_s, "bucket_bytes": float(BUFFER_BYTES)}
-    return Scaling(held_bytes, BATCH / ONE_GPU[name] * (1 + cost), 0.0, **given)
+    computing_s = BATCH / ONE_GPU[name] * (1 + cost)
+    return Scaling(held_bytes, computing_s, 0.0, byte_s, round_s=LINK.overhead_s, bucket_bytes=float(BUFFER_BYTES))
 
 
 def step_s(name: str, cost: float, byte_s: float, hosts: int = HOSTS) -> float:

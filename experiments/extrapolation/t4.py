@@ -53,8 +53,9 @@ def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: st
     for index in range(held.size):
         hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
-        given = step_s, *(float(column[index]) for column in (predicted_s, computing_s, unknown))
-        yield Held(f"T4, {name}", split, row, doublings(hosts, most), *given, _unchanged_s(seen, hosts, fullest, batch))
+        said_s, alone_s, spread = (float(column[index]) for column in (predicted_s, computing_s, unknown))
+        beyond, unchanged_s = doublings(hosts, most), _unchanged_s(seen, hosts, fullest, batch)
+        yield Held(f"T4, {name}", split, row, beyond, step_s, said_s, alone_s, spread, unchanged_s)
 
 
 def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:

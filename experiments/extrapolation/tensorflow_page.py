@@ -81,8 +81,8 @@ class Row(NamedTuple):
 def rows(page: dict, gpus: Sequence[int]) -> list[Row]:
     """Those of more than one GPU."""
     return [
-        Row(*key, several, key[2] * several / rate, key[2] / rates[0])
-        for key, rates in page.items()
+        Row(platform, data, batch, model, several, batch * several / rate, batch / rates[0])
+        for (platform, data, batch, model), rates in page.items()
         for several, rate in zip(gpus[1:], rates[1:], strict=True)
     ]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
+    from sim.platform.cluster import Provenance
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
@@ -51,7 +52,7 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     share = share_of_messages(scenario, outcome)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
-        found = list(_of_profile(scenario, share)) if known else []
+        found = list(_of_profile(scenario, known, share)) if known else []
     elif "costs" in scenario.workload.model_fields_set:
         found = []
     else:
@@ -71,9 +72,8 @@ def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
     return 0.0 if alone else min(1.0, max(0.0, 1 - (computing_s + scenario.stragglers.mean) / step_s))
 
 
-def _of_profile(scenario: Scenario, share: float) -> Iterator[Unknown]:
+def _of_profile(scenario: Scenario, known: Provenance, share: float) -> Iterator[Unknown]:
     """Of a job of a model that was fitted."""
-    known = scenario.cluster.provenance
     beyond = trust.beyond(scenario)
     if beyond:
         doublings = beyond.doublings

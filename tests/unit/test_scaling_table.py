@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibration import fit as command
-from calibration.scaling import profile, table
+from calibration.scaling import profiled, table
 from calibration.scaling.steps import BOTH_WAYS, Scaling, fit
 from calibration.scaling.table import Table
 from sim import protocols
@@ -54,7 +54,7 @@ def test_without_overlap_they_are_recovered_too_and_the_better_protocol_is_found
 
 
 def notes_of(path) -> str:
-    return " ".join(profile.profile(str(path), "x", "resnet50").provenance.notes)
+    return " ".join(profiled.profile(str(path), "x", "resnet50").provenance.notes)
 
 
 def test_rows_of_two_hosts_do_not_tell_both_ways():
@@ -122,7 +122,7 @@ def test_a_bad_table_is_refused_in_a_line(tmp_path, lines, said):
     path = tmp_path / "bad.csv"
     path.write_text("\n".join(lines))
     with pytest.raises(WrongSetting) as raised:
-        profile.profile(str(path), "x", "resnet50")
+        profiled.profile(str(path), "x", "resnet50")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -142,7 +142,7 @@ def test_order_and_further_columns_change_nothing(tmp_path):
     path = written(tmp_path, of.where(order))
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0] + ",note", *(f"{line},x" for line in lines[1:])]))
-    kept = [profile.profile(str(one), "x", "resnet50") for one in (path, written(tmp_path, of, "sorted.csv"))]
+    kept = [profiled.profile(str(one), "x", "resnet50") for one in (path, written(tmp_path, of, "sorted.csv"))]
     assert kept[0].network.bandwidth_bytes_per_s == pytest.approx(kept[1].network.bandwidth_bytes_per_s, rel=1e-3)
 
 
@@ -170,7 +170,7 @@ def test_one_host_alone_takes_the_link_that_is_given(tmp_path):
     path = written(tmp_path, rows(hosts=(1,)))
     from calibration.importers.about import link
 
-    found = profile.profile(str(path), "x", "resnet50", link=link("25 Gbit/s, 20 us"))
+    found = profiled.profile(str(path), "x", "resnet50", link=link("25 Gbit/s, 20 us"))
     assert found.network.bandwidth_bytes_per_s == 25e9 / 8
     assert not found.provenance.links_measured
     assert "assumed" in notes_of(path)
