@@ -17,7 +17,7 @@ from real.recording import parameters
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
 from real.training.optimiser import Rates
-from sim import command, options
+from sim import candidates, command, options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 from sim.job.scenario import Scenario
@@ -90,6 +90,7 @@ def check(given: argparse.Namespace) -> Scenario:
         if getattr(given, name) is not None:
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
+    candidates.refuse(scenario, "a real run")
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
