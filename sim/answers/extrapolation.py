@@ -9,6 +9,7 @@ import numpy as np
 
 from sim.answers import ignorance, interval, trust
 from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED
+from sim.model.sparse_rows import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Provenance
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
 TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
 
 
@@ -52,11 +54,11 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     share = share_of_messages(scenario, outcome)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
-        found = list(_of_profile(scenario, known, share)) if known else []
+        found = list(_of_profile(scenario, outcome, known, share)) if known else []
     elif "costs" in scenario.workload.model_fields_set:
         found = []
     else:
-        found = list(_unmeasured(scenario, share))
+        found = list(_unmeasured(scenario, outcome, share))
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
     return found or ([_even(LAW.deviation(0, share))] if short else [])
 
@@ -72,7 +74,7 @@ def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
     return 0.0 if alone else min(1.0, max(0.0, 1 - (computing_s + scenario.stragglers.mean) / step_s))
 
 
-def _of_profile(scenario: Scenario, known: Provenance, share: float) -> Iterator[Unknown]:
+def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: float) -> Iterator[Unknown]:
     """Of a job of a model that was fitted."""
     beyond = trust.beyond(scenario)
     if beyond:
@@ -89,24 +91,30 @@ def _of_profile(scenario: Scenario, known: Provenance, share: float) -> Iterator
         )
         yield _even(LAW.deviation(0, share), said)
     if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
-        yield _of_link(share)
+        yield _of_link(scenario, outcome, share)
 
 
-def _unmeasured(scenario: Scenario, share: float) -> Iterator[Unknown]:
+def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[Unknown]:
     """Of a job of which nothing was measured, or one process alone."""
     hosts = len(set(scenario.hosts))
     if not scenario.on_named_gpus and not scenario.workload.step:
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
         yield Unknown(slower, faster, f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten")
     if hosts > 1:
-        yield _of_link(share)
+        yield _of_link(scenario, outcome, share)
     yield _even(LAW.deviation(ignorance.doublings(hosts, 1), share))
 
 
-def _of_link(share: float) -> Unknown:
-    """Nothing is faster than the wire."""
-    slower = log(1 - share + share * LINK.at(1))
-    said = f"links are known by name alone: a byte may take {LINK.at(1):.0f} times as long as they say"
+def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
+    """Nothing is faster than the wire. Messages that hide behind back-propagation are seen where they take longer than that."""
+    times = LINK.at(1)
+    longer = 1 - share + share * times
+    if scenario.protocol.overlaps:
+        sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / scenario.network.bandwidth_bytes_per_s
+        step_s = interval.middle(outcome.step_s.mean(axis=1))
+        longer = max(longer, (1 - BACKWARD) * (1 - share) + times * sent_s / step_s)
+    slower = log(longer)
+    said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
     return Unknown(slower, 0.0, said if slower > LAW.step else "")
 
 
