@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
+BETWEEN = 1.5  # both_ways where nobody knows whether it is 1 or 2
 TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
 
 
@@ -90,6 +91,10 @@ def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: 
             "no run that was fitted was repeated: the interval is that by which predictions of published runs were off"
         )
         yield _even(LAW.deviation(0, share), said)
+    if beyond and known.hosts == 2 and scenario.network.both_ways > 1:
+        slower = interval.of_normal(log(1 - share + share * scenario.network.both_ways / BETWEEN))
+        said = "on two hosts both directions share a pair's flow, it is supposed: a byte may take longer on more hosts"
+        yield Unknown(slower, 0.0, said)
     if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
         yield _of_link(scenario, outcome, share)
 

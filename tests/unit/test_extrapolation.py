@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,17 @@ def test_a_fit_without_repeats_and_links_that_nobody_measured_are_unknown_too():
     assert "was repeated" in alone.notes[-1]
     assert "links are known by name alone" in named.notes[-1]
     assert named.interval[1] == pytest.approx(usual.interval[1])  # nothing is faster than the wire
+
+
+def test_a_fit_on_two_hosts_does_not_know_how_fast_more_are():
+    plain = job(8)
+    link = plain.cluster.network.model_copy(update={"both_ways": 2.0})
+    shared = replace(plain, cluster=plain.cluster.model_copy(update={"network": link}))
+    one, other = (simulate(each, replications=4) for each in (plain, shared))
+    assert one.samples_per_s == other.samples_per_s
+    assert other.interval[0] < 0.95 * one.interval[0]
+    assert other.interval[1] == pytest.approx(one.interval[1])
+    assert "both directions" in other.notes[-1]
 
 
 @pytest.mark.parametrize(("workers", "steps", "runs"), [(3, 5, 1), (64, 2, 1), (2000, 1, 1), (64, 5, 4)])
