@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.extrapolation import law
+from experiments.extrapolation import cores, law
 from experiments.extrapolation.held import Held, mean_error
 from experiments.kit import pages
 from sim.base.progress import Progress, advance
@@ -50,7 +50,7 @@ def run(out: Path, seed: int = 0) -> None:
 
         clusters = links.factors()
         unmeasured = list(horovod_page.unmeasured())
-    console = Console(width=118, highlight=False)
+    console = Console(width=165, highlight=False)
     for part in _answer(rows, of_others, learned):
         console.print(part)
     console.print(_links(clusters), _unmeasured(unmeasured, links.learned(clusters)), sep="\n")
@@ -81,6 +81,9 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
     for beyond in (0, 1, 2, 3, 5):
         factors = ", ".join(f"{learned.factor(beyond, share):.2f} ({share:.0%})" for share in (0.1, 0.5, 1.0))
         yield f"  {beyond} doublings beyond: within a factor, by the share of messages: {factors}"
+    yield f"nothing changes: off by {law.unchanged(rows):.2f} (standard deviation of the logarithm) for each doubling"
+    listed = ", ".join(f"{times:.1f} ({name})" for name, times in cores.times().items())
+    yield f"a rank of a CPU computes so many times as long as a nominal core: {listed}; spread {cores.spread():.2f}"
     yield _far(rows, of_others)
 
 

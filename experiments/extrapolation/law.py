@@ -15,6 +15,7 @@ LEAST, MOST = 1e-3, 3.0  # of a standard deviation
 LABORATORIES = 0.025  # of a step: those that ran one benchmark on the same hosts differ by 1 to 4 %
 START = 0.03, 0.02, 0.1, 0.1, 0.1
 DRAWS = 200
+HALF = 0.5  # a doubling, from which on one is counted
 ROWS = 30  # of a table that count, at most
 
 
@@ -78,6 +79,15 @@ def covers(row: Held, law: Law) -> bool:
 def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:
     """The rows of each source."""
     return {name: [row for row in rows if row.source == name] for name in dict.fromkeys(row.source for row in rows)}
+
+
+def unchanged(rows: Sequence[Held]) -> float:
+    """By how much the trivial rule is off with each doubling: root mean square of logarithms, of each table and of all."""
+    found = []
+    for table in by_source(rows).values():
+        off = [log(row.measured_s / row.trivial_s) / row.doublings for row in table if row.doublings >= HALF]
+        found.append(np.square(off).mean())
+    return float(np.sqrt(np.mean(found)))
 
 
 def left_out(rows: Sequence[Held]) -> dict[str, Law]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.scaling.steps import fit
-from experiments.extrapolation import horovod_page, law, t4, tensorflow_page
+from experiments.extrapolation import cores, horovod_page, law, t4, tensorflow_page
 from experiments.extrapolation.held import mean_error
-from sim.answers.ignorance import LAW, LINK
+from sim.answers.ignorance import CORE, LAW, LINK
 
 T4 = list(t4.held_out())
 
@@ -71,3 +71,8 @@ def test_a_link_by_name_and_an_unknown_algorithm_hold_horovod_s_page():
     one = [law.of_candidates(said[:1], alone, horovod_page.links.Links(0.0, 1e-9)) for _, _, alone, said in found]
     assert sum(low <= row[1] <= high for (low, high), row in zip(one, found, strict=True)) == 0
     assert math.isclose(horovod_page.port_bytes("ring", 16, 4), 1.875)
+
+
+def test_a_nominal_core_is_as_far_off_as_the_product_says():
+    assert CORE.deviation == pytest.approx(cores.spread(), abs=0.01)
+    assert all(1 < times < CORE.at(1) for times in cores.times().values())
