@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-TIMELINE, STEPS, NCCL, TORCH = "horovod-timeline", "steps", "nccl-tests", "torch"
-PROFILES = (TIMELINE, NCCL, TORCH)  # sources of which files make a profile, without traces
+TIMELINE, STEPS, NCCL, TORCH, SCALING = "horovod-timeline", "steps", "nccl-tests", "torch", "scaling"
+PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
 OF_SOURCES = {
-    "ranks": PROFILES,
+    "ranks": (TIMELINE, NCCL, TORCH),
     "batch": (TIMELINE, STEPS, TORCH),
-    "protocol": (STEPS, TORCH),
+    "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
 }
+LINKED = (TORCH, SCALING)  # those of PROFILES that know no link
 NOTHING = About()
 
 
@@ -63,7 +64,7 @@ def _check_source(given: Namespace) -> None:
         return
     if len(given.traces) > 1 and given.source != TORCH:
         raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
-    for name in ("probe", "shared_cores", *(() if given.source == TORCH else ("link",))):
+    for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",))):
         if value := getattr(given, name):
             raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
 
@@ -88,10 +89,13 @@ def _about(given: Namespace) -> About:
 def _by_itself(given: Namespace) -> Cluster:
     """The profile that files make without traces."""
     from calibration import nccl_links, timelines, torch_traces
+    from calibration.scaling import profiled
 
     path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
     if given.source == NCCL:
         return nccl_links.profile(path, name, given.ranks)
+    if given.source == SCALING:
+        return profiled.profile(path, name, about.workload, about.protocol, about.link)
     if given.source == TORCH:
         if not given.workload:
             raise WrongSetting("--workload", "nothing", "what was trained: a name, or a TOML file")
@@ -147,7 +151,9 @@ def parser() -> command.Parser:
         "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
     )
     imported.add_argument(
-        "--protocol", metavar="NAME", help="of a table of steps: allreduce (the default), fmb, horovod, ..."
+        "--protocol",
+        metavar="NAME",
+        help="of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
     )
     imported.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of that protocol")
     return parser

@@ -156,7 +156,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
         hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
         costs=fitted.costs,
-        provenance=_provenance(sources, [*fitted.notes, said], probe),
+        provenance=_provenance(sources, [*fitted.notes, said], probe, linked="network" in fitted.links),
         **fitted.links,
     )
 
@@ -227,7 +227,10 @@ def _communication_in_update(sources: list[Source]) -> bool:
     return any(s.trace.header.communication_in_update for s in sources)
 
 
-def _provenance(sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None) -> Provenance:
+def _provenance(
+    sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None, linked: bool = False
+) -> Provenance:
+    """Where it comes from; `linked` if the runs themselves told the link between hosts."""
     notes = list(said)
     if _communication_in_update(sources):
         notes.append("links are free: imported logs do not separate communication from work")
@@ -237,7 +240,8 @@ def _provenance(sources: list[Source], said: list[str], probe: Probe | None, net
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
-    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources))
+    linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
+    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked)
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:

@@ -22,7 +22,7 @@ Another is at odds with its neighbours: sharded servers' seconds for no bytes at
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, log2
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.kit import pages
@@ -85,7 +85,7 @@ SECONDS = {
     "alltoall-allgather": ((0.80, 2.92), (2.35, 7.58), (4.23, 16.18), (4.77, 18.48)),
 }
 SOCKETS = 2 * 16  # NCCL's documentation: on AWS 2 threads of 8 sockets each, for each of 2 channels
-BARRIER_ROUNDS = 2  # which the script's seconds end with: gloo's barrier takes log2(nodes) messages one after another
+# The script's seconds end with a barrier: gloo's takes log2(nodes) messages one after another.
 FITTED_NETWORK = "1 ms, 5 Gbit/s"
 
 
@@ -139,16 +139,16 @@ def fitted_bandwidth(measured_images_per_s: float, by_name: bool = False, model:
     return exp(brentq(off, log(1e8), log(1e10), xtol=5e-3))
 
 
-def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str = "nccl") -> float:
-    """Seconds on four nodes that get a `share` of the nominal bandwidth."""
+def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str = "nccl", nodes: int = 4) -> float:
+    """Seconds on so many nodes that get a `share` of the nominal bandwidth."""
     items = mebibytes * 2**20 // ITEM_BYTES
     model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
     bandwidth_bytes_per_s = network.bandwidth_bytes_per_s * share
     link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, tcp=Tcp(connections=SOCKETS))
-    cluster = Cluster(hosts=(Host(count=4),), network=link)
+    cluster = Cluster(hosts=(Host(count=nodes),), network=link)
     protocol = protocols.make("allreduce", [f"algorithm={algorithm}"])
-    scenario = Scenario(protocol, model, 4, steps=1, warmup=0, cluster=cluster)
-    return float(_simulated(scenario).step_s[0, 0]) + BARRIER_ROUNDS * network.latency_s
+    scenario = Scenario(protocol, model, nodes, steps=1, warmup=0, cluster=cluster)
+    return float(_simulated(scenario).step_s[0, 0]) + log2(nodes) * network.latency_s
 
 
 class Sum(NamedTuple):

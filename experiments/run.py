@@ -90,6 +90,11 @@ QUESTIONS = {
         "4 min",
         "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
     ),
+    "evidence": Question(
+        "How good is it beyond what was measured? Rows of every published table, held out in turn, with intervals",
+        "2 min",
+        "of each table all rows but those that are held out",
+    ),
     "platforms": Question(
         "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
         "5 min",

@@ -16,7 +16,7 @@ from real.options import add_failure_options, add_training_options
 from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
-from sim import command, options
+from sim import candidates, command, options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 
@@ -109,6 +109,7 @@ def check(given: argparse.Namespace) -> Scenario:
         if getattr(given, name) is not None:
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
+    candidates.refuse(scenario, "a real run")
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import needs
+from sim import candidates, needs
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer
 from sim.worlds import WORLDS
@@ -73,6 +73,14 @@ def simulate(
         raise WrongSetting("--world", world, ", ".join(WORLDS))
     if replications is not None:
         check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    if candidates.unknown(scenario):
+        if want_trace or timeline:
+            candidates.refuse(scenario, "a trace")
+
+        def one(job: Scenario, runs: int, seconds: float) -> Result:
+            return simulate(job, world, runs, first=first, within_s=seconds, done=done)
+
+        return candidates.mixed(scenario, one, replications, within_s)
     start_s = time.monotonic()
     ran = _ran(scenario, world, replications, first, want_trace, timeline, within_s, done)
     wall_s = time.monotonic() - start_s

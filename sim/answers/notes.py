@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.answers import bottleneck, trust
+from sim.answers import bottleneck, extrapolation, trust
 from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
@@ -21,7 +21,10 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
     found += scenario.stragglers.notes(scenario)
-    return found if measured(world) else found + _of_computing(scenario) + trust.notes(scenario)
+    if measured(world):
+        return found
+    unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
+    return found + _of_computing(scenario) + trust.notes(scenario) + unknown
 
 
 def _of_computing(scenario: Scenario) -> list[str]:

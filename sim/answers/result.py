@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim import candidates
 from sim.answers import interval, summary
 from sim.answers.notes import notes
 
@@ -47,6 +48,7 @@ class Result:
         first: the number of the first replication.
         trace: of the first replication; of the vector world only if it was asked for.
         search: what a search for the number of variable partitions found, if there was one.
+        speeds: where nobody said which algorithm sums, samples a second with each candidate.
     """
 
     scenario: Scenario
@@ -57,6 +59,7 @@ class Result:
     first: int = 0
     trace: Trace | None = None
     search: Search | None = None
+    speeds: dict[str, float] | None = None
 
     @property
     def kept_trace(self) -> Trace:
@@ -118,6 +121,8 @@ class Result:
     def notes(self) -> list[str]:
         """Caveats, a line each."""
         found = notes(self.scenario, self.outcome, self.world, self.trace)
+        if self.speeds:
+            found.append(candidates.said(self.speeds))
         return found + [str(self.search)] * (self.search is not None) + self._cut_short()
 
     def _cut_short(self) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.answers import interval, trust
+from sim.answers import extrapolation, interval
 from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 
@@ -93,13 +93,14 @@ def _spelled(value):
 
 def interval_of(scenario: Scenario, world: str, outcome: Outcome) -> tuple[tuple[float, float] | None, str | None]:
     """Low and high samples/s between which one more run falls, and None; or None, and why nothing can be said of that."""
-    why = trust.no_interval(scenario, world)
-    if why:
-        return None, why
-    pair = outcome.interval()
-    if scenario.on_named_gpus and not measured(world):
-        pair = interval.with_error(pair, outcome.throughput(), scenario.costs.error)
-    return (pair, None) if np.isfinite(pair).all() else (None, "too few steps")
+    pair, runs = outcome.interval(), outcome.throughput()
+    if measured(world):
+        return (pair, None) if np.isfinite(pair).all() else (None, "too few steps")
+    if np.min(runs) <= 0:
+        return None, "nothing was summed"
+    if scenario.on_named_gpus:
+        pair = interval.with_error(pair, runs, scenario.costs.error)
+    return extrapolation.widened(pair, interval.middle(runs), extrapolation.unknowns(scenario, outcome)), None
 
 
 def _distribution(step_s: np.ndarray) -> dict[str, float]:

@@ -1,47 +1,51 @@
-"""How far a prediction can be trusted: what its costs rest on, and whether an interval may be given."""
+"""How far a prediction can be trusted: what its costs rest on, and by what it is beyond what was measured."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import log2
+from typing import TYPE_CHECKING, NamedTuple
 
-from sim.job.header import measured
+from sim.answers.ignorance import doublings
 from sim.platform import named_gpus
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Provenance
 
-TRIED = 2  # times the workers and hosts that were fitted: so many have been compared with real runs (experiments validate, testbed)
+TRIED = 2  # times the workers that were fitted: so many have been compared with real runs on one machine (experiments validate)
 
 LONGEST_LAW = 60  # characters of a law in a note
 
 
-def no_interval(scenario: Scenario, world: str) -> str | None:
-    """Why nothing can be said of where one more run would fall; None if something can."""
-    if measured(world):
-        return None
-    if scenario.on_named_gpus:
-        return None
-    if scenario.cluster.costs_of(scenario.workload) is None:
-        return "how steps vary is nominal" if scenario.workload.step else "compute times are nominal"
+class Beyond(NamedTuple):
+    """By what a job is larger than the runs that were fitted; in words, "fitted on 2 hosts, asked for 16"."""
+
+    thing: str
+    fitted: int
+    asked: int
+
+    @property
+    def doublings(self) -> float:
+        """How often what was fitted doubles until it is what is asked for."""
+        return doublings(self.asked, self.fitted)
+
+    def __str__(self) -> str:
+        return f"fitted on {self.fitted} {self.thing}{'s' * (self.fitted != 1)}, asked for {self.asked}"
+
+
+def beyond(scenario: Scenario) -> Beyond | None:
+    """By what a job is beyond the runs that its profile was fitted on; None if it is not. An older profile is taken to be of one worker.
+
+    On hosts that were fitted, twice the workers are not beyond, because so many have been compared with real runs, but for free links.
+    """
     known = scenario.cluster.provenance
-    if known is None:  # costs and their spread are the user's own
+    if known is None:
         return None
-    repeated = scenario.workload.name in known.repeated
-    return _beyond(scenario, known) or (None if repeated else "no fitted run was repeated")
-
-
-def _beyond(scenario: Scenario, known: Provenance) -> str | None:
-    """How the job is larger than the runs that were fitted, if it is too large to be compared with them."""
-    times = 1 if free_links(scenario) else TRIED
-    hosts = len(set(scenario.hosts))
-    if known.workers is None or known.hosts is None:
-        return "an older profile: fit again"
-    if scenario.workers > times * known.workers:
-        return f"fitted on {_counted(known.workers, 'worker')}, asked for {scenario.workers}"
-    if hosts > (known.hosts if known.hosts == 1 else times * known.hosts):
-        return f"fitted on {_counted(known.hosts, 'host')}, asked for {hosts}"
-    return None
+    hosts = Beyond("host", known.hosts or 1, len(set(scenario.hosts)))
+    workers = Beyond("worker", known.workers or 1, scenario.workers)
+    if hosts.doublings == 0 and workers.doublings <= (0 if free_links(scenario) else log2(TRIED)):
+        return None
+    return max(hosts, workers, key=lambda one: one.doublings)
 
 
 def free_links(scenario: Scenario) -> bool:
@@ -91,10 +95,5 @@ def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
     if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
         new.append("no run that was fitted had more workers than cores")
     if new:
-        narrow = "" if no_interval(scenario, "event") else ": the interval may be too narrow"
-        found.append(f"{' and '.join(new)}{narrow}")
+        found.append(f"{' and '.join(new)}: the interval may be too narrow")
     return found
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}{'s' * (count != 1)}"

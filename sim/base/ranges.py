@@ -81,6 +81,7 @@ Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
 Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]
 Slowdown = Annotated[float, Field(ge=0, le=1e3, allow_inf_nan=False), _Number]
 Spread = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _Number]  # a coefficient of variation
+BothWays = Annotated[float, Field(ge=1, le=2, allow_inf_nan=False), _Number]
 LogSpread = Annotated[float, Field(ge=0, le=3, allow_inf_nan=False), _Number]  # of a logarithm
 Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), _Number]
 # Of a law, in the unit of its draws: seconds of a sleep may be written with their unit.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from sim.base.errors import WrongSetting
 from sim.collectives.allgather import allgather
 from sim.collectives.alltoall_allgather import alltoall_allgather
 from sim.collectives.base import Algorithm, Exchange, Exchanges
@@ -22,7 +23,7 @@ from sim.model.sizes import ITEM_BYTES
 if TYPE_CHECKING:
     from sim.model.workload import Variable
 
-__all__ = ["FLAT", "NAMES", "Exchange", "Exchanges", "allgather", "allreduce", "named", "pieces"]
+__all__ = ["FLAT", "NAMES", "SETTINGS", "UNKNOWN", "Exchange", "Exchanges", "allgather", "allreduce", "named", "pieces"]
 
 FLAT: dict[str, Algorithm] = {
     "ring": ring,
@@ -34,6 +35,8 @@ FLAT: dict[str, Algorithm] = {
     "alltoall-allgather": alltoall_allgather,
 }
 NAMES = ("auto", *FLAT, "hierarchical")
+UNKNOWN = "unknown"  # nobody said which: simulations try several (sim.candidates)
+SETTINGS = (*NAMES, UNKNOWN)
 
 
 def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
@@ -55,6 +58,8 @@ def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> 
 
 def named(algorithm: str, hosts: Sequence[int], whole: slice) -> str:
     """The algorithm that is run: what Open MPI takes if it may choose; the ring for hierarchies of one rank a host."""
+    if algorithm == UNKNOWN:
+        raise WrongSetting("--set algorithm", UNKNOWN, f"one of {', '.join(NAMES)}, where one run is followed")
     if algorithm == "hierarchical" and len(set(hosts)) == len(hosts):
         return "ring"
     return tuned(len(hosts), ITEM_BYTES * (whole.stop - whole.start)) if algorithm == "auto" else algorithm

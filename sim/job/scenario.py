@@ -370,11 +370,14 @@ class Scenario:
         law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": std_s, "weight": 1}]})
         return Stream(law, self.seed, replication, worker, "delay") if std_s > 0 else None
 
-    @property
+    @cached_property
     def network(self) -> Link:
         """The link between hosts, as the protocol's messages find it."""
         cluster = self.cluster
-        return cluster.library if cluster.library and self.protocol.in_library else cluster.network
+        link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
+        if link.both_ways == 1 or self.servers or len(set(self.hosts)) != 2:
+            return link
+        return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / link.both_ways})
 
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.

@@ -17,6 +17,7 @@ from sim.base.files import read_toml, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_RANKS,
+    BothWays,
     Bytes,
     BytesPerSecond,
     Cores,
@@ -122,6 +123,8 @@ class Link(BaseModel):
         queue_bytes: of a fair link, the queue before a busy port: a message that is no longer than that waits behind it
             (MPI's control messages, requests): latency under load.
         buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than that has still to leave.
+        both_ways: times as long a byte takes where two hosts alone sum without servers: a ring over two has both of its directions
+            between one pair of hosts, whose flow may be limited (on EC2), and over three or more has one.
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
             over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
@@ -142,6 +145,7 @@ class Link(BaseModel):
     eager_bytes: Bytes | None = None
     queue_bytes: Bytes = 0.0
     buffer_bytes: Bytes = 0.0
+    both_ways: BothWays = 1.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
 
@@ -200,6 +204,7 @@ class Provenance(BaseModel):
         slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
             what the profile says of such runs rests on the model alone.
         laws: of those sleeps, as they were called, without a factor.
+        links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -213,6 +218,7 @@ class Provenance(BaseModel):
     slept: Flag = False
     crowded: Flag = False
     laws: tuple[str, ...] = ()
+    links_measured: Flag = True
 
 
 class Cluster(BaseModel):

@@ -21,7 +21,7 @@ class Allreduce(Protocol):
     Args:
         algorithm: auto (what Open MPI takes), ring, halving-doubling, tree, recursive-doubling, nccl (its ring, in chunks),
             hierarchical, or as servers are built of collectives: reduce-broadcast (one server, along a chain) and
-            alltoall-allgather (every worker the server of a share).
+            alltoall-allgather (every worker the server of a share). unknown, in simulation: all that a library may take.
         fused: all variables in one call; else a call for each.
         sparse_as_dense: sparse variables' gradients are summed as if every row had one; else their rows are gathered from all
             workers, by an allgather for each variable, as Horovod does unless told so.
@@ -34,8 +34,8 @@ class Allreduce(Protocol):
     name = "allreduce"
 
     def __post_init__(self):
-        if self.algorithm not in collectives.NAMES:
-            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
+        if self.algorithm not in collectives.SETTINGS:
+            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.SETTINGS))
 
     @property
     def in_library(self):

@@ -44,8 +44,8 @@ class Horovod(Protocol):
     name = "horovod"
 
     def __post_init__(self):
-        if self.algorithm not in collectives.NAMES:
-            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
+        if self.algorithm not in collectives.SETTINGS:
+            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.SETTINGS))
         check_integer("--set fusion_bytes", self.fusion_bytes, 0, MOST_BYTES)
         check_seconds("--set cycle_s", self.cycle_s)
         if self.order not in ORDERS:

@@ -31,8 +31,8 @@ class Hybrid(Protocol):
     name = "hybrid"
 
     def __post_init__(self):
-        if self.algorithm not in collectives.NAMES:
-            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.NAMES))
+        if self.algorithm not in collectives.SETTINGS:
+            raise WrongSetting("--set algorithm", self.algorithm, ", ".join(collectives.SETTINGS))
 
     def check(self, scenario):
         if scenario.test_size and scenario.served:

@@ -72,7 +72,7 @@ def test_with_nothing_but_a_protocol_it_answers():
     assert done.stderr == ""
     for word in (
         "throughput",
-        "no interval",
+        "90% of runs",
         "p50",
         "p95",
         "p99",
@@ -93,7 +93,8 @@ def test_json_is_one_object_and_nothing_else(protocol, here):
     assert set(answer) == KEYS
     assert set(answer["step_s"]) == {"mean", "p50", "p95", "p99"}
     assert set(answer["samples_per_step"]) == {"mean", "sd"}
-    assert answer["interval"] == {"level": 0.9, "samples_per_s": None, "why_none": "compute times are nominal"}
+    assert (answer["interval"]["level"], answer["interval"]["why_none"]) == (0.9, None)
+    assert answer["interval"]["samples_per_s"][0] < answer["samples_per_s"] / 5
     asked = answer["scenario"]
     assert (asked["protocol"], asked["workers"], asked["steps"], asked["seed"]) == (protocol, 2, 30, 5)
     assert len(answer["idle_fraction"]) == 3

@@ -227,3 +227,13 @@ def test_a_fit_refuses_runs_over_mpi_whose_messages_are_hidden_by_computing(name
     check(trace, "t.parquet")
     with pytest.raises(WrongSetting, match=f"t.parquet: given '{name} over MPI'"):
         check(Trace(replace(trace.header, world="mpi"), trace.rows), "t.parquet")
+
+
+def test_a_server_of_untrained_variables_alone_makes_no_update():
+    """With more servers than variables that are trained, one of them has nothing to apply."""
+    variables = [Variable(name=f"v{i}", shape=(9,), trained=i < 2) for i in range(3)]
+    mixed = Workload(name="layers", variables=tuple(variables))
+    cluster = Cluster(hosts=(Host(count=5),), costs={"layers": Costs(compute=Line(base_s=0.1))})
+    text = protocols.make("ps-layers", [])
+    found = event.run(Scenario(text, mixed, workers=2, servers=3, steps=3, warmup=1, cluster=cluster))[0]
+    assert found.step_s.shape == (1, 3)

@@ -1,4 +1,4 @@
-"""What a prediction rests on: costs of this very model, and intervals only where runs like it were fitted."""
+"""What a prediction rests on: costs of this very model, and by what a job is beyond the runs that were fitted."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def scenario(workers=2, model=MLP, network=None, hosts=None, **seen):
     return Scenario(FixedMinibatch(), model, workers=workers, cluster=where)
 
 
-def test_a_job_like_those_fitted_has_an_interval():
-    assert trust.no_interval(scenario(), "event") is None
+def test_a_job_like_those_fitted_is_not_beyond_them():
+    assert trust.beyond(scenario()) is None
     assert trust.notes(scenario()) == []
 
 
@@ -43,7 +43,6 @@ def test_a_workload_of_the_same_name_takes_no_costs_of_another_model():
     job = scenario(model=LARGE)
     assert job.costs == LARGE.costs
     assert scenario().costs == COSTS["mlp"]
-    assert trust.no_interval(job, "event") == "compute times are nominal"
     (note,) = trust.notes(job)
     assert "another model of 79,510 parameters (this one has 120,000,000)" in note
 
@@ -56,31 +55,29 @@ def test_names_of_variables_and_costs_change_no_model():
 
 
 @pytest.mark.parametrize(
-    ("job", "why"),
+    ("job", "said", "doublings"),
     [
-        ({"workers": 4}, None),
-        ({"workers": 5}, "fitted on 2 workers, asked for 5"),
-        ({"workers": 3, "network": FREE}, "fitted on 2 workers, asked for 3"),
-        ({"workers": 2, "network": FREE}, None),
-        ({"workers": 4, "hosts": Host(cores=9), "hosts_seen": 1}, None),
-        ({"workers": 2, "hosts_seen": 1}, "fitted on 1 host, asked for 3"),
-        ({"workers": 40, "workers_seen": 40}, "fitted on 3 hosts, asked for 41"),
-        ({"repeated": ()}, "no fitted run was repeated"),
-        ({"repeated": (), "workers": 64, "network": FREE}, "fitted on 2 workers, asked for 64"),
-        ({"workers_seen": None}, "an older profile: fit again"),
-        ({"models": {}}, None),
+        ({"workers": 4, "hosts_seen": 5}, None, 0),
+        ({"workers": 4}, "fitted on 2 workers, asked for 4", 1),
+        ({"workers": 3, "network": FREE, "hosts_seen": 4}, "fitted on 2 workers, asked for 3", 0.585),
+        ({"workers": 2, "network": FREE}, None, 0),
+        ({"workers": 4, "hosts": Host(cores=9), "hosts_seen": 1}, None, 0),
+        ({"workers": 2, "hosts_seen": 1}, "fitted on 1 host, asked for 3", 1.585),
+        ({"workers": 15, "workers_seen": 40, "hosts_seen": 2}, "fitted on 2 hosts, asked for 16", 3),
+        ({"workers": 16, "workers_seen": None}, "fitted on 1 worker, asked for 16", 4),
     ],
 )
-def test_beyond_what_was_fitted_there_is_no_interval(job, why):
-    """Twice the workers and hosts have been compared with real runs; of free links none."""
+def test_a_larger_job_is_beyond_what_was_fitted(job, said, doublings):
+    """Twice the workers on hosts that were fitted have been compared with real runs; of free links none."""
     seen = {name.removesuffix("_seen"): job.pop(name) for name in list(job) if name.endswith("_seen")}
-    hosts = {"hosts": job.pop("hosts")} if "hosts" in job else {}
-    made = scenario(**job)
+    found = trust.beyond(_with(scenario(**job), seen))
+    assert (None if found is None else str(found)) == said
+    assert (found.doublings if found else 0) == pytest.approx(doublings, abs=1e-3)
+
+
+def _with(made, seen):
     known = made.cluster.provenance.model_copy(update=seen)
-    where = made.cluster.model_copy(update={"provenance": known} | {name: (one,) for name, one in hosts.items()})
-    again = Scenario(FixedMinibatch(), MLP, workers=made.workers, cluster=where)
-    assert trust.no_interval(again, "event") == why
-    assert trust.no_interval(again, "mpi") is None
+    return replace(made, cluster=made.cluster.model_copy(update={"provenance": known}))
 
 
 def test_free_links_are_said():
@@ -105,8 +102,7 @@ def test_an_older_profile_is_said_to_be_one():
     assert "older version" in trust.notes(scenario(models={}))[0]
 
 
-def test_nominal_costs_have_no_interval():
-    assert trust.no_interval(Scenario(FixedMinibatch(), MLP), "vector") == "compute times are nominal"
+def test_nominal_costs_are_said():
     assert "nominal" in trust.notes(Scenario(FixedMinibatch(), MLP))[0]
 
 

@@ -1,0 +1,150 @@
+"""Seconds of a synchronous step from few constants, in closed form, as the simulator has them; and their fit.
+
+A step computes (a line in the batch), and sums gradients round a ring of all ranks: 2 (n - 1) rounds of the n-th part of the bytes
+(Patarasuk and Yuan, 2009). Between hosts a round takes what the slowest link takes: the port of a host. Messages hide behind
+back-propagation, which is two thirds of computing (sim.model.nominal), all but a last bucket.
+
+A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. Where it is the flow
+between a pair that is limited (as on EC2: 5 Gbit/s), and not the port, a byte takes up to twice as long on two hosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from calibration.scaling.table import Table
+
+BACKWARD = 2 / 3  # of computing, behind which messages hide
+LAST = 0.1  # of the bytes that can hide behind nothing: the last bucket of gradients
+BUCKET_BYTES = 25 * 2**20  # of gradients that are summed together (PyTorch's DistributedDataParallel)
+BOTH_WAYS = 2.0  # times as long a byte takes on two hosts, where the flow of a pair is limited
+SOFT = 0.05  # of computing, over which hidden messages become visible
+ROUND_S = 1e-2  # the most that a round takes besides its bytes
+FEW = 1e-9
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What is learned of one model on one kind of host.
+
+    Args:
+        gradient_bytes: that are summed in a step.
+        base_s, sample_s: computing of a GPU, seconds a step and a sample.
+        between_s: seconds of a byte between hosts, of three hosts or more.
+        both_ways: times as long on two hosts, from 1 to 2.
+        within_s: seconds of a byte within a host.
+        round_s: seconds of a round besides its bytes, between hosts.
+        backward: share of computing behind which messages hide.
+        bucket_bytes: of gradients that are summed together, where messages hide.
+        residual: standard deviation of the logarithm of a step, of rows that were fitted.
+        told: whether rows told `both_ways`: they had two hosts, and more.
+    """
+
+    gradient_bytes: float
+    base_s: float
+    sample_s: float
+    between_s: float
+    both_ways: float = BOTH_WAYS
+    within_s: float = 0.0
+    round_s: float = 0.0
+    backward: float = BACKWARD
+    bucket_bytes: float = BUCKET_BYTES
+    residual: float = 0.0
+    told: bool = True
+
+    @property
+    def calls(self) -> int:
+        """Allreduces in a step, each of a bucket of gradients."""
+        return ceil(self.gradient_bytes / self.bucket_bytes) if self.backward else 1
+
+    def computing_s(self, rows: Table) -> np.ndarray:
+        """Seconds that a GPU computes, shape (rows,)."""
+        return self.base_s + self.sample_s * rows.batch
+
+    def messages_s(self, rows: Table) -> np.ndarray:
+        """Seconds that messages take, hidden or not, shape (rows,)."""
+        sent = 2 * (rows.gpus - 1) / rows.gpus * self.gradient_bytes
+        between_s = self.between_s * np.where(rows.hosts == 2, self.both_ways, 1.0)
+        apart = sent * between_s + 2 * (rows.gpus - 1) * self.calls * self.round_s
+        return np.where(rows.hosts > 1, apart, sent * self.within_s)
+
+    def step_s(self, rows: Table, slower: np.ndarray | float = 1.0) -> np.ndarray:
+        """Seconds of a step, shape (rows,).
+
+        Args:
+            slower: times as long as messages take.
+        """
+        computing_s, messages_s = self.computing_s(rows), self.messages_s(rows) * slower
+        last, width_s = LAST if self.backward else 1.0, SOFT * computing_s + FEW
+        beyond_s = (1 - last) * messages_s - self.backward * computing_s
+        return computing_s + last * messages_s + width_s * np.logaddexp(0, beyond_s / width_s) * (last < 1)
+
+    def unknown(self, rows: Table) -> np.ndarray:
+        """Standard deviation of the logarithm of a step: of fitted rows, and as `both_ways` may be less where it was not told."""
+        if self.told:
+            return np.full(rows.size, self.residual)
+        less = replace(self, both_ways=(1 + BOTH_WAYS) / 2)
+        slower = np.where(rows.hosts == 2, 1.0, BOTH_WAYS / less.both_ways)  # what was seen on two hosts is met
+        return np.hypot(self.residual, np.log(self.step_s(rows, slower) / self.step_s(rows)))
+
+
+FITTED = ("base_s", "sample_s", "between_s", "both_ways", "within_s", "round_s")
+
+
+def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scaling:
+    """The constants with which steps are nearest to measured ones, in ratio.
+
+    What the rows cannot tell stays as it is: on two numbers of hosts or fewer, a byte takes twice as long on two hosts.
+
+    Args:
+        backward: share of computing behind which messages hide; 0 where nothing overlaps.
+    """
+    from scipy.optimize import least_squares
+
+    start, low, high = _bounds(rows, gradient_bytes)
+    free = high > low
+    nothing = Scaling(gradient_bytes, 0.0, 0.0, 0.0, backward=backward)
+    scale = start[free]
+
+    def made(at) -> Scaling:
+        values = np.array(start)
+        values[free] = at * scale
+        constants: dict[str, Any] = dict(zip(FITTED, map(float, values), strict=True))
+        return replace(nothing, **constants)
+
+    def off(at) -> np.ndarray:
+        return np.log(made(at).step_s(rows) / rows.step_s)
+
+    found = least_squares(
+        off,
+        start[free] / scale,
+        bounds=(low[free] / scale, high[free] / scale),
+        loss="soft_l1",
+        f_scale=0.1,
+    )
+    freedom = max(1, rows.size - int(free.sum()))
+    residual = float(np.sqrt(np.square(off(found.x)).sum() / freedom))
+    told = bool(free[FITTED.index("both_ways")] or not (rows.hosts > 1).any())
+    return replace(made(found.x), residual=residual, told=told)
+
+
+def _bounds(rows: Table, gradient_bytes: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the fit begins, and what it may find; equal bounds where the rows cannot tell."""
+    numbers, least_s = np.unique(rows.hosts), float(rows.step_s.min())
+    apart = bool((numbers > 1).any())
+    sample_s = least_s / float(rows.batch[np.argmin(rows.step_s)]) / 2
+    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
+    per = {
+        "base_s": (least_s / 2, 0.0, float(rows.step_s.max())) if np.ptp(rows.batch) else (0.0, 0.0, 0.0),
+        "sample_s": (sample_s, FEW * sample_s, 100 * sample_s),
+        "between_s": (byte_s, 0.0, 100 * byte_s) if apart else (0.0, 0.0, 0.0),
+        "both_ways": (1.5, 1.0, BOTH_WAYS) if 2 in numbers and numbers.max() > 2 else (BOTH_WAYS,) * 3,
+        "within_s": (byte_s / 4, 0.0, 100 * byte_s) if (rows.gpus[rows.hosts == 1] > 1).any() else (0.0, 0.0, 0.0),
+        "round_s": (ROUND_S / 10, 0.0, ROUND_S) if apart and np.ptp(rows.gpus[rows.hosts > 1]) else (0.0, 0.0, 0.0),
+    }
+    start, low, high = (np.array(values) for values in zip(*(per[name] for name in FITTED), strict=True))
+    return start, low, high

@@ -1,0 +1,89 @@
+"""A table of step seconds by where the ranks sit: hosts, GPUs of each, batch, step_s."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration.importers.rounds import shortened
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+
+NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
+SOURCE = "--from scaling"
+MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
+
+
+class Table(NamedTuple):
+    """Mean seconds of a step, a row for each arrangement and batch.
+
+    Args:
+        hosts: shape (rows,).
+        gpus: on all hosts together, shape (rows,).
+        most: on the host that has most, shape (rows,).
+        batch: samples of a GPU and step, shape (rows,).
+        step_s: seconds, shape (rows,).
+    """
+
+    hosts: np.ndarray
+    gpus: np.ndarray
+    most: np.ndarray
+    batch: np.ndarray
+    step_s: np.ndarray
+
+    def where(self, chosen: np.ndarray) -> Table:
+        """Some of the rows, by a mask of shape (rows,)."""
+        return Table(*(column[chosen] for column in self))
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.step_s)
+
+
+def read(path: str | Path) -> Table:
+    """The table in a CSV or parquet file.
+
+    Raises:
+        WrongSetting: no such table, a column that is missing, or numbers that cannot be.
+    """
+    import pandas as pd
+
+    path, needed = Path(path), ", ".join(NEEDED)
+    with reading(SOURCE, path):
+        try:
+            table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, nrows=MOST_ROWS + 1)
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed}") from error
+        except (ValueError, KeyError, RecursionError, MemoryError) as error:
+            said = " ".join(str(error).split())[:100]
+            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed} ({said})") from error
+    if any(name not in table.columns for name in NEEDED):
+        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
+    if not 0 < len(table) <= MOST_ROWS:
+        raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
+    return _checked(table[list(NEEDED)], path)
+
+
+def _checked(table, path: Path) -> Table:
+    """The columns as numbers.
+
+    Raises:
+        WrongSetting: a row with what is no number, or one that cannot be; fewer than two batches or arrangements.
+    """
+    import pandas as pd
+
+    numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
+    whole = numbers[["hosts", "gpus_per_host", "batch"]]
+    wrong = (~numbers.apply(lambda column: column.between(0, MOST, inclusive="right"))).any(axis=1)
+    wrong |= (whole % 1 != 0).any(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong.to_numpy()))
+        allowed = f"numbers above 0 and up to {MOST:g}; hosts, gpus_per_host and batch whole"
+        raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
+    hosts, each, batch, step_s = (numbers[name].to_numpy() for name in NEEDED)
+    return Table(hosts, hosts * each, each, batch, step_s)

@@ -1,0 +1,47 @@
+"""A row that was held out, with all that its interval needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import NamedTuple
+
+
+class Held(NamedTuple):
+    """One measured step, predicted from other rows of its table.
+
+    Args:
+        source: the published table.
+        split: what was held out, in words.
+        row: which one this is.
+        doublings: of hosts (or of ranks, on one host) beyond the largest number that was fitted.
+        measured_s, predicted_s: seconds of a step; the geometric mean where several candidates were run.
+        computing_s: of the predicted step.
+        residual: standard deviation of the logarithm of fitted rows around the fit, and between the candidates; 0 if it has no freedom.
+        trivial_s: of the largest number of hosts that was fitted, as if nothing changed.
+    """
+
+    source: str
+    split: str
+    row: str
+    doublings: float
+    measured_s: float
+    predicted_s: float
+    computing_s: float
+    residual: float
+    trivial_s: float
+
+    @property
+    def share(self) -> float:
+        """Of the predicted step, that is not computing."""
+        return min(1.0, max(0.0, 1 - self.computing_s / self.predicted_s))
+
+
+def doublings(asked: float, fitted: float) -> float:
+    """How often `fitted` doubles until it is `asked`; 0 if it is more."""
+    return max(0.0, log2(asked / fitted))
+
+
+def mean_error(rows: Sequence[Held], name: str = "predicted_s") -> float:
+    """Mean absolute error of a column of seconds, as a share of what was measured."""
+    return sum(abs(getattr(row, name) / row.measured_s - 1) for row in rows) / len(rows)

@@ -1,0 +1,111 @@
+"""The law of ignorance (sim.answers.ignorance), learned from rows that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log
+
+import numpy as np
+
+from experiments.extrapolation.held import Held
+from sim.answers.ignorance import Law
+from sim.answers.interval import of_normal
+
+LEAST, MOST = 1e-3, 3.0  # of a standard deviation
+LABORATORIES = 0.025  # of a step: those that ran one benchmark on the same hosts differ by 1 to 4 %
+START = 0.03, 0.02, 0.1, 0.1, 0.1
+DRAWS = 200
+HALF = 0.5  # a doubling, from which on one is counted
+ROWS = 30  # of a table that count, at most
+
+
+def learned(rows: Sequence[Held]) -> Law:
+    """Maximum likelihood of normal logarithms, where tables are a sample of all there may be (random effects).
+
+    Raises:
+        ValueError: no rows.
+    """
+    from scipy.optimize import minimize
+
+    if not rows:
+        raise ValueError("no rows to learn from")
+    tables = [np.array([_features(row) for row in table]) for table in by_source(rows).values()]
+
+    def misses(at) -> float:
+        step, step_growth, messages, of_rows, growth = np.exp(at)
+        spreads = np.array([messages, growth, step_growth])
+        return sum(_misses(table, step, of_rows, spreads) for table in tables)
+
+    bounds = [(log(LABORATORIES), log(MOST)), *[(log(LEAST), log(MOST))] * (len(START) - 1)]
+    found = minimize(misses, np.log(START), bounds=bounds).x
+    step, step_growth, messages, of_rows, growth = map(float, np.exp(found))
+    return Law(step, step_growth, float(np.hypot(messages, of_rows)), growth)
+
+
+def _misses(table: np.ndarray, step: float, of_rows: float, spreads: np.ndarray) -> float:
+    """Minus twice the logarithm of a table's likelihood: rows have errors of their own, and a table's rows have some in common.
+
+    Args:
+        table: logarithm of measured over predicted, doublings, share of messages, residual; shape (rows, 4).
+        step, of_rows: of a row's own: of its step, and of its messages.
+        spreads: of a table's: of messages, of these by doublings, of steps by doublings.
+    """
+    off, beyond, share, residual = table.T
+    own = residual**2 + step**2 + share * of_rows**2
+    weight = min(1.0, ROWS / len(off))  # a large table's rows repeat one another
+    common = np.column_stack([share**0.5, share**0.5 * beyond, beyond]) * spreads
+    inner = np.eye(len(spreads)) + weight * (common.T / own) @ common
+    along = weight * (common.T / own) @ off
+    alone = weight * float((np.log(own) + off**2 / own).sum())
+    return alone + float(np.linalg.slogdet(inner)[1] - along @ np.linalg.solve(inner, along))
+
+
+def _features(row: Held) -> tuple[float, float, float, float]:
+    return log(row.measured_s / row.predicted_s), row.doublings, row.share, row.residual
+
+
+def interval_s(row: Held, law: Law) -> tuple[float, float]:
+    """Seconds, low and high, between which the row's step is, nine times in ten."""
+    half = of_normal((law.deviation(row.doublings, row.share) ** 2 + row.residual**2) ** 0.5)
+    return row.predicted_s * exp(-half), row.predicted_s * exp(half)
+
+
+def covers(row: Held, law: Law) -> bool:
+    """Whether that interval holds what was measured."""
+    low, high = interval_s(row, law)
+    return low <= row.measured_s <= high
+
+
+def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:
+    """The rows of each source."""
+    return {name: [row for row in rows if row.source == name] for name in dict.fromkeys(row.source for row in rows)}
+
+
+def unchanged(rows: Sequence[Held]) -> float:
+    """By how much the trivial rule is off with each doubling: root mean square of logarithms, of each table and of all."""
+    found = []
+    for table in by_source(rows).values():
+        off = [log(row.measured_s / row.trivial_s) / row.doublings for row in table if row.doublings >= HALF]
+        found.append(np.square(off).mean())
+    return float(np.sqrt(np.mean(found)))
+
+
+def left_out(rows: Sequence[Held]) -> dict[str, Law]:
+    """By source, the law that all others make."""
+    return {name: learned([row for row in rows if row.source != name]) for name in by_source(rows)}
+
+
+def of_candidates(said_s: Sequence[float], computing_s: float, known) -> tuple[float, float]:
+    """Between which a step is, nine times in ten, where its algorithm and its link's bandwidth are unknown: the mixture's quantiles.
+
+    Args:
+        said_s: seconds with each candidate, at the bandwidth that the link is called by.
+        known: experiments.extrapolation.links.Links.
+    """
+    quantiles = (np.arange(DRAWS) + 0.5) / DRAWS
+    from scipy.special import ndtri
+
+    slower = np.maximum(1.0, np.exp(known.mean + known.spread * ndtri(quantiles)))  # nobody beats the wire
+    drawn = np.concatenate([computing_s + (one - computing_s) * slower for one in said_s])
+    low, high = np.quantile(drawn, (0.05, 0.95))
+    return float(low), float(high)

@@ -1,0 +1,38 @@
+"""How much longer a byte takes than the network's name says, on the clusters of the published tables at hand."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.extrapolation import sums, t4, tensorflow_page
+
+T4_BYTES_PER_S, P2_BYTES_PER_S = 50e9 / 8, 10e9 / 8
+
+
+class Links(NamedTuple):
+    """Logarithms of that factor: their mean, and the standard deviation of one more cluster."""
+
+    mean: float
+    spread: float
+
+
+@cache
+def factors() -> dict[str, float]:
+    """Times as long as at the nominal bandwidth, by cluster; a cluster's several fits count once, by their geometric mean."""
+    t4s = [t4.fitted(name, 4).between_s * T4_BYTES_PER_S for name in t4.MODELS]
+    rows = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
+    found = {"g4dn.12xlarge, 50 Gbit/s, DistributedDataParallel": float(np.exp(np.log(t4s).mean()))}
+    found["p2.8xlarge, 10 Gbit/s, TensorFlow's servers"] = tensorflow_page.fitted(rows).byte_s * P2_BYTES_PER_S
+    for algorithm in sums.SECONDS:
+        shares = [sums.fitted(algorithm, name)[1] for name in sums.SHAPED]
+        found[f"links shaped by tc, {algorithm}"] = float(np.exp(-np.log(shares).mean()))
+    return found
+
+
+def learned(found: dict[str, float]) -> Links:
+    """Of a network of which the name alone is known."""
+    logs = np.log(list(found.values()))
+    return Links(float(logs.mean()), float(logs.std(ddof=1) * np.sqrt(1 + 1 / len(logs))))

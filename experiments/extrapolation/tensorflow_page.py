@@ -1,0 +1,153 @@
+"""TensorFlow's benchmark page of 2017: what distribution costs a step is nearly a constant, whatever the model computes.
+
+One GPU computes a step as measured. More take longer by a constant, and by what a host's port sends: of the parameters on h hosts, the part
+that lies elsewhere, (h - 1) / h, twice (parameters come, gradients go); within a host, of n GPUs (n - 1) / n. Two constants are fitted.
+Synthetic and real data, 32 and 64 images a GPU and step.
+
+Source: TensorFlow documentation, performance benchmarks, 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.extrapolation.held import Held, doublings
+from sim.model.sparse_rows import ITEM_BYTES
+
+# (platform, data, images a GPU, model): images/s by number of GPUs
+GPUS = (1, 2, 4, 8)
+ONE_HOST = {
+    ("DGX-1", "synthetic", 64, "inception_v3"): (142, 284, 569, 1131),
+    ("DGX-1", "synthetic", 64, "resnet50"): (219, 422, 852, 1734),
+    ("DGX-1", "real", 64, "inception_v3"): (142, 278, 551, 1079),
+    ("DGX-1", "real", 64, "resnet50"): (218, 425, 853, 1630),
+    ("DGX-1", "synthetic", 32, "inception_v3"): (128, 259, 520, 995),
+    ("DGX-1", "synthetic", 32, "resnet50"): (195, 368, 768, 1485),
+    ("DGX-1", "real", 32, "inception_v3"): (130, 257, 507, 966),
+    ("DGX-1", "real", 32, "resnet50"): (193, 369, 760, 1410),
+    ("GCE K80", "synthetic", 64, "inception_v3"): (30.5, 57.8, 116, 227),
+    ("GCE K80", "synthetic", 64, "resnet50"): (51.9, 99.0, 195, 387),
+    ("GCE K80", "real", 64, "inception_v3"): (30.6, 58.4, 115, 225),
+    ("GCE K80", "real", 64, "resnet50"): (51.2, 98.8, 194, 381),
+    ("p2.8xlarge", "synthetic", 64, "inception_v3"): (30.8, 58.7, 117, 230),
+    ("p2.8xlarge", "synthetic", 64, "resnet50"): (51.5, 98.0, 195, 384),
+    ("p2.8xlarge", "real", 64, "inception_v3"): (30.5, 59.0, 118, 228),
+    ("p2.8xlarge", "real", 64, "resnet50"): (51.3, 94.9, 188, 373),
+}
+# p2.8xlarge, distributed_replicated, synthetic data, 8 GPUs a host
+GPUS_OF_HOSTS = (1, 8, 16, 32, 64)
+SEVERAL_HOSTS = {
+    ("p2.8xlarge", "synthetic", 64, "inception_v3"): (29.7, 229, 459, 902, 1783),
+    ("p2.8xlarge", "synthetic", 64, "resnet50"): (52.4, 378, 751, 1388, 2744),
+    ("p2.8xlarge", "synthetic", 32, "inception_v3"): (29.2, 219, 427, 820, 1608),
+    ("p2.8xlarge", "synthetic", 32, "resnet50"): (48.4, 333, 667, 1180, 2315),
+}
+MOST_A_HOST = 8
+
+
+class Row(NamedTuple):
+    """A rate of the page as seconds of a step, beside that of one GPU."""
+
+    platform: str
+    data: str
+    batch: int
+    model: str
+    gpus: int
+    step_s: float
+    single_s: float
+
+    @property
+    def hosts(self) -> int:
+        """Of 8 GPUs each."""
+        return -(-self.gpus // MOST_A_HOST)
+
+    @property
+    def elsewhere_bytes(self) -> float:
+        """Of parameters and gradients that pass a host's port, or of one host a GPU's, in a step."""
+        from sim.model import workload
+
+        parts = self.hosts if self.hosts > 1 else self.gpus
+        return 2 * ITEM_BYTES * workload.NAMED[self.model].parameters * (parts - 1) / parts
+
+    @property
+    def named(self) -> str:
+        """In a table."""
+        return f"{self.platform}, {self.data}, {self.model}, batch {self.batch}, {self.gpus} GPUs"
+
+
+def rows(page: dict, gpus: Sequence[int]) -> list[Row]:
+    """Those of more than one GPU."""
+    return [
+        Row(platform, data, batch, model, several, batch * several / rate, batch / rates[0])
+        for (platform, data, batch, model), rates in page.items()
+        for several, rate in zip(gpus[1:], rates[1:], strict=True)
+    ]
+
+
+class Cost(NamedTuple):
+    """What distribution costs a step.
+
+    Args:
+        step_s: seconds, whatever is computed.
+        byte_s: seconds of a byte that passes a port between hosts.
+        residual: of fitted rows, standard deviation of the logarithm of a step.
+    """
+
+    step_s: float
+    byte_s: float
+    residual: float
+
+    def predicted_s(self, row: Row) -> float:
+        """Seconds of its step."""
+        return row.single_s + self.step_s + self.byte_s * row.elsewhere_bytes
+
+
+def fitted(seen: Sequence[Row]) -> Cost:
+    """Both constants, of what steps take more than on one GPU; neither below 0."""
+    from scipy.optimize import nnls
+
+    weights = np.array([1 / row.step_s for row in seen])
+    design = np.array([[1.0, row.elsewhere_bytes] for row in seen])
+    scale = design.max(axis=0)
+    found = nnls(design / scale * weights[:, None], np.array([row.step_s - row.single_s for row in seen]) * weights)[0]
+    cost = Cost(float(found[0] / scale[0]), float(found[1] / scale[1]), 0.0)
+    off = [np.log(cost.predicted_s(row) / row.step_s) for row in seen]
+    return cost._replace(residual=float(np.sqrt(np.square(off).sum() / max(1, len(off) - 2))))
+
+
+def held_out() -> Iterator[Held]:
+    """Several hosts by model and by number; one host by model and by number of GPUs."""
+    several, one = rows(SEVERAL_HOSTS, GPUS_OF_HOSTS), rows(ONE_HOST, GPUS)
+    yield from _by_model("TensorFlow page", several)
+    yield from _by_size("TensorFlow page", several, 16)
+    for platform in dict.fromkeys(row.platform for row in one):
+        here = [row for row in one if row.platform == platform]
+        yield from _by_model("TensorFlow page", here)
+        yield from _by_size("TensorFlow page", here, 2)
+
+
+def _by_model(source: str, page: list[Row]) -> Iterator[Held]:
+    for model in ("resnet50", "inception_v3"):
+        seen = [row for row in page if row.model != model]
+        cost = fitted(seen)
+        for row in page:
+            if row.model == model:
+                yield _held(source, f"{seen[0].model}, then {model}", row, cost, 0.0, row.single_s)
+
+
+def _by_size(source: str, page: list[Row], up_to: int) -> Iterator[Held]:
+    seen = [row for row in page if row.gpus <= up_to]
+    cost = fitted(seen)
+    of_seen = {row[:4]: row.step_s for row in seen}  # the largest comes last
+    for row in page:
+        if row.gpus > up_to:
+            split = f"1 to {up_to} GPUs, then more"
+            yield _held(source, split, row, cost, doublings(row.gpus, up_to), of_seen[row[:4]])
+
+
+def _held(source: str, split: str, row: Row, cost: Cost, beyond: float, unchanged_s: float) -> Held:
+    given = row.step_s, cost.predicted_s(row), row.single_s, cost.residual, unchanged_s
+    return Held(source, split, row.named, beyond, *given)

@@ -1,0 +1,137 @@
+"""How far an answer may be off because nobody measured such a job: by size, by links that are known by name, by nominal computing."""
+
+from __future__ import annotations
+
+from math import exp, hypot, log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.answers import ignorance, interval, trust
+from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED
+from sim.model.sparse_rows import ITEM_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sim.answers.outcome import Outcome
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Provenance
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
+BETWEEN = 1.5  # both_ways where nobody knows whether it is 1 or 2
+TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
+
+
+class Unknown(NamedTuple):
+    """Something that is not known of a job.
+
+    Args:
+        slower, faster: how much longer and shorter a step may take for it, nine times in ten; logarithms.
+        said: in words; empty if a user is told elsewhere.
+    """
+
+    slower: float
+    faster: float
+    said: str = ""
+
+
+def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) -> tuple[float, float]:
+    """An interval of throughputs with what is unknown besides; independent of one another, and of the runs.
+
+    Args:
+        pair: of runs alone; not finite if they are too few.
+        middle: that it lies around.
+    """
+    low, high = pair if np.isfinite(pair).all() else (middle, middle)
+    slower = hypot(log(middle / low), *(one.slower for one in unknown))
+    faster = hypot(log(high / middle), *(one.faster for one in unknown))
+    return middle * exp(-slower), middle * exp(faster)
+
+
+def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
+    """All that is not known of a simulated job; nothing where its costs are the user's own, whose spread they say themselves."""
+    share = share_of_messages(scenario, outcome)
+    known = scenario.cluster.provenance
+    if scenario.cluster.costs_of(scenario.workload) is not None:
+        found = list(_of_profile(scenario, outcome, known, share)) if known else []
+    elif "costs" in scenario.workload.model_fields_set:
+        found = []
+    else:
+        found = list(_unmeasured(scenario, outcome, share))
+    short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
+    return found or ([_even(LAW.deviation(0, share))] if short else [])
+
+
+def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
+    """Of a step, that is neither computing nor an induced sleep: messages, updates and waiting."""
+    alone = scenario.ranks < 2
+    speeds = [scenario.machines[host].speed for host in scenario.hosts[scenario.servers :]] or [1.0]
+    costs, batch = scenario.costs, scenario.batch
+    limited_s = max((getattr(scenario.protocol, name, 0.0) or 0.0 for name in TIMES), default=0.0)
+    computing_s = limited_s or (costs.input(batch) + costs.compute(batch)) / float(np.median(speeds))
+    step_s = interval.middle(outcome.step_s.mean(axis=1))
+    return 0.0 if alone else min(1.0, max(0.0, 1 - (computing_s + scenario.stragglers.mean) / step_s))
+
+
+def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: float) -> Iterator[Unknown]:
+    """Of a job of a model that was fitted."""
+    beyond = trust.beyond(scenario)
+    if beyond:
+        doublings = beyond.doublings
+        free = trust.free_links(scenario)
+        deviation = hypot(LAW.deviation(doublings, share), UNCHANGED * doublings * free)
+        times = exp(interval.of_normal(deviation))
+        why = ", because links are free in this profile," if free else ""
+        said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}{why}"
+        yield _even(deviation, f"{said} as predictions of published runs were off")
+    elif scenario.workload.name not in known.repeated:
+        said = (
+            "no run that was fitted was repeated: the interval is that by which predictions of published runs were off"
+        )
+        yield _even(LAW.deviation(0, share), said)
+    if beyond and known.hosts == 2 and scenario.network.both_ways > 1:
+        slower = interval.of_normal(log(1 - share + share * scenario.network.both_ways / BETWEEN))
+        said = "on two hosts both directions share a pair's flow, it is supposed: a byte may take longer on more hosts"
+        yield Unknown(slower, 0.0, said)
+    if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
+        yield _of_link(scenario, outcome, share)
+
+
+def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[Unknown]:
+    """Of a job of which nothing was measured, or one process alone."""
+    hosts = len(set(scenario.hosts))
+    if not scenario.on_named_gpus and not scenario.workload.step:
+        slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
+        yield Unknown(slower, faster, f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten")
+    if hosts > 1:
+        yield _of_link(scenario, outcome, share)
+    yield _even(LAW.deviation(ignorance.doublings(hosts, 1), share))
+
+
+def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
+    """Nothing is faster than the wire. Messages that hide behind back-propagation are seen where they take longer than that."""
+    times = LINK.at(1)
+    longer = 1 - share + share * times
+    if scenario.protocol.overlaps:
+        sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / scenario.network.bandwidth_bytes_per_s
+        step_s = interval.middle(outcome.step_s.mean(axis=1))
+        longer = max(longer, (1 - BACKWARD) * (1 - share) + times * sent_s / step_s)
+    slower = log(longer)
+    said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
+    return Unknown(slower, 0.0, said if slower > LAW.step else "")
+
+
+def _even(deviation: float, said: str = "") -> Unknown:
+    half = interval.of_normal(deviation)
+    return Unknown(half, half, said)
+
+
+def _counted(doublings: float) -> str:
+    """In words, "three doublings"; "1.6 doublings" in between."""
+    whole = round(doublings)
+    if abs(doublings - whole) < 0.05:
+        number = NUMBERS[whole] if whole < len(NUMBERS) else str(whole)
+        return f"{number} doubling{'s' * (whole != 1)}"
+    return f"{doublings:.1f} doublings"

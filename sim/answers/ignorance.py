@@ -1,0 +1,67 @@
+"""What a model does not know of a job that nobody measured: how far off it may be, larger with each doubling beyond what was measured.
+
+The law was learned on published tables: rows were held out, predicted from the others, and their errors make its parameters. A source's
+intervals come from the other sources alone when they are judged. `python -m experiments.run evidence` prints the parameters and that test.
+"""
+
+from __future__ import annotations
+
+from math import exp, log2
+from typing import NamedTuple
+
+from sim.answers.interval import of_normal
+
+
+class Law(NamedTuple):
+    """Standard deviations of the logarithm of a step's seconds, of which messages and waiting are a share.
+
+    Args:
+        step: of a step, at sizes that were measured.
+        step_growth: of a step, for each doubling beyond them.
+        messages: of a step that is messages alone, at sizes that were measured.
+        growth: of such a step, for each doubling beyond them.
+    """
+
+    step: float
+    step_growth: float
+    messages: float
+    growth: float
+
+    def deviation(self, doublings: float, share: float) -> float:
+        """Of the logarithm of a step; its variance is in proportion to the share, because small shares are known worse.
+
+        Args:
+            doublings: of hosts or ranks beyond those that were measured.
+            share: of the step that is not computing, from 0 to 1.
+        """
+        of_messages = self.messages**2 + (self.growth * doublings) ** 2
+        return (self.step**2 + (self.step_growth * doublings) ** 2 + share * of_messages) ** 0.5
+
+    def factor(self, doublings: float, share: float) -> float:
+        """That a step is within, nine times in ten."""
+        return exp(of_normal(self.deviation(doublings, share)))
+
+
+def doublings(asked: float, known: float) -> float:
+    """How often `known` doubles until it is `asked`; 0 if it is more."""
+    return max(0.0, log2(asked / known))
+
+
+class Spread(NamedTuple):
+    """Of a factor: mean and standard deviation of its logarithm."""
+
+    mean: float
+    deviation: float
+
+    def at(self, side: int) -> float:
+        """The factor's bound, nine times in ten: the lower one at -1, the upper one at 1."""
+        return exp(self.mean + side * of_normal(self.deviation))
+
+
+# As `python -m experiments.run evidence` prints them.
+LAW = Law(step=0.025, step_growth=0.011, messages=0.105, growth=0.036)
+UNCHANGED = (
+    0.25  # deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step
+)
+LINK = Spread(0.49, 1.08)  # times as long as a byte takes at the bandwidth that a network is called by
+CORE = Spread(0.0, 1.48)  # times as long as a nominal core computes

@@ -1,0 +1,78 @@
+"""Beyond what was measured, on published rows that were held out: what the fit of the others says of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from calibration.scaling.steps import fit
+from experiments.extrapolation import cores, horovod_page, law, t4, tensorflow_page
+from experiments.extrapolation.held import mean_error
+from sim.answers.ignorance import CORE, LAW, LINK
+
+T4 = list(t4.held_out())
+
+
+@pytest.mark.parametrize(
+    ("name", "up_to", "most"), [("bert", 2, 0.12), ("imagenet", 2, 0.12), ("cifar10", 4, 0.1), ("cifar10", 2, 0.12)]
+)
+def test_few_hosts_predict_many(name, up_to, most):
+    rows = [row for row in T4 if row.source == f"T4, {name}" and row.split == f"1 to {up_to} hosts, then more"]
+    assert len(rows) > 100
+    assert mean_error(rows) < most
+    assert mean_error(rows, "trivial_s") > 1.2 * mean_error(rows)
+
+
+@pytest.mark.parametrize("name", ["bert", "imagenet"])
+def test_without_both_ways_they_do_not(name):
+    """The negative control: two hosts as fast per byte as four."""
+    rows = t4.table(name)
+    found = fit(rows.where(rows.hosts <= 2), t4.gradient_bytes(name))
+    more = rows.where(rows.hosts > 2)
+    slower = np.full(more.size, found.both_ways)  # what a byte takes on two hosts
+    assert np.abs(found.step_s(more, slower) / more.step_s - 1).mean() > 0.2
+
+
+def test_a_byte_takes_as_long_whatever_the_model():
+    """Three models of the same hosts, fitted apart."""
+    found = [t4.fitted(name, 4).between_s for name in t4.MODELS]
+    assert max(found) / min(found) < 1.15
+
+
+@pytest.mark.parametrize("name", t4.MODELS)
+def test_intervals_of_the_product_cover_the_t4_rows(name):
+    """The law as sim.answers has it, learned from these tables and the others."""
+    rows = [row for row in T4 if row.source == f"T4, {name}"]
+    assert np.mean([law.covers(row, LAW) for row in rows]) > 0.85
+
+
+def test_tensorflow_s_page_by_another_model():
+    """Constant costs of a step; in proportion to computing they are not: the negative control."""
+    rows = [row for row in tensorflow_page.held_out() if row.split == "inception_v3, then resnet50"]
+    several = [row for row in rows if row.row.startswith("p2.8xlarge, synthetic") and row.doublings == 0]
+    assert len(rows) == 32
+    assert mean_error(rows) < 0.05
+    assert max(abs(row.predicted_s / row.measured_s - 1) for row in several) < 0.12
+    page = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
+    share = np.mean([row.step_s / row.single_s - 1 for row in page if row.model == "inception_v3"])
+    of_share = [row.single_s * (1 + share) / row.step_s - 1 for row in page if row.model == "resnet50"]
+    assert np.mean(np.abs(of_share)) > 1.3 * mean_error([row for row in several if "batch" in row.row])
+
+
+def test_a_link_by_name_and_an_unknown_algorithm_hold_horovod_s_page():
+    known = horovod_page.links.Links(LINK.mean, LINK.deviation)
+    found = list(horovod_page.unmeasured())
+    held = [
+        low <= took <= high for _, took, alone, said in found for low, high in [law.of_candidates(said, alone, known)]
+    ]
+    assert (sum(held), len(held)) == (12, 12)
+    one = [law.of_candidates(said[:1], alone, horovod_page.links.Links(0.0, 1e-9)) for _, _, alone, said in found]
+    assert sum(low <= row[1] <= high for (low, high), row in zip(one, found, strict=True)) == 0
+    assert math.isclose(horovod_page.port_bytes("ring", 16, 4), 1.875)
+
+
+def test_a_nominal_core_is_as_far_off_as_the_product_says():
+    assert CORE.deviation == pytest.approx(cores.spread(), abs=0.01)
+    assert all(1 < times < CORE.at(1) for times in cores.times().values())

@@ -1,0 +1,179 @@
+"""Intervals that hold the model's ignorance: they widen with each doubling beyond what was measured, and say so; every answer has one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.extrapolation import law as learning
+from experiments.extrapolation.held import Held, doublings
+from sim import protocols
+from sim.answers import extrapolation, interval
+from sim.answers.ignorance import CORE, LAW, LINK, Law
+from sim.job.scenario import Scenario
+from sim.laws import LogNormal
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform.cluster import Cluster, Host, Model, Provenance
+from sim.simulation import simulate
+
+MODEL = workload.NAMED["resnet50"]
+COSTS = {"resnet50": Costs(compute=Line(base_s=0.1), noise=LogNormal(cv=0.02))}
+
+
+def job(workers, hosts_seen=2, workers_seen=2, algorithm="ring", **seen):
+    known = {"models": {"resnet50": Model.of(MODEL)}, "repeated": ("resnet50",)} | seen
+    where = Provenance(hosts=hosts_seen, workers=workers_seen, **known)
+    cluster = Cluster(hosts=[Host(count=workers)], costs=COSTS, provenance=where)
+    return Scenario(
+        protocols.make("allreduce", [f"algorithm={algorithm}"]), MODEL, workers=workers, steps=20, cluster=cluster
+    )
+
+
+def width(found) -> float:
+    low, high = found.interval
+    return math.log(high / low) / 2
+
+
+def test_an_interval_widens_with_each_doubling():
+    widths = [width(simulate(job(16, known, known), replications=4)) for known in (16, 8, 4, 2, 1)]
+    assert widths == sorted(widths)
+    share = extrapolation.share_of_messages(job(16), simulate(job(16), replications=4).outcome)
+    assert 0.3 < share < 0.7
+    assert widths[3] == pytest.approx(math.hypot(widths[0], interval.of_normal(LAW.deviation(3, share))), rel=0.01)
+
+
+def test_the_answer_says_how_far_it_is_beyond():
+    said = simulate(job(16), replications=4).notes[-1]
+    assert said.startswith(
+        "fitted on 2 hosts, asked for 16: three doublings beyond; the interval is wider by a factor 1."
+    )
+    assert not any("beyond" in note for note in simulate(job(16, 16, 16), replications=4).notes)
+    assert "fitted on 3 hosts, asked for 16: 2.4 doublings beyond" in simulate(job(16, 3, 3), replications=4).notes[-1]
+
+
+def test_a_fit_without_repeats_and_links_that_nobody_measured_are_unknown_too():
+    usual = simulate(job(16, 16, 16), replications=4)
+    alone = simulate(job(16, 16, 16, repeated=()), replications=4)
+    named = simulate(job(16, 16, 16, links_measured=False), replications=4)
+    assert width(usual) < width(alone) < width(named)
+    assert "was repeated" in alone.notes[-1]
+    assert "links are known by name alone" in named.notes[-1]
+    assert named.interval[1] == pytest.approx(usual.interval[1])  # nothing is faster than the wire
+
+
+def test_a_fit_on_two_hosts_does_not_know_how_fast_more_are():
+    plain = job(8)
+    link = plain.cluster.network.model_copy(update={"both_ways": 2.0})
+    shared = replace(plain, cluster=plain.cluster.model_copy(update={"network": link}))
+    one, other = (simulate(each, replications=4) for each in (plain, shared))
+    assert one.samples_per_s == other.samples_per_s
+    assert other.interval[0] < 0.95 * one.interval[0]
+    assert other.interval[1] == pytest.approx(one.interval[1])
+    assert "both directions" in other.notes[-1]
+
+
+@pytest.mark.parametrize(("workers", "steps", "runs"), [(3, 5, 1), (64, 2, 1), (2000, 1, 1), (64, 5, 4)])
+def test_every_answer_has_an_interval(workers, steps, runs):
+    nominal = Scenario(protocols.make("fmb", []), MODEL, workers=workers, steps=steps, warmup=1)
+    found = simulate(nominal, replications=runs)
+    low, high = found.interval
+    assert low < found.samples_per_s / 3 < found.samples_per_s < high
+    assert found.why_no_interval is None
+
+
+def test_a_step_that_was_measured_leaves_links_unknown():
+    mine = workload.Workload(name="mine", parameters="120 M", layers=48, step={"time": "250 ms", "batch": 32})
+    one, many = (
+        simulate(Scenario(protocols.make("allreduce", []), mine, workers=n, steps=10), replications=3) for n in (1, 16)
+    )
+    assert width(one) < 0.1 < width(many) < 2
+
+
+def test_messages_that_hide_may_be_seen_on_a_slower_link():
+    """A job whose messages all hide is as uncertain as one where they can be seen, not as one without any."""
+    mine = workload.Workload(name="mine", parameters="120 M", layers=48, step={"time": "1200 ms", "batch": 32})
+    hidden = simulate(Scenario(protocols.make("horovod", ["algorithm=ring"]), mine, workers=4, steps=3), replications=2)
+    few = {"parameters": "1 M", "layers": 2, "step": {"time": "1200 ms", "batch": 32}}
+    small = workload.Workload(name="small", **few)
+    none = simulate(Scenario(protocols.make("horovod", ["algorithm=ring"]), small, workers=4, steps=3), replications=2)
+    assert hidden.samples_per_s == pytest.approx(none.samples_per_s, rel=0.1)
+    assert hidden.samples_per_s / hidden.interval[0] > 2
+    assert none.samples_per_s / none.interval[0] < 1.3
+
+
+def test_what_is_unknown_adds_up_in_squares():
+    some = extrapolation.Unknown(0.3, 0.1), extrapolation.Unknown(0.4, 0.0)
+    low, high = extrapolation.widened((1.0, 1.0), 1.0, list(some))
+    assert (math.log(low), math.log(high)) == pytest.approx((-0.5, 0.1))
+    assert extrapolation.widened((math.nan, math.nan), 2.0, list(some))[0] == pytest.approx(2 * low)
+
+
+# The law
+
+
+def planted(law: Law, tables=12, rows=40, seed=0):
+    """Tables whose errors follow a law, by their own and in common."""
+    draw, found = np.random.default_rng(seed), []
+    for table in range(tables):
+        common = draw.normal(size=3) * (law.messages * 0.5**0.5, law.growth, law.step_growth)
+        for row in range(rows):
+            share, beyond = draw.uniform(0.1, 1), float(draw.integers(0, 5))
+            of_row = draw.normal() * math.hypot(0.02, law.step, law.messages * 0.5**0.5 * share**0.5)
+            off = of_row + share**0.5 * (common[0] + common[1] * beyond) + common[2] * beyond
+            found.append(Held(f"table {table}", "", str(row), beyond, math.exp(off), 1.0, 1 - share, 0.02, 1.0))
+    return found
+
+
+PLANTED = Law(0.05, 0.01, 0.2, 0.1)
+
+
+def test_planted_parameters_are_recovered():
+    found = learning.learned(planted(PLANTED, tables=25, rows=25))
+    for beyond, share in ((0, 0.2), (0, 1.0), (2, 0.5), (4, 1.0)):
+        assert found.deviation(beyond, share) == pytest.approx(PLANTED.deviation(beyond, share), rel=0.25)
+
+
+def test_intervals_of_planted_tables_cover():
+    """By the law of other tables; half as wide they do not: the negative control."""
+    law, rows = learning.learned(planted(PLANTED, tables=20, seed=1)), planted(PLANTED, tables=60, seed=2)
+    laws = {row.source: law for row in rows}
+    covered = np.mean([learning.covers(row, laws[row.source]) for row in rows])
+    assert 0.85 < covered < 0.96
+    halves = {name: Law(*(value / 2 for value in law)) for name, law in laws.items()}
+    assert np.mean([learning.covers(replaced(row), halves[row.source]) for row in rows]) < 0.8
+
+
+def replaced(row: Held) -> Held:
+    return row._replace(residual=row.residual / 2)
+
+
+def test_no_table_makes_its_own_law(monkeypatch):
+    monkeypatch.setattr(learning, "learned", lambda rows: {row.source for row in rows})
+    rows = planted(PLANTED, tables=3, rows=2)
+    everything = {f"table {number}" for number in range(3)}
+    assert learning.left_out(rows) == {name: everything - {name} for name in everything}
+
+
+def test_candidates_and_a_link_by_name_are_a_mixture():
+    known = learning_links(0.0, 1e-9)
+    low, high = learning.of_candidates([1.1, 1.5, 2.0], 1.0, known)
+    assert (low, high) == pytest.approx((1.1, 2.0))
+    assert learning.of_candidates([1.1, 1.5, 2.0], 1.0, LINK_OF_PAGES)[1] > 5
+
+
+def learning_links(mean, spread):
+    from experiments.extrapolation.links import Links
+
+    return Links(mean, spread)
+
+
+LINK_OF_PAGES = learning_links(LINK.mean, LINK.deviation)
+
+
+def test_doublings():
+    assert [doublings(asked, 2) for asked in (1, 2, 4, 6, 16)] == pytest.approx([0, 0, 1, math.log2(3), 3])
+    assert CORE.at(1) == pytest.approx(1 / CORE.at(-1))
