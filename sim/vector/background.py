@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -36,6 +37,24 @@ class Background:
         # The decision that each replication has behind it, and when all requests for it had come.
         self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
 
+    def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """What it carries from one step to the next: moments, and other numbers; each of shape (replications, some)."""
+        from_s = np.maximum(self._from_s, self._group.now_s - self._cycle_s)  # none earlier makes a difference
+        return [from_s, self._after_s], [self._after[:, None]]
+
+    def resumed(self, group, rows: np.ndarray, moments: list[np.ndarray], numbers: list[np.ndarray]) -> Background:
+        """The threads of another group of the same ranks, that begin where a step of these ends.
+
+        Args:
+            rows: which of these replications each of the group's is.
+            moments, numbers: as `carried` has them.
+        """
+        found = copy(self)
+        found._group, found._kinds, found._fresh = group, self._kinds[rows], False
+        found._negotiation = self._negotiation.of(len(rows))
+        (found._from_s, found._after_s), found._after = moments, numbers[0][:, 0].astype(int)
+        return found
+
     def step(self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray, late: LateWaits) -> np.ndarray:
         """All cycles of a step; when each rank's thread is at its end, shape (replications, ranks).
 
@@ -58,9 +77,10 @@ class Background:
             kinds = self._kinds[rows]
             numbers = np.array(table.numbers(kinds, count, last))
             root_s = asked.root_s
-            if (root_s[:, 0] + table.last_s[numbers] > first_s[rows]).any():
+            if late.heeded:
+                is_late = root_s[:, 0] + table.last_s[numbers] > first_s[rows]
                 waits = [(slice(None), now_s, begin_s), *asked.waits]
-                late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds))
+                late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds).of(is_late))
             now_s, count = root_s + table.ends_s[numbers], last
             self._after[rows], self._after_s[rows] = numbers, root_s
             over = count == len(ready_s)

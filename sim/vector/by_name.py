@@ -21,6 +21,10 @@ class ByName:
     def __init__(self, replications: int, ranks: int, link):
         self._link, self._told = link, np.zeros((replications, ranks), int)
 
+    def of(self, replications: int) -> ByName:
+        """Of so many replications."""
+        return ByName(replications, self._told.shape[1], self._link)
+
     def begin(self) -> None:
         """A step begins."""
         self._told[:] = 0

@@ -33,6 +33,10 @@ class ByTree:
         several = [own for own in children if len(own) > 1]
         self._several = np.array([own + [0] * (max(map(len, several)) - len(own)) for own in several], int)
 
+    def of(self, _replications: int) -> ByTree:
+        """Of so many replications."""
+        return self
+
     def begin(self) -> None:
         """A step begins."""
 

@@ -68,7 +68,7 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
     rows = np.flatnonzero(overtakes.any(axis=(1, 2)))
     if rows.size:
         some = Ports(*(clock[rows] for clock in ports))
-        again, again_s = _settle(call.of(rows), some, reach_s[rows])
+        again, again_s = _settle(call.of(rows), some)
         for whole, part in zip(played.ports, again.ports, strict=True):
             whole[rows] = part
         played.idle_s[0, :, rows] = np.inf
@@ -97,11 +97,14 @@ class _Call(NamedTuple):
         occupancy_s, add_s = (each if each.ndim == 1 else each[rows] for each in (self.occupancy_s, self.add_s))
         return self._replace(speeds=self.speeds[rows], occupancy_s=occupancy_s, add_s=add_s)
 
-    def forward(self, ports: Ports, passes_s: np.ndarray | None = None) -> tuple[Played, np.ndarray]:
+    def forward(
+        self, ports: Ports, passes_s: np.ndarray | None = None, hindered: bool = True
+    ) -> tuple[Played, np.ndarray]:
         """Level after level; and when each message reaches its receiver's port, shape (replications, messages).
 
         Args:
             passes_s: when each message begins to pass that port; in the order in which they are taken if None.
+            hindered: whether it waits there for the one before, if `passes_s` is None.
         """
         link, occupancy_s, speeds = self.link, self.occupancy_s, self.speeds
         now_s, out_free_s, in_free_s, last_s = (clock.copy() for clock in ports)
@@ -118,7 +121,9 @@ class _Call(NamedTuple):
                 now_s[:, leaving] = np.maximum(now_s[:, leaving], leave_s[:, left])
             if takers.size:
                 from_s, free_s = now_s[:, takers], in_free_s[:, takers]
-                pass_s = np.maximum(reach_s[:, taken], free_s) if passes_s is None else passes_s[:, taken]
+                pass_s = (reach_s if passes_s is None else passes_s)[:, taken]
+                if passes_s is None and hindered:
+                    pass_s = np.maximum(pass_s, free_s)
                 here_s = pass_s + occupancy_s[..., taken]
                 idle_s[0, 0, :, takers] = free_s.T
                 in_free_s[:, takers] = np.maximum(free_s, here_s)
@@ -150,12 +155,15 @@ class _Call(NamedTuple):
         return passes_s
 
 
-def _settle(call: _Call, ports: Ports, reach_s: np.ndarray) -> tuple[Played, np.ndarray]:
+def _settle(call: _Call, ports: Ports) -> tuple[Played, np.ndarray]:
     """The call where messages overtake one another, and when they reach the ports.
+
+    Messages that overtake seldom meet at a port, so that the first round lets each pass as it comes.
 
     Raises:
         Unsettled: the order of arrival changes from round to round.
     """
+    _, reach_s = call.forward(ports, hindered=False)
     for _ in range(MOST_ROUNDS):
         played, again_s = call.forward(ports, call.passing_s(reach_s, ports.in_free_s))
         if np.abs(again_s - reach_s).max() <= SETTLED_S:

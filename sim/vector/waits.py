@@ -24,6 +24,8 @@ class Waits:
         self._own_s: np.ndarray | None = None
         self._whole: set[int] = set()  # those after which all ranks' further waits begin
 
+    heeded = True
+
     def __len__(self) -> int:
         """How many there are that have not settled."""
         return len(self._open)
@@ -77,3 +79,55 @@ def _count(idle_s: np.ndarray, waits: Iterable[Wait], low_s: np.ndarray, high_s:
     for ranks, start_s, end_s in waits:
         idle_s[:, ranks] += np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s[:, None]), 0)
     return idle_s
+
+
+class Between:
+    """Waits between two moments that are known beforehand; otherwise as Waits.
+
+    Args:
+        low_s, high_s: the moments, shape (replications,).
+        counts_own: in which replications waits of rank 0, alone in its group, count, likewise.
+        ranks: how many.
+    """
+
+    heeded = True
+
+    def __init__(self, low_s: np.ndarray, high_s: np.ndarray, counts_own: np.ndarray, ranks: int):
+        self._low_s, self._high_s, self._counts_own = low_s, high_s, counts_own
+        self._idle_s = np.zeros((len(low_s), ranks))
+
+    def __len__(self) -> int:
+        return 0
+
+    def add(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice) -> None:
+        """As of Waits."""
+        _count(self._idle_s, [(ranks, start_s, end_s)], self._low_s, self._high_s[:, None])
+
+    def add_own(self, seconds: np.ndarray) -> None:
+        """As of Waits."""
+        self._idle_s += np.where(self._counts_own[:, None], seconds, 0)
+
+    def updated(self, _ended: Iterable[int]) -> None:
+        """It is known beforehand which waits count."""
+
+    def settle(self, _lows_s: dict[int, np.ndarray], _clock_s: np.ndarray) -> None:
+        """All are counted."""
+
+    def begin(self, _lows_s: dict[int, np.ndarray], _now_s: np.ndarray) -> None:
+        """It is known beforehand which waits count."""
+
+    def idle_s(self, _steps: int, _low_s: np.ndarray, _high_s: np.ndarray) -> np.ndarray:
+        """Seconds waited, shape (replications, ranks)."""
+        return self._idle_s
+
+
+class Unheeded(Between):
+    """Waits that nobody asks for."""
+
+    heeded = False
+
+    def __init__(self):
+        pass
+
+    def add(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice) -> None:
+        """It is forgotten."""

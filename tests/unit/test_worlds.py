@@ -167,7 +167,10 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
 @settings(max_examples=60, deadline=None)
 @given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.world.MANY]))
 def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):
-    """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there."""
+    """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there.
+
+    Only a run without an end may make many steps at once, and then rounds otherwise.
+    """
     updates = min(max(ends_with, 1 + min(scenario.warmup, 1)), scenario.rounds)
     warmup = scenario.warmup if updates > scenario.warmup else min(scenario.warmup, 1)
     looks = [0.0] * max(0, updates - 1 - min(scenario.warmup, 1)) + [2.0]
@@ -175,9 +178,9 @@ def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, e
         cut = by_vector(scenario, 2, within_s=1.0)
     whole = by_vector(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
     assert cut.warmup == warmup
-    np.testing.assert_array_equal(cut.step_s, whole.step_s)
+    np.testing.assert_allclose(cut.step_s, whole.step_s, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(cut.samples, whole.samples)
-    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-11)
 
 
 def test_a_run_that_ends_among_its_warmup_measures_all_of_it_but_the_first_step():
