@@ -8,11 +8,8 @@ after two or three rounds. Moments are counted from when rank 0 begins the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice, pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +18,9 @@ from sim.job.scenario import Scenario
 from sim.protocols import is_ours
 from sim.randomness import BLOCK
 from sim.vector.draws import Chosen, Listed, Rounds
-from sim.vector.late_waits import LateBetween, LateUnheeded
+from sim.vector.late_waits import LateBetween
 from sim.vector.together import Refused
-from sim.vector.waits import Between, Unheeded
+from sim.vector.waits import Between
 from sim.vector.world import VectorWorld, outcome_of
 from sim.worlds.time_budget import Patience
 
@@ -105,17 +102,20 @@ class StepWorld(VectorWorld):
         first: the world that has made the first step of each replication.
         rows: which step of which replication each row is.
         carried: what each group begins with.
-        waits, late: make what counts the waits of so many ranks; they do not count if None.
+        window_s: the moments between which waits count, shape (2, rows); all count if None.
+        counts_own: whether a master's waits count, shape (rows,).
     """
 
-    def __init__(self, first: VectorWorld, rows: Rows, carried: list, waits: Callable | None, late: Callable | None):
+    def __init__(
+        self, first: VectorWorld, rows: Rows, carried: list, window_s: np.ndarray | None, counts_own: np.ndarray
+    ):
         self.scenario, self.replications, self.rounds = first.scenario, range(len(rows.chosen)), range(1)
         self.patience, self.updates, self.lows_s, self.refused = Patience(first.scenario), [], {}, None
         self._rows, self.master, self.workers = rows, first.master, first.workers
         for group, own in zip(first.groups, carried, strict=True):
-            count = len(group.ranks)
-            counts = (waits(count), late(count)) if waits and late else (Unheeded(), LateUnheeded())
-            resumed = group.resumed(self, rows.of, rows.drawn, own, *counts)
+            shape = len(rows.chosen), len(group.ranks)
+            waits, late = Between(shape, window_s, counts_own), LateBetween(shape, window_s)
+            resumed = group.resumed(self, rows.of, rows.drawn, own, waits, late)
             if group is first.master:
                 self.master = resumed
             else:
@@ -136,20 +136,6 @@ class StepWorld(VectorWorld):
             group.world = group.background = None
 
 
-class Counted(NamedTuple):
-    """What some steps come to, a row each.
-
-    Args:
-        samples: of each update, shape (rows,).
-        idle_s: that each rank waits, shape (rows, ranks); None if that was not counted.
-        ran_out: how often a rank had no more partitions to compute, and time left.
-    """
-
-    samples: np.ndarray
-    idle_s: np.ndarray | None
-    ran_out: int
-
-
 class Apart(Exception):
     """Steps hang together by more than can be settled soon."""
 
@@ -162,13 +148,20 @@ class Block:
         layout: of what is carried.
         steps: next to one another, of one block of random numbers.
         begin: what each replication begins the first of them with, shape (replications, numbers).
+
+    Attributes:
+        took_s: for which each step takes rank 0, shape (steps * replications,).
+        ends_s: when its update comes, from when it begins, likewise.
+        samples, ran_out: of each, likewise.
+        idle_s: for which each rank waits in each, shape (steps * replications, ranks).
     """
 
     def __init__(self, first: VectorWorld, layout: Carried, steps: range, begin: np.ndarray):
-        self._first, self._layout, self._steps, self._replications = first, layout, steps, len(begin)
+        self._first, self._layout, self.steps, self._replications = first, layout, steps, len(begin)
         self._begin = np.tile(begin, (len(steps), 1))
-        self._all, self._after = np.arange(len(self._begin)), np.empty_like(self._begin)
-        self._times_s = np.empty((2, len(self._all)))  # for which each takes rank 0; when it makes its update
+        rows = len(self._begin)
+        self._after, self.idle_s = np.empty_like(self._begin), np.empty((rows, first.scenario.ranks))
+        self.took_s, self.ends_s, self.samples, self.ran_out = (np.empty(rows) for _ in range(4))
 
     def settle(self) -> None:
         """Find out what each step begins with.
@@ -176,7 +169,7 @@ class Block:
         Raises:
             Apart: it does not settle soon.
         """
-        left = self._all
+        left = np.arange(len(self._begin))
         for _ in range(MOST_ROUNDS):
             self._reckon(left)
             begins = np.concatenate([self._begin[: self._replications], self._after[: -self._replications]])
@@ -189,33 +182,31 @@ class Block:
     @property
     def after(self) -> np.ndarray:
         """What each replication carries on, shape (replications, numbers)."""
-        return self._after[-self._replications :]
+        return self._after[-self._replications :].copy()
 
-    @property
-    def times_s(self) -> np.ndarray:
-        """For which each step takes rank 0, and after how much of it comes its update; shape (2, steps, replications)."""
-        return self._times_s.reshape(2, len(self._steps), self._replications)
-
-    def counted(self, low_s: np.ndarray, high_s: np.ndarray, counts_own: np.ndarray) -> Counted:
-        """The settled steps once more, whose waits are counted between two moments of each.
+    def cut(self, steps: list[int], window_s: np.ndarray, counts_own: list[bool]) -> None:
+        """Count the waits of some steps again, between two moments.
 
         Args:
-            low_s, high_s: the moments, from when rank 0 begins each step, shape (steps, replications).
-            counts_own: whether a master's waits count, likewise.
+            window_s: the moments, from when rank 0 begins each, shape (2, steps, replications).
+            counts_own: whether a master's waits count in each.
         """
-        low_s, high_s, counts_own = low_s.ravel(), high_s.ravel(), counts_own.ravel()
-        return self._reckon(self._all, partial(Between, low_s, high_s, counts_own), partial(LateBetween, low_s, high_s))
+        firsts = (np.array(steps) - self.steps.start) * self._replications
+        chosen = (firsts[:, None] + np.arange(self._replications)).ravel()
+        self._reckon(chosen, window_s.reshape(2, -1), np.repeat(counts_own, self._replications))
 
-    def _reckon(self, chosen: np.ndarray, waits: Callable | None = None, late: Callable | None = None) -> Counted:
-        rows = Rows(self._steps, self._replications, chosen)
-        world = StepWorld(self._first, rows, self._layout.of_groups(self._begin[chosen]), waits, late)
+    def _reckon(
+        self, chosen: np.ndarray, window_s: np.ndarray | None = None, counts_own: np.ndarray | None = None
+    ) -> None:
+        rows, counts = Rows(self.steps, self._replications, chosen), np.ones(len(chosen), bool)
+        counts = counts if counts_own is None else counts_own
+        world = StepWorld(self._first, rows, self._layout.of_groups(self._begin[chosen]), window_s, counts)
         world.play()
-        self._after[chosen] = self._layout.after(world)
-        self._times_s[:, chosen] = world.clock_s, world.end_s(1)
-        idle_s = world.idle_s(0, *world.updates[0]) if waits is not None else None  # between moments that are known
-        found = Counted(world.updates[0][1], idle_s, world.ran_out)
+        (end_s, samples) = world.updates[0]
+        self._after[chosen], self.took_s[chosen] = self._layout.after(world), world.clock_s
+        self.ends_s[chosen], self.samples[chosen], self.ran_out[chosen] = end_s, samples, world.ran_out
+        self.idle_s[chosen] = world.idle_s(0, end_s, end_s)  # between moments that its waits know
         world.fall_apart()
-        return found
 
 
 class Run:
@@ -233,7 +224,7 @@ class Run:
         self._first.play()
         (end_s, samples), self._now_s = self._first.updates[0], self._first.clock_s.copy()
         self._ends_s, self._samples = [np.zeros((1, len(end_s))), end_s[None]], [samples[None]]
-        self._idle_s, self._ran_out = np.zeros((len(end_s), scenario.ranks)), self._first.ran_out
+        self._idle_s, self._ran_out = np.zeros((len(end_s), scenario.ranks)), self._first.ran_out.sum()
 
     def outcome(self) -> Outcome:
         """What they come to.
@@ -247,26 +238,34 @@ class Run:
             steps = range(step, min(rounds, step + self._together, (step // BLOCK + 1) * BLOCK))
             block = Block(self._first, layout, steps, begin)
             block.settle()
-            self._count(block, steps)
-            begin, step = block.after.copy(), steps.stop  # the rest of the block is let go
+            self._count(block)
+            begin, step = block.after, steps.stop
         end_s = np.concatenate(self._ends_s).T
         self._idle_s += self._first.idle_s(warmup, end_s[:, warmup], end_s[:, -1])
         return outcome_of(end_s, np.concatenate(self._samples).T.astype(int), self._idle_s, self._ran_out, warmup)
 
-    def _count(self, block: Block, steps: range) -> None:
-        """Waits between warm-up's end and that of the last step; no step before the last is cut by that, for ranks meet in the next."""
-        took_s, ends_s = block.times_s
-        begins_s = self._now_s + np.concatenate([np.zeros((1, len(self._now_s))), np.cumsum(took_s, axis=0)])
+    def _count(self, block: Block) -> None:
+        """Waits between warm-up's end and that of the last step.
+
+        Ranks meet in each step. Therefore warm-up's end cuts waits of its last step and of the next, and the run's end those of the last.
+        """
+        replications, steps, warmup = len(self._now_s), block.steps, self._scenario.warmup
+        took_s, ends_s = (times_s.reshape(-1, replications) for times_s in (block.took_s, block.ends_s))
+        begins_s = self._now_s + np.concatenate([np.zeros((1, replications)), np.cumsum(took_s, axis=0)])
         self._ends_s.append(begins_s[:-1] + ends_s)
-        self._now_s, warmup = begins_s[-1], self._scenario.warmup
-        known_s = np.concatenate(self._ends_s)
-        low_s = known_s[warmup] if warmup < len(known_s) else np.full(len(self._now_s), np.inf)
-        high_s = known_s[-1] if steps.stop == self._scenario.rounds else np.full(len(self._now_s), np.inf)
-        counts_own = np.broadcast_to(np.array(steps)[:, None] >= warmup, took_s.shape)
-        found = block.counted(low_s - begins_s[:-1], high_s - begins_s[:-1], counts_own)
-        self._samples.append(found.samples.reshape(took_s.shape))
-        self._idle_s += found.idle_s.reshape(*took_s.shape, -1).sum(axis=0)
-        self._ran_out += found.ran_out
+        self._now_s, known_s = begins_s[-1], np.concatenate(self._ends_s)
+        last, never_s = self._scenario.rounds - 1, np.full(replications, np.inf)
+        cut = sorted({warmup - 1, warmup, last}.intersection(steps))
+        if cut:
+            windows_s = [
+                np.array([known_s[warmup], known_s[-1] if step == last else never_s]) - begins_s[step - steps.start]
+                for step in cut
+            ]
+            block.cut(cut, np.stack(windows_s, axis=1), [step >= warmup for step in cut])
+        counted = slice(max(0, warmup - 1 - steps.start), None)
+        self._samples.append(block.samples.reshape(-1, replications))
+        self._idle_s += block.idle_s.reshape(len(steps), replications, -1)[counted].sum(axis=0)
+        self._ran_out += block.ran_out.sum()
 
 
 def run(scenario: Scenario, replications: range) -> Outcome | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.vector.by_name import ByName
 from sim.vector.by_tree import ByTree
-from sim.vector.decided import Decided
+from sim.vector.decided import decided
 from sim.vector.late_waits import Cycle, LateWaits
 from sim.vector.negotiation import Begun
 
@@ -30,7 +30,7 @@ class Background:
         speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
         link = scenario.network
         self._negotiation = ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
-        self.table = Decided(scenario, self._negotiation, speeds, algorithm, fusion_bytes)
+        self.table = decided(scenario, self._negotiation, speeds, self.settings)
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
         self._fresh = True  # nobody has begun a cycle
@@ -77,8 +77,8 @@ class Background:
             kinds = self._kinds[rows]
             numbers = np.array(table.numbers(kinds, count, last))
             root_s = asked.root_s
-            if late.heeded:
-                is_late = root_s[:, 0] + table.last_s[numbers] > first_s[rows]
+            is_late = root_s[:, 0] + table.last_s[numbers] > first_s[rows]
+            if is_late.any():
                 waits = [(slice(None), now_s, begin_s), *asked.waits]
                 late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds).of(is_late))
             now_s, count = root_s + table.ends_s[numbers], last

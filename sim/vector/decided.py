@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,32 @@ from sim.vector.exchanges import Ports
 from sim.verbs.fusion import fuse
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
+MOST_KEPT_BYTES = 2**26  # of tables of other jobs
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
 BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
 CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to"
+
+
+_kept: OrderedDict[tuple, Decided] = OrderedDict()
+
+
+def decided(scenario, negotiation, speeds: np.ndarray, settings: tuple) -> Decided:
+    """The tables of a job; those of an equal one, whatever its minibatch, its stragglers and its seed, if they are kept.
+
+    Args:
+        scenario, negotiation, speeds: see Decided.
+        settings: of the verb; algorithm and fusion_bytes come first.
+    """
+    costs, sizes = scenario.costs, tuple(variable.size for variable in scenario.summed)
+    of_costs = costs.pack, costs.reduce, costs.call, costs.negotiate_s
+    key = (scenario.network, of_costs, tuple(scenario.hosts), sizes, speeds.shape, speeds.tobytes(), settings)
+    found = _kept.pop(key, None) or Decided(scenario, negotiation, speeds, *settings[:2])
+    while _kept and sum(one.size_bytes for one in _kept.values()) > MOST_KEPT_BYTES:
+        _kept.popitem(last=False)
+    _kept[key] = found
+    return found
 
 
 class Decision(NamedTuple):
@@ -67,6 +88,11 @@ class Decided:
         never_s = -self._never_idle(1)
         self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
         self._show()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the table."""
+        return self._table.nbytes
 
     def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
         """The rows of decisions, which are worked out if they have not been."""
@@ -167,7 +193,9 @@ class Decided:
         some = Ports(*(clock[rows] for clock in ports))
         now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
         waited_in = _in_rows(waited, rows)
-        after, known_s = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
+        after, known_s = self._calls.play(
+            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, True
+        )
         idle_s[:, :, rows] = np.inf
         idle_s[:, : known_s.shape[1], rows] = known_s
         after = after._replace(now_s=after.now_s + copy_s)

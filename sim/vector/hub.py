@@ -101,8 +101,7 @@ class Hub:
         adding_s = self._seconds(self._link.overhead_s + self.world.scenario.costs.reduce(self._message_bytes))
         here_s = _serve(reach_s, self._in_free_s, occupancy_s)
         added_s = _serve(here_s, self.now_s, adding_s)
-        if self._waits.heeded:
-            self._waits.add_own(_waited_s(here_s - occupancy_s, self.now_s, added_s))
+        self._waits.add_own(_waited_s(here_s - occupancy_s, self.now_s, added_s))
         self._in_free_s, self.now_s = here_s[:, -1:].copy(), added_s[:, -1:].copy()
         self.samples = self.samples + samples
         self.at_hand.what = SUM

@@ -76,8 +76,6 @@ class LateWaits:
         warmups: numbers of steps that may turn out to be the warm-up.
     """
 
-    heeded = True
-
     def __init__(self, replications: int, ranks: int, warmups: set[int]):
         self._settled_s = {steps: np.zeros((replications, ranks)) for steps in warmups}
         self._table: Decided | None = None
@@ -118,15 +116,14 @@ class LateBetween:
     """Waits between two moments that are known beforehand; otherwise as LateWaits.
 
     Args:
-        low_s, high_s: the moments, shape (replications,).
-        ranks: how many.
+        shape: (replications, ranks).
+        moments_s: these two, shape (2, replications); None if all waits count.
     """
 
-    heeded = True
-
-    def __init__(self, low_s: np.ndarray, high_s: np.ndarray, ranks: int):
-        self._low_s, self._high_s = low_s, high_s
-        self._idle_s = np.zeros((len(low_s), ranks))
+    def __init__(self, shape: tuple[int, int], moments_s: np.ndarray | None):
+        self._idle_s = np.zeros(shape)
+        self._moments_s = np.array([[-np.inf], [np.inf]]) if moments_s is None else moments_s
+        self._moments_s = np.broadcast_to(self._moments_s, (2, shape[0]))
 
     def begin_step(self, table: Decided, _ends_s: list[np.ndarray]) -> None:
         """As of LateWaits."""
@@ -135,17 +132,8 @@ class LateBetween:
     def add(self, cycle: Cycle) -> None:
         """As of LateWaits."""
         if len(cycle.rows):
-            self._idle_s[cycle.rows] += idle_s(cycle, self._table, self._low_s, self._high_s)
+            self._idle_s[cycle.rows] += idle_s(cycle, self._table, *self._moments_s)
 
     def idle_s(self, _warmup: int, _low_s: np.ndarray, _high_s: np.ndarray) -> np.ndarray:
         """Seconds waited, shape (replications, ranks)."""
         return self._idle_s
-
-
-class LateUnheeded(LateBetween):
-    """Waits that nobody asks for."""
-
-    heeded = False
-
-    def __init__(self):
-        pass

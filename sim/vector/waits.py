@@ -24,8 +24,6 @@ class Waits:
         self._own_s: np.ndarray | None = None
         self._whole: set[int] = set()  # those after which all ranks' further waits begin
 
-    heeded = True
-
     def __len__(self) -> int:
         """How many there are that have not settled."""
         return len(self._open)
@@ -85,23 +83,23 @@ class Between:
     """Waits between two moments that are known beforehand; otherwise as Waits.
 
     Args:
-        low_s, high_s: the moments, shape (replications,).
-        counts_own: in which replications waits of rank 0, alone in its group, count, likewise.
-        ranks: how many.
+        shape: (replications, ranks).
+        moments_s: these two, shape (2, replications); None if all waits count.
+        counts_own: in which replications waits of rank 0, alone in its group, count, shape (replications,).
     """
 
-    heeded = True
-
-    def __init__(self, low_s: np.ndarray, high_s: np.ndarray, counts_own: np.ndarray, ranks: int):
-        self._low_s, self._high_s, self._counts_own = low_s, high_s, counts_own
-        self._idle_s = np.zeros((len(low_s), ranks))
+    def __init__(self, shape: tuple[int, int], moments_s: np.ndarray | None, counts_own: np.ndarray):
+        self._moments_s, self._counts_own, self._idle_s = moments_s, counts_own, np.zeros(shape)
 
     def __len__(self) -> int:
         return 0
 
     def add(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice) -> None:
         """As of Waits."""
-        _count(self._idle_s, [(ranks, start_s, end_s)], self._low_s, self._high_s[:, None])
+        if self._moments_s is None:
+            self._idle_s[:, ranks] += np.maximum(end_s - start_s, 0)
+        else:
+            _count(self._idle_s, [(ranks, start_s, end_s)], self._moments_s[0], self._moments_s[1][:, None])
 
     def add_own(self, seconds: np.ndarray) -> None:
         """As of Waits."""
@@ -119,15 +117,3 @@ class Between:
     def idle_s(self, _steps: int, _low_s: np.ndarray, _high_s: np.ndarray) -> np.ndarray:
         """Seconds waited, shape (replications, ranks)."""
         return self._idle_s
-
-
-class Unheeded(Between):
-    """Waits that nobody asks for."""
-
-    heeded = False
-
-    def __init__(self):
-        pass
-
-    def add(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice) -> None:
-        """It is forgotten."""

@@ -212,9 +212,9 @@ class VectorWorld:
         return [group for group in (self.master, self.workers) if group.ranks]
 
     @property
-    def ran_out(self) -> int:
-        """How often a rank had no more partitions to compute, and time left."""
-        return int(self.workers.ran_out + self.master.ran_out)
+    def ran_out(self) -> np.ndarray:
+        """How often a rank had no more partitions to compute, and time left, shape (replications,)."""
+        return np.sum([group.ran_out for group in self.groups], axis=0)
 
     def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
         """Seconds that each rank waited after a warm-up of so many steps, shape (replications, ranks).
@@ -228,7 +228,9 @@ class VectorWorld:
         warmup, updates = self.patience.warmup, len(self.updates)
         end_s = np.stack([self.end_s(steps) for steps in range(updates + 1)], axis=1)
         samples = np.stack([samples for _, samples in self.updates], axis=1).astype(int)
-        return outcome_of(end_s, samples, self.idle_s(warmup, end_s[:, warmup], end_s[:, -1]), self.ran_out, warmup)
+        return outcome_of(
+            end_s, samples, self.idle_s(warmup, end_s[:, warmup], end_s[:, -1]), self.ran_out.sum(), warmup
+        )
 
 
 def outcome_of(end_s: np.ndarray, samples: np.ndarray, idle_s: np.ndarray, ran_out: int, warmup: int) -> Outcome:
@@ -246,7 +248,7 @@ def outcome_of(end_s: np.ndarray, samples: np.ndarray, idle_s: np.ndarray, ran_o
     window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
     if not (window_s > 0).all():
         raise WrongSetting("costs", "steps that take no time", "costs above 0, or a network that is not free")
-    return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
+    return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, int(ran_out), warmup)
 
 
 class Group(Hub, Lockstep, Overlap, Barrier):
@@ -255,7 +257,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
     def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self._speed = None if (speeds == 1).all() else speeds  # None spares a division
-        self.step, self.done, self.ran_out = 0, 0, 0
+        self.step, self.done = 0, 0
+        self.ran_out = np.zeros(len(world.replications), int)
         self._fetched, self.book = False, Book()
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
@@ -370,7 +373,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         partition_s = self._seconds(factor * costs.partition(micro_batch))
         left_s = deadline_s - self.now_s - CLOCK_S
         done = _partitions(left_s, partition_s, partitions)
-        self.ran_out += np.count_nonzero(left_s > partitions * partition_s)
+        self.ran_out = self.ran_out + np.count_nonzero(left_s > partitions * partition_s, axis=1)
         self.samples = done * micro_batch
         done *= partition_s
         done += self.now_s
@@ -470,7 +473,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         """
         found, moments, numbers = copy(self), iter(carried[0]), iter(carried[1])
         found.world, found.at_hand, found.book, found.inbox = world, AtHand(), Book(), deque()
-        found.step, found.done, found.ran_out = 0, 0, 0
+        found.step, found.done, found.ran_out = 0, 0, np.zeros(len(rows), int)
         found.speeds = self.speeds[rows]
         found._speed = None if self._speed is None else found.speeds
         found.now_s, found._out_free_s, found._in_free_s, found._last_reach_s = islice(moments, CLOCKS)
