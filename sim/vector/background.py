@@ -110,8 +110,10 @@ class Background:
 
     def _agreed(self, begin_s, ready_s, everywhere_s, rows, count) -> np.ndarray:
         """How many gradients are ready at all ranks when each begins, shape (rows,); one more than were before, at least."""
-        last, certain_s = count + 1, everywhere_s[count, rows]
+        certain_s, first_s, last_s = everywhere_s[count, rows], begin_s.min(axis=1), begin_s.max(axis=1)
+        last = np.maximum(count + 1, (everywhere_s[:, rows] <= first_s - NEAR_S).sum(axis=0))
         asks = np.flatnonzero(last < len(ready_s))
+        asks = asks[everywhere_s[last[asks], rows[asks]] <= last_s[asks] + NEAR_S]
         while asks.size:
             number, row = last[asks], rows[asks]
             behind_s = (ready_s[number, row] - begin_s[asks]).max(axis=1)

@@ -83,7 +83,7 @@ class Decided:
         self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
         self._known: dict[Decision, int] = {}
         self._rows: dict[tuple, int] = {}
-        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._kept: dict[int, InTurn] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
         never_s = -self._never_idle(1)
         self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
@@ -206,8 +206,7 @@ class Decided:
         """Seconds that ranks wait, once told, after a moment; one for each of `ranks`."""
         if self._ranks**2 > MOST_NUMBERS:  # too many to be kept, if it is a ring
             return self._waits_again(number, from_s, ranks)
-        begin_s, end_s = (times_s[ranks] for times_s in self._waits_of(number))
-        return np.maximum(end_s - np.maximum(begin_s, from_s[:, None]), 0).sum(axis=1)
+        return self._waits_of(number).after(from_s, ranks)
 
     def _waits_again(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         found_s = np.zeros(len(ranks))
@@ -221,8 +220,8 @@ class Decided:
         self._play([self._decisions[number]], add)
         return found_s
 
-    def _waits_of(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """From and to, of every rank; shape (ranks, waits)."""
+    def _waits_of(self, number: int) -> InTurn:
+        """Of every rank."""
         if number not in self._kept:
             listed: list[list[np.ndarray]] = [[], []]
 
@@ -232,10 +231,35 @@ class Decided:
                     times_s[-1][ranks] = given_s[0]
 
             self._play([self._decisions[number]], keep)
-            if sum(times_s[0].size for times_s in self._kept.values()) > MOST_NUMBERS:
+            if sum(waits.size for waits in self._kept.values()) > MOST_NUMBERS:
                 self._kept.clear()
-            self._kept[number] = tuple(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed)
+            self._kept[number] = InTurn(*(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed))
         return self._kept[number]
+
+
+class InTurn:
+    """Waits of each rank, one after another.
+
+    Args:
+        from_s, to_s: shape (ranks, waits); both are 0 of a rank that has no part in one.
+    """
+
+    def __init__(self, from_s: np.ndarray, to_s: np.ndarray):
+        self._ends_s = np.maximum.accumulate(np.maximum(from_s, to_s), axis=1)
+        self._begins_s = np.maximum(from_s, np.pad(self._ends_s, ((0, 0), (1, 0)))[:, :-1])
+        waits_s = np.pad(self._ends_s - self._begins_s, ((0, 0), (0, 1)))
+        self._left_s = np.cumsum(waits_s[:, ::-1], axis=1)[:, ::-1]  # in each wait and those after it
+        self._span_s = 1 + self._ends_s.max(initial=0.0)
+        self._in_line_s = (self._ends_s + self._span_s * np.arange(len(from_s))[:, None]).ravel()
+        self.size = from_s.size
+
+    def after(self, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """Seconds that ranks wait after a moment, one for each of them."""
+        waits = self._ends_s.shape[1]
+        number = np.searchsorted(self._in_line_s, from_s + self._span_s * ranks, side="right") - waits * ranks
+        number = np.clip(number, 0, waits)
+        inside_s = from_s - self._begins_s[ranks, np.minimum(number, waits - 1)]
+        return self._left_s[ranks, number] - np.where(number < waits, np.maximum(inside_s, 0), 0)
 
 
 class Waits:

@@ -81,10 +81,14 @@ class Overlap:
         )
         shares = layer_shares([variable.size for variable in scenario.workload.variables], order)
         shares = np.array([1 - sum(shares), *reversed(shares)])
-        spent_s = np.multiply.outer(shares, layers_s)
-        spent_s = np.where(spent_s > ROUND_OFF_S, spent_s / self.speeds, 0.0)
-        spent_s[0] += self.now_s
-        ready_s = np.cumsum(spent_s, axis=0)[1:]
+        if (shares[shares > 0].min() * layers_s > ROUND_OFF_S).all():
+            ready_s = np.multiply.outer(np.cumsum(shares)[1:], layers_s / self.speeds)
+            ready_s += self.now_s
+        else:
+            spent_s = np.multiply.outer(shares, layers_s)
+            spent_s = np.where(spent_s > ROUND_OFF_S, spent_s / self.speeds, 0.0)
+            spent_s[0] += self.now_s
+            ready_s = np.cumsum(spent_s, axis=0)[1:]
         self.now_s = self._warm_s = ready_s[-1]
         self.samples = self._whole_batch
         return ready_s
