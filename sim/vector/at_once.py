@@ -8,6 +8,8 @@ after two or three rounds. Moments are counted from when rank 0 begins the step.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -21,7 +23,7 @@ from sim.vector.draws import Chosen, Listed, Rounds
 from sim.vector.late_waits import LateBetween
 from sim.vector.together import Refused
 from sim.vector.waits import Between
-from sim.vector.world import VectorWorld, outcome_of
+from sim.vector.world import VectorWorld, outcome_of, refusal
 from sim.worlds.time_budget import Patience
 
 MOST_RANKS = 2**15  # of all steps and replications at once; with more the arrays leave the cache
@@ -173,10 +175,12 @@ class Block:
         for _ in range(MOST_ROUNDS):
             self._reckon(left)
             begins = np.concatenate([self._begin[: self._replications], self._after[: -self._replications]])
-            left = np.flatnonzero((begins != self._begin).any(axis=1))
+            before, left = left.size, np.flatnonzero((begins != self._begin).any(axis=1))
             self._begin = begins
             if not left.size:
                 return
+            if left.size > MOST_ROUNDS * max(before - left.size, self._replications):
+                break
         raise Apart
 
     @property
@@ -216,10 +220,11 @@ class Run:
         scenario: the job.
         replications: their numbers.
         together: steps that are made at once.
+        within_s: after so many seconds the run ends with a block, once warm-up is over.
     """
 
-    def __init__(self, scenario: Scenario, replications: range, together: int):
-        self._scenario, self._together = scenario, together
+    def __init__(self, scenario: Scenario, replications: range, together: int, within_s: float):
+        self._scenario, self._together, self._until_s = scenario, together, time.monotonic() + within_s
         self._first = VectorWorld(scenario, replications, rounds=range(1))
         self._first.play()
         (end_s, samples), self._now_s = self._first.updates[0], self._first.clock_s.copy()
@@ -232,19 +237,20 @@ class Run:
         Raises:
             Refused, Apart: steps have to be made one after another.
         """
-        warmup, rounds, layout = self._scenario.warmup, self._scenario.rounds, Carried(self._first)
-        begin, step = layout.after(self._first), 1
-        while step < rounds:
+        rounds, warmup, layout = self._scenario.rounds, self._scenario.warmup, Carried(self._first)
+        begin, step, over = layout.after(self._first), 1, False
+        while step < rounds and not over:
             steps = range(step, min(rounds, step + self._together, (step // BLOCK + 1) * BLOCK))
             block = Block(self._first, layout, steps, begin)
             block.settle()
-            self._count(block)
+            over = steps.stop > warmup and time.monotonic() > self._until_s
+            self._count(block, is_last=over or steps.stop == rounds)
             begin, step = block.after, steps.stop
         end_s = np.concatenate(self._ends_s).T
         self._idle_s += self._first.idle_s(warmup, end_s[:, warmup], end_s[:, -1])
         return outcome_of(end_s, np.concatenate(self._samples).T.astype(int), self._idle_s, self._ran_out, warmup)
 
-    def _count(self, block: Block) -> None:
+    def _count(self, block: Block, is_last: bool) -> None:
         """Waits between warm-up's end and that of the last step.
 
         Ranks meet in each step. Therefore warm-up's end cuts waits of its last step and of the next, and the run's end those of the last.
@@ -254,7 +260,7 @@ class Run:
         begins_s = self._now_s + np.concatenate([np.zeros((1, replications)), np.cumsum(took_s, axis=0)])
         self._ends_s.append(begins_s[:-1] + ends_s)
         self._now_s, known_s = begins_s[-1], np.concatenate(self._ends_s)
-        last, never_s = self._scenario.rounds - 1, np.full(replications, np.inf)
+        last, never_s = steps.stop - 1 if is_last else -1, np.full(replications, np.inf)
         cut = sorted({warmup - 1, warmup, last}.intersection(steps))
         if cut:
             windows_s = [
@@ -268,15 +274,31 @@ class Run:
         self._ran_out += block.ran_out.sum()
 
 
-def run(scenario: Scenario, replications: range) -> Outcome | None:
-    """What all steps come to; None where they have to be made one after another.
+def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
+    """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
 
-    Our own texts do the same in each step and remember nothing; a user's may not.
+    Args:
+        within_s: as in the event world, for all of them together.
+
+    Raises:
+        Refused: the scenario needs the event world.
+        RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
-    together = min(MOST_RANKS // (len(replications) * scenario.ranks), scenario.rounds - 1)
-    if together < FEWEST or scenario.protocol.has_servers or not is_ours(scenario.protocol):
-        return None
-    try:
-        return Run(scenario, replications, together).outcome()
-    except (Refused, Apart):
-        return None
+    reason, numbers, until_s = refusal(scenario), range(first, first + replications), time.monotonic() + within_s
+    if reason:
+        raise Refused(reason)
+    together = _together(scenario, replications, within_s)
+    if together >= FEWEST:
+        try:
+            return Run(scenario, numbers, together, within_s).outcome()
+        except (Refused, Apart):  # one after another may do
+            pass
+    return VectorWorld(scenario, numbers, until_s - time.monotonic()).run()
+
+
+def _together(scenario: Scenario, replications: int, within_s: float) -> int:
+    """How many steps are made at once. Our own texts do the same in each and remember nothing; a user's may not."""
+    if scenario.protocol.has_servers or not is_ours(scenario.protocol):
+        return 0
+    takes_long = within_s < math.inf and scenario.warmup > BLOCK  # and is all of it made
+    return 0 if takes_long else min(MOST_RANKS // (replications * scenario.ranks), scenario.rounds - 1)

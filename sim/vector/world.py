@@ -95,32 +95,13 @@ def verbs_of(protocol: Protocol) -> frozenset[str]:
     return protocol.names & frozenset((*PRIMITIVES, *verbs.__all__)) - {setting.name for setting in fields(protocol)}
 
 
-def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
-    """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
-
-    Args:
-        within_s: as in the event world, for all of them together.
-
-    Raises:
-        Refused: the scenario needs the event world.
-        RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
-    """
-    from sim.vector import at_once
-
-    reason, numbers = refusal(scenario), range(first, first + replications)
-    if reason:
-        raise Refused(reason)
-    found = at_once.run(scenario, numbers) if within_s == math.inf else None
-    return VectorWorld(scenario, numbers, within_s).run() if found is None else found
-
-
 class VectorWorld:
     """The master, if there is one, and the group of workers of one scenario.
 
     Args:
         scenario: the job.
         replications: their numbers.
-        within_s: see `run`.
+        within_s: see `sim.vector.run`.
         rounds: that the texts go through; all if None.
     """
 
