@@ -172,14 +172,14 @@ class Block:
             Apart: it does not settle soon.
         """
         left = np.arange(len(self._begin))
-        for _ in range(MOST_ROUNDS):
+        for number in range(MOST_ROUNDS):
             self._reckon(left)
             begins = np.concatenate([self._begin[: self._replications], self._after[: -self._replications]])
             before, left = left.size, np.flatnonzero((begins != self._begin).any(axis=1))
             self._begin = begins
             if not left.size:
                 return
-            if left.size > MOST_ROUNDS * max(before - left.size, self._replications):
+            if number > 1 and left.size > MOST_ROUNDS * max(before - left.size, self._replications):
                 break
         raise Apart
 
