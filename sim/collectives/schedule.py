@@ -46,6 +46,7 @@ class Schedule(NamedTuple):
         order: the messages that each rank takes, in the order in which it does, shape (ranks, most); NONE where a rank takes fewer.
         ahead: ranks that go on before a message has left, and wait for it at the end of the call.
         slots: of each level, where the message that each taker takes is in its row of `order`, shape (takes,) or one for all.
+        sources: the sender of each message of `order`, shape (most, ranks); NONE likewise.
     """
 
     levels: list[Level]
@@ -53,6 +54,7 @@ class Schedule(NamedTuple):
     order: np.ndarray
     ahead: np.ndarray
     slots: list[np.ndarray | int]
+    sources: np.ndarray
 
 
 Drafts = defaultdict[int, tuple[list, list, list, list]]
@@ -113,9 +115,12 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
     places = np.empty(len(size_bytes), int)  # of each message among those that its receiver takes
     for numbers in takes:
         places[numbers] = np.arange(len(numbers))
-    slots = [_sole(places[level.taken]) for level in levels]
+    slots = [_sole(places[done.taken]) for done in levels]
+    senders = np.full(len(size_bytes) + 1, NONE)  # and of none, the last
+    for done in levels:
+        senders[done.posted] = np.arange(ranks)[done.senders]
     sizes = np.array(size_bytes, None if _symbolic(size_bytes) else float)
-    return Schedule(levels, sizes, order, np.array(ahead, int), slots)
+    return Schedule(levels, sizes, order, np.array(ahead, int), slots, senders[order].T)
 
 
 def _symbolic(size_bytes: list) -> bool:

@@ -83,7 +83,9 @@ class ByTree:
         away_s, waits = overhead_s + self._link.latency_s, []
         for ranks, children in self._kinds:
             reach_s = now_s[:, children] + away_s[:, children]
-            pass_s = passing_s(reach_s, np.broadcast_to(self._occupancy_s, reach_s.shape), begun, ranks)
+            pass_s = passing_s(
+                reach_s, np.broadcast_to(self._occupancy_s, reach_s.shape), begun, ranks, self._link.latency_s
+            )
             for turn in range(children.shape[1]):
                 waits.append((ranks, now_s[:, ranks], pass_s[:, :, turn]))
                 here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + self._occupancy_s)

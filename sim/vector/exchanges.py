@@ -8,9 +8,18 @@ import numpy as np
 
 from sim.collectives.schedule import NONE, Schedule
 from sim.platform.cluster import Link
+from sim.verbs.book import TIE_S
 
 SETTLED_S = 1e-12  # orders of arrival have settled once no message reaches a port at a time that differs by more
 MOST_ROUNDS = 100
+
+
+def unclear(apart_s: np.ndarray, latency_s: float) -> np.ndarray:
+    """Whether messages come to a port so near to one another that rounding may decide which is first.
+
+    Those that come together pass in the order of their senders (sim.event.machines.free), if all are on their way before they come.
+    """
+    return (np.abs(apart_s) > TIE_S / 2 if latency_s > 2 * TIE_S else True) & (np.abs(apart_s) <= 2 * TIE_S)
 
 
 class Unsettled(Exception):
@@ -67,8 +76,9 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
     if rows.size:
         _settle(call, rows, played, arrivals)
         come_s = np.sort(arrivals.reach_s[:, :, rows], axis=0)
-        if ((come_s[1:] == come_s[:-1]) & (come_s[1:] < np.inf)).any():
-            raise Unsettled
+        with np.errstate(invalid="ignore"):  # between messages that there are not
+            if unclear(np.diff(come_s, axis=0), link.latency_s).any():
+                raise Unsettled
     reach_s = arrivals.reach_s
     if (ports.last_reach_s >= reach_s.min(axis=0, initial=np.inf).T).any():
         raise Unsettled
@@ -81,17 +91,19 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
 class _Arrivals(NamedTuple):
     """Of the messages at each port, in the order in which its rank takes them: when they reach it, and when they have passed.
 
-    Both have the shape (most, ranks, replications); a message that there is not, or not yet, reaches it at infinity.
+    Both have the shape (most, ranks, replications); a message that there is not, or not yet, reaches it at infinity. `sources` are their
+    senders, shape (most, ranks).
     """
 
     reach_s: np.ndarray
     passed_s: np.ndarray
+    sources: np.ndarray
 
     @classmethod
     def unknown(cls, plan: Schedule, replications: int) -> _Arrivals:
         """Before any is known."""
         shape = *plan.order.T.shape, replications
-        return cls(np.full(shape, np.inf), np.full(shape, -np.inf))
+        return cls(np.full(shape, np.inf), np.full(shape, -np.inf), plan.sources)
 
     def later_s(self) -> np.ndarray | None:
         """When the first of the messages reaches its port that are taken after each one; None if no message is known."""
@@ -101,24 +113,30 @@ class _Arrivals(NamedTuple):
         np.minimum.accumulate(self.reach_s[:0:-1], axis=0, out=later_s[-2::-1])
         return later_s
 
-    def among_others_s(self, ports: np.ndarray, reach_s: np.ndarray) -> np.ndarray:
+    def among_others_s(self, slot: np.ndarray | int, ports: np.ndarray, reach_s: np.ndarray) -> np.ndarray:
         """When all have passed that are known to come before some messages; shape (messages,).
 
         Args:
+            slot: which of the messages of its port each is.
             ports: of which rank in which replication, as numbers of all.
             reach_s: when they come.
         """
-        come_s, passed_s = (times_s.reshape(len(times_s), -1).take(ports, axis=1) for times_s in self)
-        return np.where(come_s < reach_s, passed_s, -np.inf).max(axis=0)
+        come_s, passed_s = (
+            times_s.reshape(len(times_s), -1).take(ports, axis=1) for times_s in (self.reach_s, self.passed_s)
+        )
+        ranks = ports // self.reach_s.shape[2]
+        comes_first = self.sources[:, ranks] < self.sources[slot, ranks]
+        before = np.where(comes_first, come_s <= reach_s + TIE_S, come_s < reach_s - TIE_S)
+        return np.where(before, passed_s, -np.inf).max(axis=0)
 
     def of(self, rows: np.ndarray) -> _Arrivals:
         """In some replications; a copy."""
-        return _Arrivals(self.reach_s.take(rows, axis=2), self.passed_s.take(rows, axis=2))
+        return self._replace(reach_s=self.reach_s.take(rows, axis=2), passed_s=self.passed_s.take(rows, axis=2))
 
     def overtake(self) -> np.ndarray:
         """Whether a message overtakes another anywhere, shape (replications,)."""
         before_s, after_s = self.reach_s[:-1], self.reach_s[1:]
-        return ((after_s <= before_s) & (after_s < np.inf)).any(axis=(0, 1))
+        return ((after_s <= before_s + 2 * TIE_S) & (after_s < np.inf)).any(axis=(0, 1))
 
 
 class _Call(NamedTuple):
@@ -182,13 +200,14 @@ class _Call(NamedTuple):
                 from_s, free_s = now_s[takers].copy(), in_free_s[takers].copy()
                 comes_s, before_s = reach_s[taken], come_s[takers]
                 arrivals.reach_s[slot, takers] = comes_s
-                pass_s, odd = np.maximum(comes_s, free_s), comes_s <= before_s
+                pass_s, odd = np.maximum(comes_s, free_s), comes_s <= before_s + TIE_S
                 if later_s is not None:
-                    odd |= later_s[slot, takers] < comes_s
+                    odd |= later_s[slot, takers] <= comes_s + TIE_S
                 if odd.any():
                     ports, own_s = numbers[takers][odd], comes_s[odd]
                     least_s = np.maximum(own_s, first_free_s.ravel().take(ports))
-                    pass_s[odd] = np.maximum(least_s, arrivals.among_others_s(ports, own_s))
+                    which = slot if isinstance(slot, int) else np.broadcast_to(slot[:, None], odd.shape)[odd]
+                    pass_s[odd] = np.maximum(least_s, arrivals.among_others_s(which, ports, own_s))
                 come_s[takers] = np.maximum(before_s, comes_s)
                 here_s = pass_s + occupancy_s[taken]
                 arrivals.passed_s[slot, takers] = here_s
