@@ -30,7 +30,8 @@ MOST_RANKS = 2**15  # of all steps and replications at once; with more the array
 GRID_PER_S = (
     2.0**44
 )  # moments are rounded to less than a tenth of a picosecond, so that steps that begin alike are known to
-FEWEST, MOST_ROUNDS = 4, 12  # steps at once, and rounds of reckoning: otherwise one after another is as fast
+FEWEST = 4  # steps at once; fewer are as fast one after another
+MOST_ROUNDS, MOST_LEFT = 40, 12  # rounds of reckoning, and how many more there may be, as it looks after three
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class Block:
             self._begin = begins
             if not left.size:
                 return
-            if number > 1 and left.size > MOST_ROUNDS * max(before - left.size, self._replications):
+            if number > 1 and left.size > MOST_LEFT * max(before - left.size, self._replications):
                 break
         raise Apart
 

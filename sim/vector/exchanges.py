@@ -124,9 +124,12 @@ class _Arrivals(NamedTuple):
         come_s, passed_s = (
             times_s.reshape(len(times_s), -1).take(ports, axis=1) for times_s in (self.reach_s, self.passed_s)
         )
-        ranks = ports // self.reach_s.shape[2]
-        comes_first = self.sources[:, ranks] < self.sources[slot, ranks]
-        before = np.where(comes_first, come_s <= reach_s + TIE_S, come_s < reach_s - TIE_S)
+        before, until = come_s < reach_s - TIE_S, come_s <= reach_s + TIE_S
+        if (
+            np.count_nonzero(until) > np.count_nonzero(before) + reach_s.size
+        ):  # some come together, not just each with itself
+            ranks = ports // self.reach_s.shape[2]
+            before = np.where(self.sources[:, ranks] < self.sources[slot, ranks], until, before)
         return np.where(before, passed_s, -np.inf).max(axis=0)
 
     def of(self, rows: np.ndarray) -> _Arrivals:
