@@ -25,6 +25,7 @@ REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 TOGETHER = (
     2**15
 )  # ranks of all runs that are arrays at once: with more the arrays leave the cache, and nothing is gained
+FIRST_FEW = 2**12  # ranks of all runs that take little longer than those of one
 TRY_STEPS, TRY_S = 10, 2.0
 
 
@@ -143,13 +144,12 @@ def _by_vector(
     if want_trace:
         needs.check(scenario, "event")
     together = max(1, min(TOGETHER // scenario.ranks, int(needs.most_bytes() / one.bytes)))
-    begun = (
-        1 if within_s < math.inf else min(asked, together)
-    )  # of which the time tells how many more there is time for
+    first_few = together if within_s == math.inf else max(1, FIRST_FEW // scenario.ranks)
+    begun = min(asked, together, first_few)  # of which the time tells how many more there is time for
     outcomes = [vector.run(scenario, begun, first, within_s)]
     took_s = time.monotonic() - start_s
     done(begun)
-    most = int(min(asked, within_s / took_s))
+    most = int(min(asked, begun * within_s / took_s))
     for next_one in range(begun, most, together):
         outcomes.append(vector.run(scenario, min(together, most - next_one), first + next_one))
         done(len(outcomes[-1].step_s))

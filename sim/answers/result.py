@@ -132,7 +132,7 @@ class Result:
             return []
         said = f"{done.runs} of {asked.runs} runs"
         if asked[1:] != done[1:]:
-            said = f"{done.steps} of {asked.steps} steps of one run"
+            said = f"{done.steps} of {asked.steps} steps of {'one run' if done.runs == 1 else f'{done.runs} runs'}"
         if done.warmup < asked.warmup:
             said += f" (warm-up: {done.warmup} of {asked.warmup})"
         return [f"{said}, because time ran out; --within SECONDS allows more"]

@@ -44,12 +44,19 @@ class Bounds:
                 alike[self._depths[number], key[0].__name__].append((key[0], number, *key[1:]))
         return [(done[0][0], *np.array([one[1:] for one in done]).T) for _, done in sorted(alike.items())]
 
+    @cached_property
+    def _integers(self) -> list[tuple[int, int]]:
+        """Integers that bounds follow from, and their numbers."""
+        return [
+            (key[0], number) for key, number in self._known.items() if len(key) == 1 and number not in (START, STOP)
+        ]
+
     def values(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """The values of every bound, in the order in which they were made, for wholes from `starts` to `stops`; shape (bounds, wholes)."""
         found = np.empty((len(self._depths), len(starts)), int)
-        for key, number in self._known.items():
-            if len(key) == 1:
-                found[number] = {"start": starts, "stop": stops}.get(key[0], key[0])
+        found[START], found[STOP] = starts, stops
+        for integer, number in self._integers:
+            found[number] = integer
         for operation, numbers, left, right in self._steps:
             found[numbers] = operation(found[left], found[right])
         return found

@@ -20,18 +20,18 @@ class Level(NamedTuple):
     """A level of a call, which ranks do at once: each of `senders` posts a message, then each of `takers` takes one.
 
     Args:
-        senders, posted: ranks, and the number of each one's message, shape (posts,).
+        senders, posted: ranks, and the number of each one's message, shape (posts,). All ranks in order are a slice.
         leaving, left: of those senders that take nothing, the ranks that go on once their message has left, and its number.
-        takers, taken: ranks, and the number of the message that each takes, shape (takes,).
+        takers, taken: ranks, and the number of the message that each takes, likewise, shape (takes,).
         own: the message that each taker's exchange has posted and that must have left before it goes on; NONE if there is none.
         adds: which of the takers add up what they take.
     """
 
-    senders: np.ndarray
+    senders: np.ndarray | slice
     posted: np.ndarray
     leaving: np.ndarray
     left: np.ndarray
-    takers: np.ndarray
+    takers: np.ndarray | slice
     taken: np.ndarray
     own: np.ndarray
     adds: np.ndarray
@@ -45,12 +45,16 @@ class Schedule(NamedTuple):
         size_bytes: of each message, shape (messages,); or (calls, messages), of several calls alike.
         order: the messages that each rank takes, in the order in which it does, shape (ranks, most); NONE where a rank takes fewer.
         ahead: ranks that go on before a message has left, and wait for it at the end of the call.
+        slots: of each level, where the message that each taker takes is in its row of `order`, shape (takes,) or one for all.
+        sources: the sender of each message of `order`, shape (most, ranks); NONE likewise.
     """
 
     levels: list[Level]
     size_bytes: np.ndarray
     order: np.ndarray
     ahead: np.ndarray
+    slots: list[np.ndarray | int]
+    sources: np.ndarray
 
 
 Drafts = defaultdict[int, tuple[list, list, list, list]]
@@ -107,8 +111,16 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
     for rank, numbers in enumerate(takes):
         order[rank, : len(numbers)] = numbers
     ahead = [rank for rank, own in enumerate(lists) if any(exchange.ahead for exchange in own)]
-    levels = [_level(*drafts[number]) for number in sorted(drafts)]
-    return Schedule(levels, np.array(size_bytes, None if _symbolic(size_bytes) else float), order, np.array(ahead, int))
+    levels = [_level(ranks, *drafts[number]) for number in sorted(drafts)]
+    places = np.empty(len(size_bytes), int)  # of each message among those that its receiver takes
+    for numbers in takes:
+        places[numbers] = np.arange(len(numbers))
+    slots = [_sole(places[done.taken]) for done in levels]
+    senders = np.full(len(size_bytes) + 1, NONE)  # and of none, the last
+    for done in levels:
+        senders[done.posted] = np.arange(ranks)[done.senders]
+    sizes = np.array(size_bytes, None if _symbolic(size_bytes) else float)
+    return Schedule(levels, sizes, order, np.array(ahead, int), slots, senders[order].T)
 
 
 def _symbolic(size_bytes: list) -> bool:
@@ -146,7 +158,16 @@ def template(algorithm: str, hosts: tuple[int, ...]) -> Template | None:
     return Template(plan._replace(size_bytes=np.empty(0)), bounds, numbers)
 
 
-def _level(senders, posted, leaving, taking) -> Level:
-    leaves, takes = np.array(leaving, int).reshape(-1, 2).T, np.array(taking, int).reshape(-1, 4).T
-    (leave, left), (take, taken, own, adds) = leaves, takes
-    return Level(np.array(senders, int), np.array(posted, int), leave, left, take, taken, own, adds.astype(bool))
+def _level(ranks: int, senders, posted, leaving, taking) -> Level:
+    posts = np.array(sorted(zip(senders, posted, strict=True)), int).reshape(-1, 2).T
+    leaves, takes = np.array(leaving, int).reshape(-1, 2).T, np.array(sorted(taking), int).reshape(-1, 4).T
+    (sender, post), (leave, left), (take, taken, own, adds) = posts, leaves, takes
+    return Level(_all_of(ranks, sender), post, leave, left, _all_of(ranks, take), taken, own, adds.astype(bool))
+
+
+def _all_of(count: int, ranks: np.ndarray) -> np.ndarray | slice:
+    return slice(None) if len(ranks) == count else ranks
+
+
+def _sole(places: np.ndarray) -> np.ndarray | int:
+    return int(places[0]) if len(places) and (places == places[0]).all() else places

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 
 import numpy as np
 
 from sim.vector.by_name import ByName
 from sim.vector.by_tree import ByTree
-from sim.vector.decided import Decided
+from sim.vector.decided import decided
 from sim.vector.late_waits import Cycle, LateWaits
 from sim.vector.negotiation import Begun
 
@@ -29,12 +30,30 @@ class Background:
         speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
         link = scenario.network
         self._negotiation = ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
-        self.table = Decided(scenario, self._negotiation, speeds, algorithm, fusion_bytes)
+        self.table = decided(scenario, self._negotiation, speeds, self.settings)
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
         self._fresh = True  # nobody has begun a cycle
         # The decision that each replication has behind it, and when all requests for it had come.
         self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
+
+    def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """What it carries from one step to the next: moments, and other numbers; each of shape (replications, some)."""
+        from_s = np.maximum(self._from_s, self._group.now_s - self._cycle_s)  # none earlier makes a difference
+        return [from_s, self._after_s], [self._after[:, None]]
+
+    def resumed(self, group, rows: np.ndarray, moments: list[np.ndarray], numbers: list[np.ndarray]) -> Background:
+        """The threads of another group of the same ranks, that begin where a step of these ends.
+
+        Args:
+            rows: which of these replications each of the group's is.
+            moments, numbers: as `carried` has them.
+        """
+        found = copy(self)
+        found._group, found._kinds, found._fresh = group, self._kinds[rows], False
+        found._negotiation = self._negotiation.of(len(rows))
+        (found._from_s, found._after_s), found._after = moments, numbers[0][:, 0].astype(int)
+        return found
 
     def step(self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray, late: LateWaits) -> np.ndarray:
         """All cycles of a step; when each rank's thread is at its end, shape (replications, ranks).
@@ -58,9 +77,10 @@ class Background:
             kinds = self._kinds[rows]
             numbers = np.array(table.numbers(kinds, count, last))
             root_s = asked.root_s
-            if (root_s[:, 0] + table.last_s[numbers] > first_s[rows]).any():
+            is_late = root_s[:, 0] + table.last_s[numbers] > first_s[rows]
+            if is_late.any():
                 waits = [(slice(None), now_s, begin_s), *asked.waits]
-                late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds))
+                late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds).of(is_late))
             now_s, count = root_s + table.ends_s[numbers], last
             self._after[rows], self._after_s[rows] = numbers, root_s
             over = count == len(ready_s)
@@ -90,8 +110,10 @@ class Background:
 
     def _agreed(self, begin_s, ready_s, everywhere_s, rows, count) -> np.ndarray:
         """How many gradients are ready at all ranks when each begins, shape (rows,); one more than were before, at least."""
-        last, certain_s = count + 1, everywhere_s[count, rows]
+        certain_s, first_s, last_s = everywhere_s[count, rows], begin_s.min(axis=1), begin_s.max(axis=1)
+        last = np.maximum(count + 1, (everywhere_s[:, rows] <= first_s - NEAR_S).sum(axis=0))
         asks = np.flatnonzero(last < len(ready_s))
+        asks = asks[everywhere_s[last[asks], rows[asks]] <= last_s[asks] + NEAR_S]
         while asks.size:
             number, row = last[asks], rows[asks]
             behind_s = (ready_s[number, row] - begin_s[asks]).max(axis=1)

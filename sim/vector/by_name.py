@@ -21,6 +21,10 @@ class ByName:
     def __init__(self, replications: int, ranks: int, link):
         self._link, self._told = link, np.zeros((replications, ranks), int)
 
+    def of(self, replications: int) -> ByName:
+        """Of so many replications."""
+        return ByName(replications, self._told.shape[1], self._link)
+
     def begin(self) -> None:
         """A step begins."""
         self._told[:] = 0
@@ -37,7 +41,7 @@ class ByName:
         occupancy_s = self._link.gap_s + messages * REQUEST_BYTES / self._link.bandwidth_bytes_per_s
         posted_s = begun.now_s[:, 1:] + messages * begun.overhead_s[:, 1:]
         reach_s = posted_s + self._link.latency_s
-        pass_s = passing_s(reach_s[:, None], occupancy_s[:, None], begun, np.zeros(1, int))[:, 0]
+        pass_s = passing_s(reach_s[:, None], occupancy_s[:, None], begun, np.zeros(1, int), self._link.latency_s)[:, 0]
         busy_s = np.cumsum(messages * begun.overhead_s[:, :1], axis=1)
         taken_s = np.maximum.accumulate(pass_s + occupancy_s - np.pad(busy_s, ((0, 0), (1, 0)))[:, :-1], axis=1)
         now_s = np.concatenate([begun.now_s[:, :1], np.maximum(begun.now_s[:, :1], taken_s) + busy_s], axis=1)

@@ -33,6 +33,10 @@ class ByTree:
         several = [own for own in children if len(own) > 1]
         self._several = np.array([own + [0] * (max(map(len, several)) - len(own)) for own in several], int)
 
+    def of(self, _replications: int) -> ByTree:
+        """Of so many replications."""
+        return self
+
     def begin(self) -> None:
         """A step begins."""
 
@@ -79,7 +83,9 @@ class ByTree:
         away_s, waits = overhead_s + self._link.latency_s, []
         for ranks, children in self._kinds:
             reach_s = now_s[:, children] + away_s[:, children]
-            pass_s = passing_s(reach_s, np.broadcast_to(self._occupancy_s, reach_s.shape), begun, ranks)
+            pass_s = passing_s(
+                reach_s, np.broadcast_to(self._occupancy_s, reach_s.shape), begun, ranks, self._link.latency_s
+            )
             for turn in range(children.shape[1]):
                 waits.append((ranks, now_s[:, ranks], pass_s[:, :, turn]))
                 here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + self._occupancy_s)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import cache, lru_cache
 
@@ -40,7 +39,14 @@ class Calls:
         return collectives.named(algorithm, self._hosts, piece)
 
     def play(
-        self, algorithm: str, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool
+        self,
+        algorithm: str,
+        pieces: list[slice],
+        ports: Ports,
+        speeds: np.ndarray,
+        waited: Waited,
+        after_ring: bool,
+        wants_idle: bool = False,
     ) -> tuple[Ports, np.ndarray]:
         """The clocks after a call, and when ports were idle before the last messages reached them, shape (2, times, replications, ranks).
 
@@ -50,40 +56,53 @@ class Calls:
             speeds: of each rank's core, shape (replications, ranks).
             waited: is told of each wait: from, to, and which ranks.
             after_ring: the call before was a ring's too, of whose messages none can come late.
+            wants_idle: whether somebody asks when ports were idle.
 
         Raises:
             Unsettled: which message passes a port first cannot be told.
             TooMany: there are too many messages.
         """
         if algorithm == "ring":
-            return self._ring(pieces, ports, speeds, waited, after_ring)
+            return self._ring(pieces, ports, speeds, waited, after_ring, wants_idle)
         plan = self._plan(algorithm, pieces)
         played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
         for ranks, from_s, to_s in played.waits:
             waited(from_s, to_s, ranks)
         return played.ports, played.idle_s
 
-    def _ring(self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool):
+    def _ring(
+        self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool, wants_idle: bool
+    ):
         """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`."""
-        now_s, out_free_s, in_free_s, last_s = ports
-        link, ranks, overhead_s = self._link, len(self._hosts), self._link.overhead_s / speeds
+        (now_s, out_free_s, in_free_s), last_s = (clock.copy() for clock in ports[:3]), ports.last_reach_s
+        link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
+        overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.empty_like(now_s), True, True
         port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
-        reach_s, idle_s = None, deque(maxlen=KNOWN)
-        for sent, taken, adds in _ring_rounds(ranks):
-            now_s = now_s + overhead_s
-            begin_s = np.maximum(now_s, out_free_s)
-            out_free_s = begin_s + port_s[:, sent : sent + ranks]
-            reach_s, first = begin_s[:, _left(ranks)] + link.latency_s, reach_s is None
-            if first and not after_ring and (reach_s <= last_s).any():
-                raise Unsettled
-            idle_s.append((in_free_s, reach_s))
-            pass_s = np.maximum(reach_s, in_free_s)
-            in_free_s = pass_s + port_s[:, taken : taken + ranks]
-            waited(now_s, pass_s, ALL)
-            now_s = np.maximum(np.maximum(now_s, in_free_s) + overhead_s, out_free_s)
+        rounds, idle_s = _ring_rounds(ranks), []
+        for number, (sent, taken, adds) in enumerate(rounds):
+            now_s += overhead_s
+            begin_s = np.maximum(now_s, out_free_s) if first else now_s  # it has left before the rank goes on
+            np.add(begin_s[:, :-1], link.latency_s, out=reach_s[:, 1:])
+            np.add(begin_s[:, -1:], link.latency_s, out=reach_s[:, :1])
+            np.add(begin_s, port_s[:, sent : sent + ranks], out=out_free_s)
+            if first:
+                if not after_ring and (reach_s <= last_s).any():
+                    raise Unsettled
+                first, hindered = (
+                    False,
+                    (reach_s < in_free_s).any(),
+                )  # else none waits, for all are as far apart as they left
+            if number >= len(rounds) - KNOWN and wants_idle:
+                idle_s.append((in_free_s.copy(), reach_s.copy()))
+            pass_s = np.maximum(reach_s, in_free_s) if hindered else reach_s
+            waited(now_s.copy(), pass_s, ALL)
+            np.add(pass_s, port_s[:, taken : taken + ranks], out=in_free_s)
+            np.maximum(now_s, in_free_s, out=now_s)
+            now_s += overhead_s
+            np.maximum(now_s, out_free_s, out=now_s)
             if adds:
-                now_s = now_s + add_s[:, taken : taken + ranks] / speeds
-        last_s = last_s if reach_s is None else np.maximum(last_s, reach_s)
+                now_s += add_s[:, taken : taken + ranks] / speeds
+        last_s = last_s if first else np.maximum(last_s, reach_s)
         return Ports(now_s, out_free_s, in_free_s, last_s), np.array(idle_s).reshape(-1, 2, *now_s.shape).swapaxes(0, 1)
 
     @lru_cache(64)  # noqa: B019 there is one for each world
@@ -100,6 +119,7 @@ class Calls:
         self._check(algorithm, pieces[0])
         alike = template(algorithm, self._hosts)
         if alike is not None:
+            pieces = pieces if len({(piece.start, piece.stop) for piece in pieces}) > 1 else pieces[:1]
             return alike.sized(*(np.array([getattr(piece, end) for piece in pieces]) for end in ("start", "stop")))
         if len({(piece.start, piece.stop) for piece in pieces}) > 1:
             raise ValueError(f"{algorithm} of vectors of several sizes")
@@ -128,9 +148,3 @@ def _ring_rounds(ranks: int) -> list[tuple[int, int, bool]]:
     """The numbers of the pieces that rank 0 hands over and takes in each round, and whether it adds; rank r has those r further on."""
     exchanges = collectives.allreduce("ring", 0, range(ranks), slice(0, ranks))
     return [(exchange.sent.start, exchange.taken.start, exchange.adds) for exchange in exchanges]
-
-
-@cache
-def _left(ranks: int) -> np.ndarray:
-    """The left neighbour of each rank."""
-    return np.arange(ranks) - 1

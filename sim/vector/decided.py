@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,32 @@ from sim.vector.exchanges import Ports
 from sim.verbs.fusion import fuse
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
+MOST_KEPT_BYTES = 2**26  # of tables of other jobs
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
 BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
 CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to"
+
+
+_kept: OrderedDict[tuple, Decided] = OrderedDict()
+
+
+def decided(scenario, negotiation, speeds: np.ndarray, settings: tuple) -> Decided:
+    """The tables of a job; those of an equal one, whatever its minibatch, its stragglers and its seed, if they are kept.
+
+    Args:
+        scenario, negotiation, speeds: see Decided.
+        settings: of the verb; algorithm and fusion_bytes come first.
+    """
+    costs, sizes = scenario.costs, tuple(variable.size for variable in scenario.summed)
+    of_costs = costs.pack, costs.reduce, costs.call, costs.negotiate_s
+    key = (scenario.network, of_costs, tuple(scenario.hosts), sizes, speeds.shape, speeds.tobytes(), settings)
+    found = _kept.pop(key, None) or Decided(scenario, negotiation, speeds, *settings[:2])
+    while _kept and sum(one.size_bytes for one in _kept.values()) > MOST_KEPT_BYTES:
+        _kept.popitem(last=False)
+    _kept[key] = found
+    return found
 
 
 class Decision(NamedTuple):
@@ -62,11 +83,16 @@ class Decided:
         self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
         self._known: dict[Decision, int] = {}
         self._rows: dict[tuple, int] = {}
-        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._kept: dict[int, InTurn] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
         never_s = -self._never_idle(1)
         self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
         self._show()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the table."""
+        return self._table.nbytes
 
     def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
         """The rows of decisions, which are worked out if they have not been."""
@@ -167,7 +193,9 @@ class Decided:
         some = Ports(*(clock[rows] for clock in ports))
         now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
         waited_in = _in_rows(waited, rows)
-        after, known_s = self._calls.play(algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring)
+        after, known_s = self._calls.play(
+            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, True
+        )
         idle_s[:, :, rows] = np.inf
         idle_s[:, : known_s.shape[1], rows] = known_s
         after = after._replace(now_s=after.now_s + copy_s)
@@ -178,8 +206,7 @@ class Decided:
         """Seconds that ranks wait, once told, after a moment; one for each of `ranks`."""
         if self._ranks**2 > MOST_NUMBERS:  # too many to be kept, if it is a ring
             return self._waits_again(number, from_s, ranks)
-        begin_s, end_s = (times_s[ranks] for times_s in self._waits_of(number))
-        return np.maximum(end_s - np.maximum(begin_s, from_s[:, None]), 0).sum(axis=1)
+        return self._waits_of(number).after(from_s, ranks)
 
     def _waits_again(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         found_s = np.zeros(len(ranks))
@@ -193,8 +220,8 @@ class Decided:
         self._play([self._decisions[number]], add)
         return found_s
 
-    def _waits_of(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """From and to, of every rank; shape (ranks, waits)."""
+    def _waits_of(self, number: int) -> InTurn:
+        """Of every rank."""
         if number not in self._kept:
             listed: list[list[np.ndarray]] = [[], []]
 
@@ -204,10 +231,35 @@ class Decided:
                     times_s[-1][ranks] = given_s[0]
 
             self._play([self._decisions[number]], keep)
-            if sum(times_s[0].size for times_s in self._kept.values()) > MOST_NUMBERS:
+            if sum(waits.size for waits in self._kept.values()) > MOST_NUMBERS:
                 self._kept.clear()
-            self._kept[number] = tuple(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed)
+            self._kept[number] = InTurn(*(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed))
         return self._kept[number]
+
+
+class InTurn:
+    """Waits of each rank, one after another.
+
+    Args:
+        from_s, to_s: shape (ranks, waits); both are 0 of a rank that has no part in one.
+    """
+
+    def __init__(self, from_s: np.ndarray, to_s: np.ndarray):
+        self._ends_s = np.maximum.accumulate(np.maximum(from_s, to_s), axis=1)
+        self._begins_s = np.maximum(from_s, np.pad(self._ends_s, ((0, 0), (1, 0)))[:, :-1])
+        waits_s = np.pad(self._ends_s - self._begins_s, ((0, 0), (0, 1)))
+        self._left_s = np.cumsum(waits_s[:, ::-1], axis=1)[:, ::-1]  # in each wait and those after it
+        self._span_s = 1 + self._ends_s.max(initial=0.0)
+        self._in_line_s = (self._ends_s + self._span_s * np.arange(len(from_s))[:, None]).ravel()
+        self.size = from_s.size
+
+    def after(self, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """Seconds that ranks wait after a moment, one for each of them."""
+        waits = self._ends_s.shape[1]
+        number = np.searchsorted(self._in_line_s, from_s + self._span_s * ranks, side="right") - waits * ranks
+        number = np.clip(number, 0, waits)
+        inside_s = from_s - self._begins_s[ranks, np.minimum(number, waits - 1)]
+        return self._left_s[ranks, number] - np.where(number < waits, np.maximum(inside_s, 0), 0)
 
 
 class Waits:

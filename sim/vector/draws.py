@@ -33,6 +33,24 @@ class Listed:
         """The values of one round, shape (replications, ranks); one number if all are alike."""
         return self._values[step] if self._sole is None else self._sole
 
+    def several(self, steps: range) -> float | np.ndarray:
+        """The values of rounds next to one another, shape (rounds, replications, ranks); as of one round if all are alike."""
+        return self._values[steps.start : steps.stop] if self._sole is None else self._sole
+
+
+class Chosen:
+    """The values of one round that stands for several, a row each.
+
+    Args:
+        values: shape (rows, ranks); one number if all are alike.
+    """
+
+    def __init__(self, values: float | np.ndarray):
+        self._values = values
+
+    def __getitem__(self, step: int) -> float | np.ndarray:
+        return self._values
+
 
 class Rounds:
     """What is drawn for each round, replication and rank.
@@ -69,6 +87,14 @@ class Rounds:
         if number != self._number:
             self._draw(number)
         return self._block[row]
+
+    def several(self, steps: range) -> float | np.ndarray:
+        """The numbers of rounds of one block, shape (rounds, replications, ranks); as of one round if all are alike."""
+        if self._sole is not None:
+            return self._sole
+        first = steps.start // BLOCK * BLOCK
+        self[steps.start]
+        return self._block[steps.start - first : steps.stop - first]
 
     def _draw(self, number: int) -> None:
         count = min(BLOCK, self._rounds - number * BLOCK)

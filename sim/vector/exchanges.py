@@ -8,9 +8,18 @@ import numpy as np
 
 from sim.collectives.schedule import NONE, Schedule
 from sim.platform.cluster import Link
+from sim.verbs.book import TIE_S
 
 SETTLED_S = 1e-12  # orders of arrival have settled once no message reaches a port at a time that differs by more
 MOST_ROUNDS = 100
+
+
+def unclear(apart_s: np.ndarray, latency_s: float) -> np.ndarray:
+    """Whether messages come to a port so near to one another that rounding may decide which is first.
+
+    Those that come together pass in the order of their senders (sim.event.machines.free), if all are on their way before they come.
+    """
+    return (np.abs(apart_s) > TIE_S / 2 if latency_s > 2 * TIE_S else True) & (np.abs(apart_s) <= 2 * TIE_S)
 
 
 class Unsettled(Exception):
@@ -49,8 +58,9 @@ class Played(NamedTuple):
 def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> Played:
     """All exchanges of one call.
 
-    A receiver's port serves messages in the order in which they reach it. First that is taken to be the order in which the rank
-    takes them; where it is not, messages are served by when they reached the port in the round before, until nothing changes.
+    A receiver's port serves messages in the order in which they reach it. In the order of levels each is served after those that
+    reached the port before it, as far as these are known; where one of a later level overtakes, all is reckoned again with what is
+    known by then, until nothing changes.
 
     Args:
         plan: its messages may be as large in all replications, or in each as large as they are there.
@@ -60,105 +70,197 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
     Raises:
         Unsettled: two messages reach a port at one instant, or before a message of an earlier call.
     """
-    occupancy_s = link.occupancy_s(plan.size_bytes)
-    call = _Call(plan, link, speeds, add_s, occupancy_s)
-    played, reach_s = call.forward(ports)
-    come_s = np.where(plan.order == NONE, np.inf, reach_s[:, plan.order])
-    overtakes = (come_s[:, :, 1:] <= come_s[:, :, :-1]) & (plan.order[:, 1:] != NONE)
-    rows = np.flatnonzero(overtakes.any(axis=(1, 2)))
+    call = _Call.of(plan, ports, link, speeds, add_s)
+    played, arrivals = call.reckon(_Arrivals.unknown(plan, len(speeds)))
+    rows = np.flatnonzero(arrivals.overtake())
     if rows.size:
-        some = Ports(*(clock[rows] for clock in ports))
-        again, again_s = _settle(call.of(rows), some, reach_s[rows])
-        for whole, part in zip(played.ports, again.ports, strict=True):
-            whole[rows] = part
-        played.idle_s[0, :, rows] = np.inf
-        for (_, from_s, to_s), (_, from_again_s, to_again_s) in zip(played.waits, again.waits, strict=True):
-            from_s[rows], to_s[rows] = from_again_s, to_again_s
-        come_s[rows] = np.sort(np.where(plan.order == NONE, np.inf, again_s[:, plan.order]), axis=2)
-        if ((come_s[:, :, 1:] == come_s[:, :, :-1]) & (come_s[:, :, 1:] < np.inf)).any():
-            raise Unsettled
-    if (come_s.min(axis=2, initial=np.inf) <= ports.last_reach_s).any():
+        _settle(call, rows, played, arrivals)
+        come_s = np.sort(arrivals.reach_s[:, :, rows], axis=0)
+        with np.errstate(invalid="ignore"):  # between messages that there are not
+            if unclear(np.diff(come_s, axis=0), link.latency_s).any():
+                raise Unsettled
+    reach_s = arrivals.reach_s
+    if (ports.last_reach_s >= reach_s.min(axis=0, initial=np.inf).T).any():
         raise Unsettled
-    last_s = np.where(plan.order == NONE, -np.inf, come_s).max(axis=2, initial=-np.inf)
+    last_s = np.where(reach_s < np.inf, reach_s, -np.inf).max(axis=0, initial=-np.inf).T
     last_s = np.maximum(ports.last_reach_s, last_s)
     played.idle_s[1, 0] = last_s
     return played._replace(ports=played.ports._replace(last_reach_s=last_s))
 
 
-class _Call(NamedTuple):
-    plan: Schedule
-    link: Link
-    speeds: np.ndarray
-    add_s: np.ndarray
-    occupancy_s: np.ndarray
+class _Arrivals(NamedTuple):
+    """Of the messages at each port, in the order in which its rank takes them: when they reach it, and when they have passed.
 
-    def of(self, rows: np.ndarray) -> _Call:
-        """The call in some replications."""
-        occupancy_s, add_s = (each if each.ndim == 1 else each[rows] for each in (self.occupancy_s, self.add_s))
-        return self._replace(speeds=self.speeds[rows], occupancy_s=occupancy_s, add_s=add_s)
+    Both have the shape (most, ranks, replications); a message that there is not, or not yet, reaches it at infinity. `sources` are their
+    senders, shape (most, ranks).
+    """
 
-    def forward(self, ports: Ports, passes_s: np.ndarray | None = None) -> tuple[Played, np.ndarray]:
-        """Level after level; and when each message reaches its receiver's port, shape (replications, messages).
+    reach_s: np.ndarray
+    passed_s: np.ndarray
+    sources: np.ndarray
+
+    @classmethod
+    def unknown(cls, plan: Schedule, replications: int) -> _Arrivals:
+        """Before any is known."""
+        shape = *plan.order.T.shape, replications
+        return cls(np.full(shape, np.inf), np.full(shape, -np.inf), plan.sources)
+
+    def later_s(self) -> np.ndarray | None:
+        """When the first of the messages reaches its port that are taken after each one; None if no message is known."""
+        if not len(self.reach_s) or (self.reach_s[0] == np.inf).all():
+            return None
+        later_s = np.full(self.reach_s.shape, np.inf)
+        np.minimum.accumulate(self.reach_s[:0:-1], axis=0, out=later_s[-2::-1])
+        return later_s
+
+    def among_others_s(self, slot: np.ndarray | int, ports: np.ndarray, reach_s: np.ndarray) -> np.ndarray:
+        """When all have passed that are known to come before some messages; shape (messages,).
 
         Args:
-            passes_s: when each message begins to pass that port; in the order in which they are taken if None.
+            slot: which of the messages of its port each is.
+            ports: of which rank in which replication, as numbers of all.
+            reach_s: when they come.
         """
-        link, occupancy_s, speeds = self.link, self.occupancy_s, self.speeds
-        now_s, out_free_s, in_free_s, last_s = (clock.copy() for clock in ports)
-        reach_s, leave_s = (np.empty((len(now_s), occupancy_s.shape[-1])) for _ in range(2))
-        waits, idle_s = [], np.full((2, 1, *now_s.shape), np.inf)
-        for senders, posted, leaving, left, takers, taken, own, adds in self.plan.levels:
-            if senders.size:
-                called_s = now_s[:, senders] + link.overhead_s / speeds[:, senders]
-                now_s[:, senders] = called_s
-                begin_s = np.maximum(called_s, out_free_s[:, senders])
-                out_free_s[:, senders] = leave_s[:, posted] = begin_s + occupancy_s[..., posted]
-                reach_s[:, posted] = begin_s + link.latency_s
-            if leaving.size:
-                now_s[:, leaving] = np.maximum(now_s[:, leaving], leave_s[:, left])
-            if takers.size:
-                from_s, free_s = now_s[:, takers], in_free_s[:, takers]
-                pass_s = np.maximum(reach_s[:, taken], free_s) if passes_s is None else passes_s[:, taken]
-                here_s = pass_s + occupancy_s[..., taken]
-                idle_s[0, 0, :, takers] = free_s.T
-                in_free_s[:, takers] = np.maximum(free_s, here_s)
-                waits.append((takers, from_s, pass_s))
-                goes_s = np.maximum(from_s, here_s) + link.overhead_s / speeds[:, takers]
-                goes_s = np.where(own == NONE, goes_s, np.maximum(goes_s, leave_s[:, own]))
-                now_s[:, takers] = goes_s + adds * self.add_s[..., taken] / speeds[:, takers]
+        come_s, passed_s = (
+            times_s.reshape(len(times_s), -1).take(ports, axis=1) for times_s in (self.reach_s, self.passed_s)
+        )
+        before, until = come_s < reach_s - TIE_S, come_s <= reach_s + TIE_S
+        if (
+            np.count_nonzero(until) > np.count_nonzero(before) + reach_s.size
+        ):  # some come together, not just each with itself
+            ranks = ports // self.reach_s.shape[2]
+            before = np.where(self.sources[:, ranks] < self.sources[slot, ranks], until, before)
+        return np.where(before, passed_s, -np.inf).max(axis=0)
+
+    def of(self, rows: np.ndarray) -> _Arrivals:
+        """In some replications; a copy."""
+        return self._replace(reach_s=self.reach_s.take(rows, axis=2), passed_s=self.passed_s.take(rows, axis=2))
+
+    def overtake(self) -> np.ndarray:
+        """Whether a message overtakes another anywhere, shape (replications,)."""
+        before_s, after_s = self.reach_s[:-1], self.reach_s[1:]
+        return ((after_s <= before_s + 2 * TIE_S) & (after_s < np.inf)).any(axis=(0, 1))
+
+
+class _Call(NamedTuple):
+    """A call; all arrays have the replications last."""
+
+    plan: Schedule
+    ports: Ports
+    latency_s: float
+    overhead_s: np.ndarray
+    occupancy_s: np.ndarray
+    add_s: np.ndarray
+    speeds: np.ndarray
+
+    @classmethod
+    def of(cls, plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> _Call:
+        """Of arrays that have them first."""
+        occupancy_s = link.occupancy_s(plan.size_bytes)
+        columns = [np.ascontiguousarray(np.atleast_2d(one).T) for one in (occupancy_s, add_s)]
+        clocks = Ports(*(np.ascontiguousarray(clock.T) for clock in ports))
+        by_rank = np.ascontiguousarray(speeds.T)
+        return cls(plan, clocks, link.latency_s, link.overhead_s / by_rank, *columns, by_rank)
+
+    def in_rows(self, rows: np.ndarray) -> _Call:
+        """The call in some replications."""
+        clocks = Ports(*(clock.take(rows, axis=1) for clock in self.ports))
+        columns = [one if one.shape[1] == 1 else one.take(rows, axis=1) for one in (self.occupancy_s, self.add_s)]
+        return _Call(
+            self.plan,
+            clocks,
+            self.latency_s,
+            self.overhead_s.take(rows, axis=1),
+            *columns,
+            self.speeds.take(rows, axis=1),
+        )
+
+    def reckon(self, arrivals: _Arrivals) -> tuple[Played, _Arrivals]:
+        """Level after level.
+
+        Args:
+            arrivals: what is known; it is overwritten by what is found.
+        """
+        occupancy_s, overhead_s, first_free_s = self.occupancy_s, self.overhead_s, self.ports.in_free_s
+        now_s, out_free_s, in_free_s, last_s = (clock.copy() for clock in self.ports)
+        come_s, later_s = np.full(now_s.shape, -np.inf), arrivals.later_s()
+        numbers = np.arange(now_s.size).reshape(now_s.shape)
+        reach_s, leave_s = (np.empty((len(occupancy_s), now_s.shape[1])) for _ in range(2))
+        waits, slots, idle_from_s = [], self.plan.slots, np.full(now_s.shape, np.inf)
+        for (senders, posted, leaving, left, takers, taken, own, adds), slot in zip(
+            self.plan.levels, slots, strict=True
+        ):
+            if posted.size:
+                called_s = now_s[senders] + overhead_s[senders]
+                now_s[senders] = called_s
+                begin_s = np.maximum(called_s, out_free_s[senders])
+                reach_s[posted] = begin_s + self.latency_s
+                begin_s += occupancy_s[posted]
+                out_free_s[senders] = leave_s[posted] = begin_s
+            if left.size:
+                now_s[leaving] = np.maximum(now_s[leaving], leave_s[left])
+            if taken.size:
+                from_s, free_s = now_s[takers].copy(), in_free_s[takers].copy()
+                comes_s, before_s = reach_s[taken], come_s[takers]
+                arrivals.reach_s[slot, takers] = comes_s
+                pass_s, odd = np.maximum(comes_s, free_s), comes_s <= before_s + TIE_S
+                if later_s is not None:
+                    odd |= later_s[slot, takers] <= comes_s + TIE_S
+                if odd.any():
+                    ports, own_s = numbers[takers][odd], comes_s[odd]
+                    least_s = np.maximum(own_s, first_free_s.ravel().take(ports))
+                    which = slot if isinstance(slot, int) else np.broadcast_to(slot[:, None], odd.shape)[odd]
+                    pass_s[odd] = np.maximum(least_s, arrivals.among_others_s(which, ports, own_s))
+                come_s[takers] = np.maximum(before_s, comes_s)
+                here_s = pass_s + occupancy_s[taken]
+                arrivals.passed_s[slot, takers] = here_s
+                idle_from_s[takers] = free_s
+                in_free_s[takers] = np.maximum(free_s, here_s)
+                waits.append((takers, from_s.T, pass_s.T))
+                goes_s = np.maximum(from_s, here_s) + overhead_s[takers]
+                if (own != NONE).any():
+                    left_s = np.where((own == NONE)[:, None], -np.inf, leave_s[own])
+                    np.maximum(goes_s, left_s, out=goes_s)
+                if adds.any():
+                    goes_s += adds[:, None] * self.add_s[taken] / self.speeds[takers]
+                now_s[takers] = goes_s
         ahead = self.plan.ahead
-        now_s[:, ahead] = np.maximum(now_s[:, ahead], out_free_s[:, ahead])
-        return Played(Ports(now_s, out_free_s, in_free_s, last_s), waits, idle_s), reach_s
-
-    def passing_s(self, reach_s: np.ndarray, free_s: np.ndarray) -> np.ndarray:
-        """When each message begins to pass its receiver's port, which serves the first to come first."""
-        order = self.plan.order
-        none = order == NONE
-        come_s = np.where(none, np.inf, reach_s[:, order])
-        turn = np.argsort(come_s, axis=2, kind="stable")
-        come_s = np.take_along_axis(come_s, turn, axis=2)
-        service_s = np.where(none, 0.0, self.occupancy_s[..., order])
-        service_s = np.take_along_axis(np.broadcast_to(service_s, come_s.shape), turn, axis=2)
-        before_s = np.cumsum(service_s, axis=2) - service_s
-        ready_s = np.maximum(come_s, free_s[:, :, None]) - before_s
-        begin_s = np.maximum.accumulate(ready_s, axis=2) + before_s
-        numbers = np.take_along_axis(np.broadcast_to(order, come_s.shape), turn, axis=2)
-        passes_s = np.empty_like(reach_s)
-        rows = np.broadcast_to(np.arange(len(reach_s))[:, None, None], numbers.shape)
-        real = numbers != NONE
-        passes_s[rows[real], numbers[real]] = begin_s[real]
-        return passes_s
+        now_s[ahead] = np.maximum(now_s[ahead], out_free_s[ahead])
+        idle_s = np.stack([idle_from_s.T, np.full(now_s.T.shape, np.inf)])[:, None]
+        return Played(Ports(*(clock.T for clock in (now_s, out_free_s, in_free_s, last_s))), waits, idle_s), arrivals
 
 
-def _settle(call: _Call, ports: Ports, reach_s: np.ndarray) -> tuple[Played, np.ndarray]:
-    """The call where messages overtake one another, and when they reach the ports.
+def _settle(call: _Call, rows: np.ndarray, played: Played, arrivals: _Arrivals) -> None:
+    """Reckon the call again in some replications, where messages overtake one another.
+
+    Args:
+        played, arrivals: as they are found where none does, of all replications; they are made right.
 
     Raises:
         Unsettled: the order of arrival changes from round to round.
     """
+    call, found = call.in_rows(rows), arrivals.of(rows)
+    played.idle_s[0, :, rows] = np.inf
     for _ in range(MOST_ROUNDS):
-        played, again_s = call.forward(ports, call.passing_s(reach_s, ports.in_free_s))
-        if np.abs(again_s - reach_s).max() <= SETTLED_S:
-            return played, again_s
-        reach_s = again_s
+        before_s = found.passed_s.copy()
+        again, _ = call.reckon(found)
+        with np.errstate(invalid="ignore"):  # between messages that there are not
+            settled = ~(np.abs(found.passed_s - before_s) > SETTLED_S).any(axis=(0, 1))
+        if settled.any():
+            there, here = rows[settled], np.flatnonzero(settled)
+            arrivals.reach_s[:, :, there] = found.reach_s.take(here, axis=2)
+            _copy(again, here, played, there)
+            left = np.flatnonzero(~settled)
+            if not left.size:
+                return
+            rows, call, found = rows[left], call.in_rows(left), found.of(left)
     raise Unsettled
+
+
+def _copy(found: Played, some: np.ndarray, played: Played, rows: np.ndarray) -> None:
+    """Clocks and waits of some replications, to others."""
+    for whole, part in zip(played.ports, found.ports, strict=True):
+        whole[rows] = part[some]
+    for (_, *whole), (_, *part) in zip(played.waits, found.waits, strict=True):
+        for times_s, again_s in zip(whole, part, strict=True):
+            times_s[rows] = again_s[some]

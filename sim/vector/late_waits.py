@@ -31,6 +31,14 @@ class Cycle(NamedTuple):
     numbers: np.ndarray
     kinds: np.ndarray
 
+    def of(self, some: np.ndarray) -> Cycle:
+        """In some of these replications, a bool each."""
+        if some.all():
+            return self
+        waits = [(ranks, from_s[some], to_s[some]) for ranks, from_s, to_s in self.waits]
+        parts = self.left_s[some], self.root_s[some], self.numbers[some], self.kinds[some]
+        return Cycle(self.rows[some], self.computed_s[some], waits, *parts)
+
 
 def idle_s(cycle: Cycle, table: Decided, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
     """Seconds that each rank was idle between two moments; shape (rows, ranks).
@@ -89,7 +97,8 @@ class LateWaits:
 
     def add(self, cycle: Cycle) -> None:
         """A cycle of the step at hand."""
-        self._steps[-1].append(cycle)
+        if len(cycle.rows):
+            self._steps[-1].append(cycle)
 
     def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
         """Of each rank after a warm-up of so many steps, which ends at `low_s`, until `high_s`; shape (replications, ranks)."""
@@ -101,3 +110,30 @@ class LateWaits:
     def _add(self, sum_s: np.ndarray, cycles: list[Cycle], low_s: np.ndarray, high_s: np.ndarray) -> None:
         for cycle in cycles:
             sum_s[cycle.rows] += idle_s(cycle, self._table, low_s, high_s)
+
+
+class LateBetween:
+    """Waits between two moments that are known beforehand; otherwise as LateWaits.
+
+    Args:
+        shape: (replications, ranks).
+        moments_s: these two, shape (2, replications); None if all waits count.
+    """
+
+    def __init__(self, shape: tuple[int, int], moments_s: np.ndarray | None):
+        self._idle_s = np.zeros(shape)
+        self._moments_s = np.array([[-np.inf], [np.inf]]) if moments_s is None else moments_s
+        self._moments_s = np.broadcast_to(self._moments_s, (2, shape[0]))
+
+    def begin_step(self, table: Decided, _ends_s: list[np.ndarray]) -> None:
+        """As of LateWaits."""
+        self._table = table
+
+    def add(self, cycle: Cycle) -> None:
+        """As of LateWaits."""
+        if len(cycle.rows):
+            self._idle_s[cycle.rows] += idle_s(cycle, self._table, *self._moments_s)
+
+    def idle_s(self, _warmup: int, _low_s: np.ndarray, _high_s: np.ndarray) -> np.ndarray:
+        """Seconds waited, shape (replications, ranks)."""
+        return self._idle_s

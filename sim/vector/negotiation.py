@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.model.sizes import ITEM_BYTES
-from sim.vector.exchanges import SETTLED_S, Ports, Unsettled
+from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, unclear
+from sim.verbs.book import TIE_S
 from sim.verbs.fusion import REQUEST
 
 REQUEST_BYTES = ITEM_BYTES * (REQUEST.stop - REQUEST.start)
@@ -77,20 +78,23 @@ class Told(NamedTuple):
     pass_s: np.ndarray
 
 
-def passing_s(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+def passing_s(
+    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, latency_s: float
+) -> np.ndarray:
     """When messages begin to pass ports that serve the first to come first; shape (rows, ports, messages).
 
     Args:
         reach_s, occupancy_s: of messages, likewise, in the order of their senders.
         ranks: whose ports they are, shape (ports,).
+        latency_s: of their link.
 
     Raises:
         Unsettled: two come at one instant, or one holds up another of an earlier call.
     """
     early = reach_s <= begun.last_reach_s[:, ranks, None]
     if not early.any():
-        return _queued(reach_s, occupancy_s, begun, ranks)
-    late_s = _queued(np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s), begun, ranks)
+        return _queued(reach_s, occupancy_s, begun, ranks, latency_s)
+    late_s = _queued(np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s), begun, ranks, latency_s)
     return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early), late_s)
 
 
@@ -112,14 +116,20 @@ def _between(
     return np.where(fits, pass_s, np.inf).min(axis=0)
 
 
-def _queued(reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray) -> np.ndarray:
+def _queued(
+    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, latency_s: float
+) -> np.ndarray:
     turn = np.argsort(reach_s, axis=-1, kind="stable")
-    come_s, service_s = np.take_along_axis(reach_s, turn, -1), np.take_along_axis(occupancy_s, turn, -1)
     with np.errstate(invalid="ignore"):  # between two that have passed before
-        apart_s = np.diff(come_s, axis=-1)
-    tied = (apart_s <= SETTLED_S) & (service_s[..., :-1] > 0) & ~(begun.in_turn[:, None, None] & (apart_s == 0))
-    if tied.any():
+        apart_s = np.diff(np.take_along_axis(reach_s, turn, -1), axis=-1)
+    served = np.take_along_axis(occupancy_s, turn, -1)[..., :-1] > 0
+    if (unclear(apart_s, latency_s) & served & ~(begun.in_turn[:, None, None] & (apart_s == 0))).any():
         raise Unsettled
+    ties = apart_s <= TIE_S
+    if ties.any():  # among those that come together the senders' order decides
+        together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
+        turn = np.take_along_axis(turn, np.argsort(together * turn.shape[-1] + turn, axis=-1), -1)
+    come_s, service_s = np.take_along_axis(reach_s, turn, -1), np.take_along_axis(occupancy_s, turn, -1)
     before_s = np.cumsum(service_s, axis=-1) - service_s
     ready_s = np.maximum(come_s, begun.in_free_s[:, ranks, None]) - before_s
     begin_s = np.maximum.accumulate(ready_s, axis=-1) + before_s

@@ -75,31 +75,36 @@ class Overlap:
         scenario, costs = self.world.scenario, self.world.scenario.costs
         self.at_hand.begin_gradient()
         self._input(scenario.batch)
-        cold_s = costs.compute.cold(self.now_s - self._warm_s)
+        cold_s = self._cold_s(costs.compute)
         layers_s = np.broadcast_to(
             self._of_step(self._factors) * costs.compute(scenario.batch) + cold_s, self.now_s.shape
         )
         shares = layer_shares([variable.size for variable in scenario.workload.variables], order)
         shares = np.array([1 - sum(shares), *reversed(shares)])
-        spent_s = np.multiply.outer(shares, layers_s)
-        spent_s = np.where(spent_s > ROUND_OFF_S, spent_s / self.speeds, 0.0)
-        spent_s[0] += self.now_s
-        ready_s = np.cumsum(spent_s, axis=0)[1:]
+        if (shares[shares > 0].min() * layers_s > ROUND_OFF_S).all():
+            ready_s = np.multiply.outer(np.cumsum(shares)[1:], layers_s / self.speeds)
+            ready_s += self.now_s
+        else:
+            spent_s = np.multiply.outer(shares, layers_s)
+            spent_s = np.where(spent_s > ROUND_OFF_S, spent_s / self.speeds, 0.0)
+            spent_s[0] += self.now_s
+            ready_s = np.cumsum(spent_s, axis=0)[1:]
         self.now_s = self._warm_s = ready_s[-1]
         self.samples = self._whole_batch
         return ready_s
 
     def _sum_in_cycles(self, begun_s: np.ndarray, ready_s: np.ndarray, *settings) -> np.ndarray:
         """When each rank's background thread has summed all."""
-        if self._background is None:
-            self._background = Background(self, *settings)
-        elif self._background.settings != settings:
+        if self.background is None:
+            self.background = Background(self, *settings)
+        elif self.background.settings != settings:
             raise self.world.refuse("the text sums in cycles of several kinds")
-        self._late.begin_step(self._background.table, [self.world.end_s(n) for n in range(len(self.world.updates) + 1)])
-        return self._background.step(begun_s, ready_s, self.now_s, self._late)
+        self.late.begin_step(self.background.table, [self.world.end_s(n) for n in range(len(self.world.updates) + 1)])
+        return self.background.step(begun_s, ready_s, self.now_s, self.late)
 
-    _background = None
+    background: Background | None = None
 
     @cached_property
-    def _late(self) -> LateWaits:
+    def late(self) -> LateWaits:
+        """Waits that are summed up when all steps are known."""
         return LateWaits(*self.now_s.shape, {self.world.patience.least_warmup, self.world.scenario.warmup})

@@ -77,3 +77,43 @@ def _count(idle_s: np.ndarray, waits: Iterable[Wait], low_s: np.ndarray, high_s:
     for ranks, start_s, end_s in waits:
         idle_s[:, ranks] += np.maximum(np.minimum(end_s, high_s) - np.maximum(start_s, low_s[:, None]), 0)
     return idle_s
+
+
+class Between:
+    """Waits between two moments that are known beforehand; otherwise as Waits.
+
+    Args:
+        shape: (replications, ranks).
+        moments_s: these two, shape (2, replications); None if all waits count.
+        counts_own: in which replications waits of rank 0, alone in its group, count, shape (replications,).
+    """
+
+    def __init__(self, shape: tuple[int, int], moments_s: np.ndarray | None, counts_own: np.ndarray):
+        self._moments_s, self._counts_own, self._idle_s = moments_s, counts_own, np.zeros(shape)
+
+    def __len__(self) -> int:
+        return 0
+
+    def add(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice) -> None:
+        """As of Waits."""
+        if self._moments_s is None:
+            self._idle_s[:, ranks] += np.maximum(end_s - start_s, 0)
+        else:
+            _count(self._idle_s, [(ranks, start_s, end_s)], self._moments_s[0], self._moments_s[1][:, None])
+
+    def add_own(self, seconds: np.ndarray) -> None:
+        """As of Waits."""
+        self._idle_s += np.where(self._counts_own[:, None], seconds, 0)
+
+    def updated(self, _ended: Iterable[int]) -> None:
+        """It is known beforehand which waits count."""
+
+    def settle(self, _lows_s: dict[int, np.ndarray], _clock_s: np.ndarray) -> None:
+        """All are counted."""
+
+    def begin(self, _lows_s: dict[int, np.ndarray], _now_s: np.ndarray) -> None:
+        """It is known beforehand which waits count."""
+
+    def idle_s(self, _steps: int, _low_s: np.ndarray, _high_s: np.ndarray) -> np.ndarray:
+        """Seconds waited, shape (replications, ranks)."""
+        return self._idle_s

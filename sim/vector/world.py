@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
+from copy import copy
 from dataclasses import fields
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -63,6 +66,7 @@ DOES = frozenset(
 )  # primitives and verbs
 ALL = slice(None)  # ranks of a group
 SHORTEST_S = 1e-100  # in place of a partition that takes no time
+CLOCKS = 4  # moments that every group carries from a step to the next
 MANY = 256  # waits, after which those are counted that can be
 
 
@@ -91,27 +95,21 @@ def verbs_of(protocol: Protocol) -> frozenset[str]:
     return protocol.names & frozenset((*PRIMITIVES, *verbs.__all__)) - {setting.name for setting in fields(protocol)}
 
 
-def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
-    """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
+class VectorWorld:
+    """The master, if there is one, and the group of workers of one scenario.
 
     Args:
-        within_s: as in the event world, for all of them together.
-
-    Raises:
-        Refused: the scenario needs the event world.
-        RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
+        scenario: the job.
+        replications: their numbers.
+        within_s: see `sim.vector.run`.
+        rounds: that the texts go through; all if None.
     """
-    reason = refusal(scenario)
-    if reason:
-        raise Refused(reason)
-    return VectorWorld(scenario, range(first, first + replications), within_s).run()
 
-
-class VectorWorld:
-    """The master, if there is one, and the group of workers of one scenario."""
-
-    def __init__(self, scenario: Scenario, replications: range, within_s: float = math.inf):
+    def __init__(
+        self, scenario: Scenario, replications: range, within_s: float = math.inf, rounds: range | None = None
+    ):
         self.scenario, self.replications = scenario, replications
+        self.rounds = range(scenario.rounds) if rounds is None else rounds
         self.patience = Patience(scenario, within_s)
         self.updates: list[tuple[np.ndarray, np.ndarray]] = []  # end and samples of each, shape (replications,)
         # When warm-up had ended, by its number of steps; of a shorter one too, as long as the run may end early.
@@ -125,12 +123,19 @@ class VectorWorld:
         self.refused: Refused | None = None
 
     def run(self) -> Outcome:
-        """Run all replications to their end, or until time is over.
+        """Run all replications to their end, or until time is over; what they come to.
 
         Raises:
             Refused: the text does what this world cannot do exactly.
             RunFailed: the ranks wait for one another for ever.
         """
+        self.play()
+        if not self.patience.over:
+            self.patience.check_complete()
+        return self._outcome()
+
+    def play(self) -> None:
+        """Run the texts to their end, or until there is no time left."""
         texts, idle_turns = deque(self._texts()), 0
         while texts and not self.patience.over:
             # A text yields only where its message is not there yet, or where time is over.
@@ -145,14 +150,11 @@ class VectorWorld:
                 if idle_turns > len(texts):
                     name = name_of(self.scenario.protocol)
                     raise RunFailed(f"deadlock in {name}: master and workers wait for one another for ever")
-        if not self.patience.over:
-            self.patience.check_complete()
-        return self._outcome()
 
     def _texts(self) -> list:
         """Of each group that has ranks, one for all of them."""
-        groups = [group for group in (self.master, self.workers) if group.ranks]
-        return [text_of(self.scenario, role_of(self.scenario, group.ranks[0]), Together(group)) for group in groups]
+        of = self.scenario
+        return [text_of(of, role_of(of, group.ranks[0]), Together(group)) for group in self.groups]
 
     def refuse(self, reason: str) -> Refused:
         """The exception to raise where a text needs the event world; the run ends with it, even if the text catches it."""
@@ -168,6 +170,11 @@ class VectorWorld:
         """Where rank 0 is, shape (replications,)."""
         return (self.master if self.scenario.served else self.workers).now_s[:, 0]
 
+    @property
+    def first_s(self) -> np.ndarray:
+        """Where the rank is that is least far, shape (replications, 1)."""
+        return np.min([group.now_s.min(axis=1, keepdims=True) for group in self.groups], axis=0)
+
     def ended(self, end_s: np.ndarray, samples: np.ndarray) -> None:
         """Rank 0 has made an update."""
         self.updates.append((end_s, samples))
@@ -181,17 +188,53 @@ class VectorWorld:
         """When so many steps had ended, shape (replications,)."""
         return self.updates[steps - 1][0] if steps else np.zeros(len(self.replications))
 
+    def evaluates(self, step: int) -> bool | np.ndarray:
+        """Whether the master evaluates at the end of this step; a bool of all replications, or shape (replications, 1)."""
+        return self.scenario.evaluates(step)
+
+    @property
+    def groups(self) -> list[Group]:
+        """Those that have ranks."""
+        return [group for group in (self.master, self.workers) if group.ranks]
+
+    @property
+    def ran_out(self) -> np.ndarray:
+        """How often a rank had no more partitions to compute, and time left, shape (replications,)."""
+        return np.sum([group.ran_out for group in self.groups], axis=0)
+
+    def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
+        """Seconds that each rank waited after a warm-up of so many steps, shape (replications, ranks).
+
+        Args:
+            low_s, high_s: when the warm-up and the run end, shape (replications,).
+        """
+        return np.concatenate([group.idle_s(warmup, low_s, high_s) for group in self.groups], axis=1)
+
     def _outcome(self) -> Outcome:
-        warmup = self.patience.warmup
-        end_s = np.stack([self.end_s(steps) for steps in range(len(self.updates) + 1)], axis=1)
+        warmup, updates = self.patience.warmup, len(self.updates)
+        end_s = np.stack([self.end_s(steps) for steps in range(updates + 1)], axis=1)
         samples = np.stack([samples for _, samples in self.updates], axis=1).astype(int)
-        groups = [self.master, self.workers] if self.scenario.workers else [self.master]
-        idle_s = np.concatenate([group.idle_s(warmup) for group in groups], axis=1)
-        ran_out = int(self.workers.ran_out + self.master.ran_out)
-        window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
-        if not (window_s > 0).all():
-            raise WrongSetting("costs", "steps that take no time", "costs above 0, or a network that is not free")
-        return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, ran_out, warmup)
+        return outcome_of(
+            end_s, samples, self.idle_s(warmup, end_s[:, warmup], end_s[:, -1]), self.ran_out.sum(), warmup
+        )
+
+
+def outcome_of(end_s: np.ndarray, samples: np.ndarray, idle_s: np.ndarray, ran_out: int, warmup: int) -> Outcome:
+    """What a run comes to.
+
+    Args:
+        end_s: of each step, after a 0; shape (replications, steps + 1).
+        samples: shape (replications, steps).
+        idle_s: after the warm-up, shape (replications, ranks).
+        ran_out, warmup: see Outcome.
+
+    Raises:
+        WrongSetting: no time goes by.
+    """
+    window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
+    if not (window_s > 0).all():
+        raise WrongSetting("costs", "steps that take no time", "costs above 0, or a network that is not free")
+    return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, int(ran_out), warmup)
 
 
 class Group(Hub, Lockstep, Overlap, Barrier):
@@ -200,7 +243,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
     def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self._speed = None if (speeds == 1).all() else speeds  # None spares a division
-        self.step, self.done, self.ran_out = 0, 0, 0
+        self.step, self.done = 0, 0
+        self.ran_out = np.zeros(len(world.replications), int)
         self._fetched, self.book = False, Book()
         shape = (len(world.replications), len(ranks))
         self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
@@ -214,12 +258,13 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         self._waits = Waits(shape, {world.patience.least_warmup, world.scenario.warmup})
         self._room = MANY  # waits, until they are counted
         if ranks:
-            self._draw()
+            self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         """Sleeps and noise of each round, of the streams that the event world draws."""
         scenario, replications = self.world.scenario, self.world.replications
         costs, first = scenario.costs, scenario.worker_number(self.ranks[0])
+        self._cools = any(line.cold_s for line in (costs.compute, costs.partition, costs.update))
         numbers = range(first, first + len(self.ranks))
 
         def rounds(law, purpose, of=replications, factor=1.0):
@@ -257,7 +302,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def steps(self):
         """Every round; sets `step`."""
-        for step in range(self.world.scenario.rounds):
+        for step in self.world.rounds:
             self._fold()
             self._waits.begin(self.world.lows_s, self.now_s)
             self.step = step
@@ -314,7 +359,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         partition_s = self._seconds(factor * costs.partition(micro_batch))
         left_s = deadline_s - self.now_s - CLOCK_S
         done = _partitions(left_s, partition_s, partitions)
-        self.ran_out += np.count_nonzero(left_s > partitions * partition_s)
+        self.ran_out = self.ran_out + np.count_nonzero(left_s > partitions * partition_s, axis=1)
         self.samples = done * micro_batch
         done *= partition_s
         done += self.now_s
@@ -376,15 +421,61 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
-        if self.world.scenario.evaluates(self.step):
-            self._spend(np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size))
+        due = self.world.evaluates(self.step)
+        if np.any(due):
+            evaluate_s = self.world.scenario.costs.evaluate(self.world.scenario.test_size)
+            self._spend(due * np.equal(self.ranks, 0) * evaluate_s)
         yield from self._did()
 
-    def idle_s(self, warmup: int) -> np.ndarray:
-        """Seconds waited from the end of so many steps to the end of the last, shape (replications, ranks)."""
-        until_s = self.world.end_s(len(self.world.updates))
-        idle_s = self._waits.idle_s(warmup, self.world.end_s(warmup), until_s)
-        return idle_s + self._late.idle_s(warmup, self.world.end_s(warmup), until_s)
+    def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
+        """As the world's, of these ranks."""
+        return self._waits.idle_s(warmup, low_s, high_s) + self.late.idle_s(warmup, low_s, high_s)
+
+    def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """All that is carried from one step to the next: moments, and other numbers; each of shape (replications, some).
+
+        A port that is free before anything can come makes no difference, whenever that was.
+        """
+        out_free_s = np.maximum(self._out_free_s, self.now_s)
+        in_free_s = np.maximum(self._in_free_s, self.world.first_s)
+        moments, numbers = [self.now_s, out_free_s, in_free_s, self._last_reach_s], []
+        if self._cools:
+            moments.append(self._warm_s)
+        if self._resume_s is not None:
+            numbers.append(self._slept)
+        if self.background is not None:
+            further, more = self.background.carried()
+            moments, numbers = [*moments, *further], [*numbers, *more]
+        return moments, numbers
+
+    def resumed(self, world: VectorWorld, rows: np.ndarray, draws: Callable, carried, waits, late) -> Group:
+        """These ranks in another world, beginning where a step here ends.
+
+        Args:
+            rows: which replication here each replication there is.
+            draws: finds what was drawn for each of them, in place of Rounds or Listed.
+            carried: as `carried` has it.
+            waits, late: count waits, and those of background threads.
+        """
+        found, moments, numbers = copy(self), iter(carried[0]), iter(carried[1])
+        found.world, found.at_hand, found.book, found.inbox = world, AtHand(), Book(), deque()
+        found.step, found.done, found.ran_out = 0, 0, np.zeros(len(rows), int)
+        found.speeds = self.speeds[rows]
+        found._speed = None if self._speed is None else found.speeds
+        found.now_s, found._out_free_s, found._in_free_s, found._last_reach_s = islice(moments, CLOCKS)
+        if self._cools:
+            found._warm_s = next(moments)
+        if self._resume_s is not None:
+            found._slept, found._resume_s = next(numbers).astype(bool), self._resume_s[rows]
+        found._no_samples, found._whole_batch = (
+            np.broadcast_to(each[:1, :1], found.now_s.shape) for each in (self._no_samples, self._whole_batch)
+        )
+        found.samples, found._waits, found.late = found._no_samples, waits, late
+        found._sleeps, found._factors = draws(self._sleeps), draws(self._factors)
+        found._input_factors, found._update_factors = draws(self._input_factors), draws(self._update_factors)
+        if self.background is not None:
+            found.background = self.background.resumed(found, rows, list(moments), list(numbers))
+        return found
 
     def _fold(self) -> None:
         """Count waits that have settled: a ring has many."""

@@ -90,6 +90,38 @@ def test_equal_ranks_that_begin_together_pass_a_port_in_the_order_of_their_numbe
     )
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(2, 13),
+    st.sampled_from(["auto", "ring", "tree", "halving-doubling", "nccl", "recursive-doubling", "reduce-broadcast"]),
+    st.sampled_from([0, 10**5, 2**27]),
+    st.sampled_from([0, 1e-3, 7e-3]),
+    st.booleans(),
+    st.sampled_from([0.0, 0.1]),
+    st.sampled_from([1e7, 1e8, 1e9, 1e10]),
+)
+def test_the_worlds_agree_on_equal_ranks(workers, algorithm, fusion_bytes, cycle_s, by_name, cv, bandwidth):
+    """Their messages reach ports together, and pass in the order of their senders."""
+    said = (
+        f"algorithm={algorithm}",
+        f"fusion_bytes={fusion_bytes}",
+        f"cycle_s={cycle_s}",
+        f"by_name={str(by_name).lower()}",
+    )
+    link, costs = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth}), {"noise": LogNormal(cv=cv)}
+    try:
+        assert_alike(job(*said, workers=workers, speeds=1.0, link=link, costs=costs, steps=3))
+    except vector.Refused:
+        reject()
+
+
+@pytest.mark.parametrize(("algorithm", "workers"), [("halving-doubling", 7), ("halving-doubling", 10), ("tree", 12)])
+def test_equal_ranks_whose_messages_come_together_are_not_refused(algorithm, workers):
+    """All without noise, and none of them a power of two."""
+    said = f"algorithm={algorithm}", "by_name=true", "cycle_s=0"
+    assert_alike(job(*said, workers=workers, speeds=1.0, costs={"noise": LogNormal(cv=0.0)}))
+
+
 @pytest.mark.parametrize("said", [[], ["by_name=true", "fusion_bytes=100000"], ["order=end", "fusion_bytes=0"]])
 def test_replications_decide_each_for_itself(said):
     """With sleeps and much noise they sum other gradients together; each is what it is alone; a factor on all cores is one more table."""

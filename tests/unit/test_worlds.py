@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -152,6 +153,52 @@ def test_replications_are_the_same_together_and_apart():
     np.testing.assert_array_equal(together.idle_fraction[3:], apart.idle_fraction)
 
 
+SEVERAL = {  # what ranks carry from a step to the next differs
+    "amb, cold caches, evaluation": (
+        "amb",
+        {"update": Line(base_s=1e-3, cold_s=5e-3), "resume_s": 1e-3},
+        {"test_size": 9},
+    ),
+    "fmb, alone": ("fmb", {"update": Line(base_s=1e-3, cold_s=1e-3)}, {"workers": 0}),
+    "fmb, a run's factor": ("fmb", {"run": LogNormal(cv=0.3)}, {"warmup": 0}),
+    "a ring": ("allreduce algorithm=ring", {"call": Line(base_s=1e-5)}, {"workers": 5}),
+    "halving and doubling": ("allreduce algorithm=halving-doubling", {"reduce": Line(slope_s=1e-9)}, {"workers": 8}),
+    "horovod": ("horovod cycle_s=0.002", {"negotiate_s": 1e-4}, {"workers": 4, "warmup": 7}),
+    "horovod, by name": ("horovod by_name=true fusion_bytes=0", {}, {"workers": 3, "warmup": 0}),
+}
+
+
+@pytest.mark.parametrize("about", SEVERAL)
+@pytest.mark.parametrize("block", [vector.at_once.BLOCK, 5])
+def test_many_steps_at_once_are_what_they_are_one_by_one(about, block):
+    """In blocks of any size."""
+    (protocol, *settings), costs, job = (SEVERAL[about][0].split(), *SEVERAL[about][1:])
+    costs = quiet_costs(noise=LogNormal(cv=0.3), **costs)
+    link = Link(latency_s=1e-4, overhead_s=1e-5, bandwidth_bytes_per_s=1e9)
+    law = stragglers.read("niagara*0.01")
+    scenario = quiet(protocol, *settings, costs=costs, link=link, stragglers=law, **{"steps": 12, "warmup": 2} | job)
+    scenario = replace(
+        scenario, cluster=scenario.cluster.model_copy(update={"hosts": [Host(count=9, cores=2, slots=1)]})
+    )
+    most = block * 3 * scenario.ranks
+    with mock.patch.object(vector.at_once, "MOST_RANKS", most):
+        found = vector.at_once.Run(scenario, range(3), min(block, scenario.rounds - 1), math.inf).outcome()
+    one_by_one = vector.VectorWorld(scenario, range(3)).run()
+    np.testing.assert_allclose(found.step_s, one_by_one.step_s, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.samples, one_by_one.samples)
+    np.testing.assert_allclose(found.idle_fraction, one_by_one.idle_fraction, rtol=0, atol=1e-10)
+    assert (found.ran_out, found.warmup) == (one_by_one.ran_out, one_by_one.warmup)
+
+
+def test_steps_at_once_end_when_there_is_no_time_left():
+    """With a block, once warm-up is over; they are those of the whole run."""
+    scenario = quiet("fmb", costs=quiet_costs(noise=LogNormal(cv=0.3)), steps=40, warmup=10)
+    with mock.patch.object(vector.at_once, "MOST_RANKS", 4 * 2 * scenario.ranks):
+        cut, whole = vector.run(scenario, 2, within_s=0.0), vector.run(scenario, 2)
+    assert cut.step_s.shape == (2, 3)
+    np.testing.assert_array_equal(cut.step_s, whole.step_s[:, :3])
+
+
 @pytest.mark.parametrize(("protocol", "warmup"), [("fmb", 1), ("ps-async", 2), ("allreduce", 1)])
 def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(protocol, warmup):
     """After one step of warm-up; asynchronous workers, who begin together, have all of it."""
@@ -167,17 +214,24 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
 @settings(max_examples=60, deadline=None)
 @given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.world.MANY]))
 def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):
-    """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there."""
+    """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there.
+
+    Steps that are made at once end with a block, and are rounded otherwise.
+    """
     updates = min(max(ends_with, 1 + min(scenario.warmup, 1)), scenario.rounds)
     warmup = scenario.warmup if updates > scenario.warmup else min(scenario.warmup, 1)
-    looks = [0.0] * max(0, updates - 1 - min(scenario.warmup, 1)) + [2.0]
-    with mock.patch.object(vector.world, "MANY", many), mock.patch("time.monotonic", side_effect=[0.0, *looks]):
+    looks = [0.0] * (3 + max(0, updates - 1 - min(scenario.warmup, 1))) + [2.0]
+    one_by_one, clock = (
+        mock.patch.object(vector.at_once, "MOST_RANKS", 0),
+        mock.patch("time.monotonic", side_effect=looks),
+    )
+    with one_by_one, clock, mock.patch.object(vector.world, "MANY", many):
         cut = by_vector(scenario, 2, within_s=1.0)
     whole = by_vector(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
     assert cut.warmup == warmup
-    np.testing.assert_array_equal(cut.step_s, whole.step_s)
+    np.testing.assert_allclose(cut.step_s, whole.step_s, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(cut.samples, whole.samples)
-    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-11)
 
 
 def test_a_run_that_ends_among_its_warmup_measures_all_of_it_but_the_first_step():

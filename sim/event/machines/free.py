@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from heapq import heappop, heappush
 from typing import Any
 
 from sim.event.arrivals import Arrivals
@@ -10,7 +11,7 @@ from sim.event.machines.own_core import OwnCore
 from sim.event.machines.slow_port import SlowPort
 from sim.event.ranks.message import Message
 from sim.event.shortcut import ShortCutFailed
-from sim.verbs.book import CLOCK_S
+from sim.verbs.book import CLOCK_S, TIE_S
 
 DONE = ()
 
@@ -25,7 +26,7 @@ class Free:
     quick = True  # works that follow one another may be one
     own_port = True  # nobody else's messages leave by it
     __slots__ = (
-        "_ahead", "_ahead_s", "_byte_s", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
+        "_ahead", "_ahead_s", "_byte_s", "_coming", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
         "_pending", "_plain", "_posted", "_timed", "_to", "_waits", "_wake", "comes", "core", "course", "env",
         "ingress", "link", "local", "machine", "port", "rank", "rest", "rest_until", "slow", "speed", "spend", "work",
         "work_on", "works",
@@ -39,6 +40,9 @@ class Free:
         self.work, self.works, self.work_on = core.work, core.works, core.work_on
         self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
         self.port, self.ingress = machine.egress, machine.ingress
+        self._coming: list[
+            Any
+        ] = []  # messages on their way, a heap: when they reach the port, a number, and the message
         self._inbox: list[Any] = []  # what has come: messages, and when their bytes move
         self._peers: Any = ()  # from whom the next is waited for
         self._wake: Any = None  # who goes on then
@@ -181,17 +185,32 @@ class Free:
 
     def _comes(self, reach_s: float, message: Message) -> None:
         """A message will reach this rank's port."""
-        self.env.call(reach_s, self._reached, message)
+        heappush(self._coming, (reach_s, next(self.env._eid), message))
+        self.env.call(reach_s, self._reached)
 
-    def _reached(self, message: Message) -> None:
+    def _reached(self, _) -> None:
         """A message reaches the port."""
-        reach_s = self.env.now
+        coming = self._coming
+        first = heappop(coming)
+        if coming and coming[0][0] <= first[0] + TIE_S:
+            first = self._first_of_ties(first)
+        reach_s, _number, message = first
         if self.course is None:
             self.ingress.reached_s = reach_s
             self.deliver(reach_s, message)
         else:
             self.machine.received_s += message.occupancy_s
             self.put(message, *self.course.passing(self, reach_s, message.occupancy_s))
+
+    def _first_of_ties(self, first):
+        """Of messages that come together the one whose sender's number is the least; the others stay on their way."""
+        coming, ties = self._coming, [first]
+        while coming and coming[0][0] <= first[0] + TIE_S:
+            ties.append(heappop(coming))
+        ties.sort(key=lambda one: (one[2].sender, one[:2]))
+        for other in ties[1:]:
+            heappush(coming, other)
+        return ties[0]
 
     def _comes_ahead(self, reach_s: float, message: Message) -> None:
         """The same where rank 0 alone sends to this rank, which goes on at once if it waits for the message, without an event.
@@ -378,6 +397,7 @@ class Free:
         self.core.fall_apart()
         self.rank = self.comes = self._wake = None
         self._to.clear()
+        self._coming.clear()
 
     def departed(self):
         """Until all that was handed over ahead has left."""

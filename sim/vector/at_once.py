@@ -1,0 +1,305 @@
+"""Many steps of a run at once: each as a row of the same arrays, as if it were a replication that begins in the midst of things.
+
+How a step goes depends on the steps before it by little: by how far ranks and ports are apart when it begins. First each is taken to
+begin as the first step ended; then each is reckoned again that does not begin as the one before it ends, until all do. The step after
+the first is then right at once, and so on, so that nothing is approximated. In most jobs ranks meet in each step, and all is right
+after two or three rounds. Moments are counted from when rank 0 begins the step.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+import numpy as np
+
+from sim.answers.outcome import Outcome
+from sim.job.scenario import Scenario
+from sim.protocols import is_ours
+from sim.randomness import BLOCK
+from sim.vector.draws import Chosen, Listed, Rounds
+from sim.vector.late_waits import LateBetween
+from sim.vector.together import Refused
+from sim.vector.waits import Between
+from sim.vector.world import VectorWorld, outcome_of, refusal
+from sim.worlds.time_budget import Patience
+
+MOST_RANKS = 2**15  # of all steps and replications at once; with more the arrays leave the cache
+GRID_PER_S = (
+    2.0**44
+)  # moments are rounded to less than a tenth of a picosecond, so that steps that begin alike are known to
+FEWEST = 4  # steps at once; fewer are as fast one after another
+MOST_ROUNDS, MOST_LEFT = 40, 12  # rounds of reckoning, and how many more there may be, as it looks after three
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some steps of some replications, a row each.
+
+    Args:
+        steps: next to one another, whose rows are there.
+        replications: how many.
+        chosen: the numbers of those rows that are meant, shape (rows,); the replications of a step are next to one another.
+    """
+
+    steps: range
+    replications: int
+    chosen: np.ndarray
+
+    @property
+    def of(self) -> np.ndarray:
+        """The replication of each."""
+        return self.chosen % self.replications
+
+    @property
+    def step(self) -> np.ndarray:
+        """The step of each."""
+        return self.steps.start + self.chosen // self.replications
+
+    def drawn(self, numbers: Rounds | Listed) -> Chosen:
+        """What was drawn for each."""
+        found = numbers.several(self.steps)
+        if np.ndim(found) == 3:
+            return Chosen(found.reshape(-1, found.shape[2])[self.chosen])
+        return Chosen(found[self.of] if isinstance(found, np.ndarray) else found)
+
+
+class Carried:
+    """What ranks carry from one step to the next as one array, a row for each replication; moments from when rank 0 begins the step.
+
+    Args:
+        world: at the end of a step.
+    """
+
+    def __init__(self, world: VectorWorld):
+        parts = [group.carried() for group in world.groups]
+        self._counts = [(len(moments), len(numbers)) for moments, numbers in parts]
+        self._widths = [[one.shape[1] for part in parts for one in part[kind]] for kind in (0, 1)]
+        self._moments = sum(self._widths[0])
+
+    def after(self, world: VectorWorld) -> np.ndarray:
+        """At the end of a step, shape (replications, numbers), moments before all others."""
+        parts = [group.carried() for group in world.groups]
+        found = np.concatenate([one for kind in (0, 1) for part in parts for one in part[kind]], axis=1)
+        moments = found[:, : self._moments]
+        moments -= world.clock_s[:, None]
+        moments *= GRID_PER_S
+        np.rint(moments, out=moments)
+        moments /= GRID_PER_S
+        return found
+
+    def of_groups(self, carried: np.ndarray) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """As each group's `carried` has it."""
+        ends = np.cumsum([*self._widths[0], *self._widths[1]]).tolist()
+        parts = [carried[:, begin:end] for begin, end in pairwise([0, *ends])]
+        moments, numbers = iter(parts[: len(self._widths[0])]), iter(parts[len(self._widths[0]) :])
+        return [(list(islice(moments, of[0])), list(islice(numbers, of[1]))) for of in self._counts]
+
+
+class StepWorld(VectorWorld):
+    """One step in each row.
+
+    Args:
+        first: the world that has made the first step of each replication.
+        rows: which step of which replication each row is.
+        carried: what each group begins with.
+        window_s: the moments between which waits count, shape (2, rows); all count if None.
+        counts_own: whether a master's waits count, shape (rows,).
+    """
+
+    def __init__(
+        self, first: VectorWorld, rows: Rows, carried: list, window_s: np.ndarray | None, counts_own: np.ndarray
+    ):
+        self.scenario, self.replications, self.rounds = first.scenario, range(len(rows.chosen)), range(1)
+        self.patience, self.updates, self.lows_s, self.refused = Patience(first.scenario), [], {}, None
+        self._rows, self.master, self.workers = rows, first.master, first.workers
+        for group, own in zip(first.groups, carried, strict=True):
+            shape = len(rows.chosen), len(group.ranks)
+            waits, late = Between(shape, window_s, counts_own), LateBetween(shape, window_s)
+            resumed = group.resumed(self, rows.of, rows.drawn, own, waits, late)
+            if group is first.master:
+                self.master = resumed
+            else:
+                self.workers = resumed
+
+    def evaluates(self, _step: int) -> np.ndarray:
+        """Which rows' steps end with it, shape (rows, 1)."""
+        due = np.array([self.scenario.evaluates(step) for step in self._rows.steps])
+        return due[self._rows.chosen // self._rows.replications][:, None]
+
+    def ended(self, end_s: np.ndarray, samples: np.ndarray) -> None:
+        """Rank 0 has made the update of each row's step."""
+        self.updates.append((end_s, samples))
+
+    def fall_apart(self) -> None:
+        """Groups and world refer to one another no more, so that memory is free at once."""
+        for group in self.groups:
+            group.world = group.background = None
+
+
+class Apart(Exception):
+    """Steps hang together by more than can be settled soon."""
+
+
+class Block:
+    """Steps of every replication that are made at once.
+
+    Args:
+        first: the world that has made the first step.
+        layout: of what is carried.
+        steps: next to one another, of one block of random numbers.
+        begin: what each replication begins the first of them with, shape (replications, numbers).
+
+    Attributes:
+        took_s: for which each step takes rank 0, shape (steps * replications,).
+        ends_s: when its update comes, from when it begins, likewise.
+        samples, ran_out: of each, likewise.
+        idle_s: for which each rank waits in each, shape (steps * replications, ranks).
+    """
+
+    def __init__(self, first: VectorWorld, layout: Carried, steps: range, begin: np.ndarray):
+        self._first, self._layout, self.steps, self._replications = first, layout, steps, len(begin)
+        self._begin = np.tile(begin, (len(steps), 1))
+        rows = len(self._begin)
+        self._after, self.idle_s = np.empty_like(self._begin), np.empty((rows, first.scenario.ranks))
+        self.took_s, self.ends_s, self.samples, self.ran_out = (np.empty(rows) for _ in range(4))
+
+    def settle(self) -> None:
+        """Find out what each step begins with.
+
+        Raises:
+            Apart: it does not settle soon.
+        """
+        left = np.arange(len(self._begin))
+        for number in range(MOST_ROUNDS):
+            self._reckon(left)
+            begins = np.concatenate([self._begin[: self._replications], self._after[: -self._replications]])
+            before, left = left.size, np.flatnonzero((begins != self._begin).any(axis=1))
+            self._begin = begins
+            if not left.size:
+                return
+            if number > 1 and left.size > MOST_LEFT * max(before - left.size, self._replications):
+                break
+        raise Apart
+
+    @property
+    def after(self) -> np.ndarray:
+        """What each replication carries on, shape (replications, numbers)."""
+        return self._after[-self._replications :].copy()
+
+    def cut(self, steps: list[int], window_s: np.ndarray, counts_own: list[bool]) -> None:
+        """Count the waits of some steps again, between two moments.
+
+        Args:
+            window_s: the moments, from when rank 0 begins each, shape (2, steps, replications).
+            counts_own: whether a master's waits count in each.
+        """
+        firsts = (np.array(steps) - self.steps.start) * self._replications
+        chosen = (firsts[:, None] + np.arange(self._replications)).ravel()
+        self._reckon(chosen, window_s.reshape(2, -1), np.repeat(counts_own, self._replications))
+
+    def _reckon(
+        self, chosen: np.ndarray, window_s: np.ndarray | None = None, counts_own: np.ndarray | None = None
+    ) -> None:
+        rows, counts = Rows(self.steps, self._replications, chosen), np.ones(len(chosen), bool)
+        counts = counts if counts_own is None else counts_own
+        world = StepWorld(self._first, rows, self._layout.of_groups(self._begin[chosen]), window_s, counts)
+        world.play()
+        (end_s, samples) = world.updates[0]
+        self._after[chosen], self.took_s[chosen] = self._layout.after(world), world.clock_s
+        self.ends_s[chosen], self.samples[chosen], self.ran_out[chosen] = end_s, samples, world.ran_out
+        self.idle_s[chosen] = world.idle_s(0, end_s, end_s)  # between moments that its waits know
+        world.fall_apart()
+
+
+class Run:
+    """All steps of a scenario, block by block.
+
+    Args:
+        scenario: the job.
+        replications: their numbers.
+        together: steps that are made at once.
+        within_s: after so many seconds the run ends with a block, once warm-up is over.
+    """
+
+    def __init__(self, scenario: Scenario, replications: range, together: int, within_s: float):
+        self._scenario, self._together, self._until_s = scenario, together, time.monotonic() + within_s
+        self._first = VectorWorld(scenario, replications, rounds=range(1))
+        self._first.play()
+        (end_s, samples), self._now_s = self._first.updates[0], self._first.clock_s.copy()
+        self._ends_s, self._samples = [np.zeros((1, len(end_s))), end_s[None]], [samples[None]]
+        self._idle_s, self._ran_out = np.zeros((len(end_s), scenario.ranks)), self._first.ran_out.sum()
+
+    def outcome(self) -> Outcome:
+        """What they come to.
+
+        Raises:
+            Refused, Apart: steps have to be made one after another.
+        """
+        rounds, warmup, layout = self._scenario.rounds, self._scenario.warmup, Carried(self._first)
+        begin, step, over = layout.after(self._first), 1, False
+        while step < rounds and not over:
+            steps = range(step, min(rounds, step + self._together, (step // BLOCK + 1) * BLOCK))
+            block = Block(self._first, layout, steps, begin)
+            block.settle()
+            over = steps.stop > warmup and time.monotonic() > self._until_s
+            self._count(block, is_last=over or steps.stop == rounds)
+            begin, step = block.after, steps.stop
+        end_s = np.concatenate(self._ends_s).T
+        self._idle_s += self._first.idle_s(warmup, end_s[:, warmup], end_s[:, -1])
+        return outcome_of(end_s, np.concatenate(self._samples).T.astype(int), self._idle_s, self._ran_out, warmup)
+
+    def _count(self, block: Block, is_last: bool) -> None:
+        """Waits between warm-up's end and that of the last step.
+
+        Ranks meet in each step. Therefore warm-up's end cuts waits of its last step and of the next, and the run's end those of the last.
+        """
+        replications, steps, warmup = len(self._now_s), block.steps, self._scenario.warmup
+        took_s, ends_s = (times_s.reshape(-1, replications) for times_s in (block.took_s, block.ends_s))
+        begins_s = self._now_s + np.concatenate([np.zeros((1, replications)), np.cumsum(took_s, axis=0)])
+        self._ends_s.append(begins_s[:-1] + ends_s)
+        self._now_s, known_s = begins_s[-1], np.concatenate(self._ends_s)
+        last, never_s = steps.stop - 1 if is_last else -1, np.full(replications, np.inf)
+        cut = sorted({warmup - 1, warmup, last}.intersection(steps))
+        if cut:
+            windows_s = [
+                np.array([known_s[warmup], known_s[-1] if step == last else never_s]) - begins_s[step - steps.start]
+                for step in cut
+            ]
+            block.cut(cut, np.stack(windows_s, axis=1), [step >= warmup for step in cut])
+        counted = slice(max(0, warmup - 1 - steps.start), None)
+        self._samples.append(block.samples.reshape(-1, replications))
+        self._idle_s += block.idle_s.reshape(len(steps), replications, -1)[counted].sum(axis=0)
+        self._ran_out += block.ran_out.sum()
+
+
+def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
+    """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
+
+    Args:
+        within_s: as in the event world, for all of them together.
+
+    Raises:
+        Refused: the scenario needs the event world.
+        RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
+    """
+    reason, numbers, until_s = refusal(scenario), range(first, first + replications), time.monotonic() + within_s
+    if reason:
+        raise Refused(reason)
+    together = _together(scenario, replications, within_s)
+    if together >= FEWEST:
+        try:
+            return Run(scenario, numbers, together, within_s).outcome()
+        except (Refused, Apart):  # one after another may do
+            pass
+    return VectorWorld(scenario, numbers, until_s - time.monotonic()).run()
+
+
+def _together(scenario: Scenario, replications: int, within_s: float) -> int:
+    """How many steps are made at once. Our own texts do the same in each and remember nothing; a user's may not."""
+    if scenario.protocol.has_servers or not is_ours(scenario.protocol):
+        return 0
+    takes_long = within_s < math.inf and scenario.warmup > BLOCK  # and is all of it made
+    return 0 if takes_long else min(MOST_RANKS // (replications * scenario.ranks), scenario.rounds - 1)
