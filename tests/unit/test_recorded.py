@@ -8,7 +8,9 @@ Random numbers were drawn in another way; here they are drawn so again (`old_str
 
 from __future__ import annotations
 
+import pkgutil
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +18,7 @@ import pytest
 from old_streams import BLOCK, OldStream
 from scenarios import CLUSTERS, scenarios
 
+import sim
 from sim import event, randomness
 from sim.event.machines import contended, own_core
 
@@ -26,7 +29,9 @@ SCENARIOS = dict(scenarios())
 
 @pytest.fixture(autouse=True)
 def old_streams(monkeypatch):
-    """Whatever module of the simulator draws, it draws as it did."""
+    """Whatever module of the simulator draws, it draws as it did; one that is imported later would do so for ever."""
+    for module in pkgutil.walk_packages(sim.__path__, "sim."):
+        import_module(module.name)
     replaced = (("Stream", randomness.Stream, OldStream), ("BLOCK", randomness.BLOCK, BLOCK))
     for module in [module for name, module in sys.modules.items() if name.startswith("sim.")]:
         for name, new, old in replaced:
