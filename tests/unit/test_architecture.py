@@ -152,7 +152,7 @@ def test_every_data_file_is_installed():
     patterns = [
         f"{package.replace('.', '/')}/{pattern}"
         for package, several in settings["options.package_data"].items()
-        for pattern in several.split()
+        for pattern in several.strip().splitlines()  # as setuptools reads them: a blank is part of a pattern
     ]
     files = [
         str(p.relative_to(ROOT))
