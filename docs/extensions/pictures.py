@@ -147,6 +147,23 @@ def intervals() -> Figure:
     return drawing
 
 
+def errors() -> Figure:
+    """The error of each kind of runs beside the noise floor."""
+    import results
+
+    drawing = _figure(3.0)
+    axes, lines = drawing.subplots(), results.lines()
+    places = np.arange(len(lines))
+    for offset, column, label in ((-0.2, 3, "mean error of a step"), (0.2, 4, "noise floor")):
+        shares = [float(line[column].rstrip("%")) for line in lines]
+        axes.barh(places + offset, shares, 0.4, label=label, color="C0" if column == 3 else "#bbbbbb")
+    axes.set_yticks(places, [line[0].replace("`", "") for line in lines])
+    axes.invert_yaxis()
+    axes.set(xlabel="%")
+    axes.legend(frameon=False)
+    return drawing
+
+
 def worlds() -> Figure:
     """One text in two simulated worlds: the same step times."""
     from sim import Scenario, protocols, read_workload, simulate
@@ -202,7 +219,7 @@ def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figu
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    one.__name__: one for one in (link, ports, ring, collectives, costs, stragglers, polling, intervals, worlds)
+    one.__name__: one for one in (errors, link, ports, ring, collectives, costs, stragglers, polling, intervals, worlds)
 }
 
 

@@ -44,8 +44,12 @@ def kept(name: str):
 
 def summary() -> str:
     """One line for each kind of runs, as a Markdown table."""
-    rows = [_summed_up(line) for line in SUMMARY]
-    return markdown(list(HEADINGS), [*rows, _of_testbed(), _of_published()])
+    return markdown(list(HEADINGS), lines())
+
+
+def lines() -> list[list[str]]:
+    """Cells of the summary, as many in each line as there are headings."""
+    return [*(_summed_up(line) for line in SUMMARY), _of_testbed(), _of_published()]
 
 
 def _summed_up(line: Line) -> list[str]:
