@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ENDINGS = (".html", ".htm")
 OPTION = "--report"
 LIBRARIES = ("plotly", "jinja2")
-EXTRA = "with the extra `report`: pip install -e .[report]"
+EXTRA = "with the extra report: pip install 'anytime-trainsim[report]'"
 
 
 def check(path: str | None, option: str = OPTION) -> None:
