@@ -113,8 +113,8 @@ def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("printed", "said"),
     [
-        ("", "ranks"),
-        ("{}", "ranks"),
+        ("", "no heading"),
+        ("{}", "no heading"),
         (WHOLE[: WHOLE.index(ROWS[0])], "sizes"),
         (WHOLE[: WHOLE.index(ROWS[5]) + 40], "13 cells"),
         (WHOLE + WHOLE, "2 tables"),
@@ -155,7 +155,9 @@ def test_a_huge_text_is_not_read(tmp_path, monkeypatch):
         fitted(tmp_path, WHOLE)
 
 
-@pytest.mark.parametrize("words", [["--link", "1 Gbit/s"], ["--probe", "p.json"], ["--batch", "3"], ["other.txt"]])
+@pytest.mark.parametrize(
+    "words", [["--link", "1 Gbit/s"], ["--probe", "p.json"], ["--batch", "3"], ["--workload", "mlp"], ["other.txt"]]
+)
 def test_options_that_it_has_no_use_for_are_refused(tmp_path, words):
     path = tmp_path / "t.txt"
     path.write_text(WHOLE)
