@@ -83,6 +83,12 @@ def test_other_collectives_are_known_by_their_bandwidths(tmp_path, collective, s
     assert found.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.01)
 
 
+def test_small_messages_tell_little_of_the_bandwidth(tmp_path):
+    small = fitted(tmp_path, text(ring(4), sizes=[8 * 2**power for power in range(12)]))
+    assert any("hardly known" in note for note in small.provenance.notes)
+    assert not any("hardly known" in note for note in fitted(tmp_path, WHOLE).provenance.notes)
+
+
 def test_noise_moves_the_link_little(tmp_path):
     rng = np.random.default_rng(0)
     found = fitted(tmp_path, text(lambda size: ring(8)(size) * rng.lognormal(0, 0.05), 8, 8))
