@@ -64,7 +64,8 @@ def _check_source(given: Namespace) -> None:
         return
     if len(given.traces) > 1 and given.source != TORCH:
         raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
-    for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",))):
+    of_links = ("workload",) if given.source == NCCL else ()
+    for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",)), *of_links):
         if value := getattr(given, name):
             raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
 

@@ -21,6 +21,7 @@ from sim.platform.other_sizes import told
 
 CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
+LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
 LEAST_BANDWIDTH = 1.0
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
@@ -55,7 +56,7 @@ def profile(path: str, name: str, ranks: int | None = None) -> Cluster:
     with checks.fitting(Path(path).name):
         found = fitted(measured)
     bandwidth = 1 / found.seconds_per_byte if found.seconds_per_byte else 0.0
-    if not np.isfinite(bandwidth) or bandwidth <= 0:
+    if not LEAST_BANDWIDTH <= bandwidth <= MOST_BYTES:
         raise RunFailed(f"no link fits {Path(path).name}: its times do not grow with the bytes")
     link = Link(latency_s=found.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
     return Cluster(
@@ -85,12 +86,14 @@ def fitted(measured: Measured) -> Fit:
         return _of(way, seconds, (measured.collective,) * 2, float(sizes[-1]))
     ways = {name: amounts(name, ranks, sizes) for name in CANDIDATES if name == "ring" or ranks <= MOST_ROUNDS}
     one = _of(ways["ring"], seconds, ("ring", "ring"), float(sizes[-1]))
+    if one.error <= LEAST_ERROR:
+        return one
     both = [
         _of(np.where((sizes <= until)[:, None], ways[small], ways[large]), seconds, (small, large), float(until))
         for small in ways
         for large in ways
         if small != large
-        for until in np.unique(sizes)[:-1]
+        for until in np.unique(sizes)[LEAST_SIZES - 1 : -LEAST_SIZES]
     ]
     two = min(both, key=lambda fit: fit.error, default=one)
     return two if two.error < BETTER * one.error else one
@@ -179,6 +182,10 @@ def _notes(measured: Measured, found: Fit, link: Link) -> tuple[str, ...]:
         else:
             said = f"up to {found.until_bytes:.3g} bytes {small} explains the times best, beyond {large}"
         notes.append(f"{said}; simulate with --set algorithm={large}")
+    if measured.seconds[-1] < 2 * measured.seconds[0]:
+        notes.append(
+            "the largest message takes less than twice as long as the smallest: the bandwidth is hardly known, test larger ones"
+        )
     if hosts > 1 and ranks > hosts:
         notes.append("links within hosts taken as that between them: the tests see the slowest on the way")
     if measured.device and gpu_of(measured.device) is None:

@@ -213,7 +213,12 @@ def concluded(given: Namespace, asked: Asked) -> int:
     fits, checks = ([str(folder / f"{n}.parquet") for n in names if n.startswith(kind)] for kind in (FIT, CHECK))
     called = ["--name", Path(given.output).stem]
     code = _run("calibration.fit", *sorted(fits), "--probe", str(folder / PROBE), *called, "-o", given.output)
-    return code or _run("calibration.check", given.output, *sorted(checks), "--tolerance", str(given.tolerance))
+    if code:
+        return code
+    for number, cell in enumerate(plan.checked(asked, 1.0)):
+        job = f"{cell.protocol}, {cell.workers} workers, batch {cell.batch}, stragglers {cell.stragglers}"
+        print(f"{CHECK}-{number}: {job}", flush=True)
+    return _run("calibration.check", given.output, *sorted(checks), "--tolerance", str(given.tolerance))
 
 
 def _run(module: str, *words: str) -> int:

@@ -83,11 +83,11 @@ def read(path: str | Path, ranks: int | None = None) -> Measured:
         WrongSetting: no such text, several tests in one, a row that cannot be, or a number of ranks that is not known.
     """
     lines = _text(Path(path)).splitlines()
-    hosts, device = _hosts(lines, ranks, str(path))
     headings = [number for number, line in enumerate(lines) if HEADING.match(line.strip())]
     if len(headings) != 1:
         given = f"{len(headings)} tables" if headings else "no heading `# size count type ...`"
         raise WrongSetting(f"{SOURCE}: {path}", given, f"{ALLOWED}: one test")
+    hosts, device = _hosts(lines, ranks, str(path))
     columns = lines[headings[0]].strip("# \n").split()
     rows = [
         _row(line, columns, f"{path}: line {number}")

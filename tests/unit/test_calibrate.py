@@ -110,7 +110,7 @@ def test_it_refuses_in_one_line_before_anything_is_measured(what, tmp_path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_fit_and_the_check_are_given_runs_of_their_own(tmp_path, monkeypatch):
+def test_the_fit_and_the_check_are_given_runs_of_their_own(tmp_path, monkeypatch, capsys):
     """By name; and a check that fails is the exit code."""
     called: list[tuple[str, tuple[str, ...]]] = []
 
@@ -127,6 +127,7 @@ def test_the_fit_and_the_check_are_given_runs_of_their_own(tmp_path, monkeypatch
     assert first
     assert second
     assert not first & second
+    assert "check-0: fmb, 2 workers, batch 75, stragglers none\n" in capsys.readouterr().out
 
 
 def test_runs_that_are_done_are_left_out_by_their_job():

@@ -83,6 +83,12 @@ def test_other_collectives_are_known_by_their_bandwidths(tmp_path, collective, s
     assert found.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.01)
 
 
+def test_small_messages_tell_little_of_the_bandwidth(tmp_path):
+    small = fitted(tmp_path, text(ring(4), sizes=[8 * 2**power for power in range(12)]))
+    assert any("hardly known" in note for note in small.provenance.notes)
+    assert not any("hardly known" in note for note in fitted(tmp_path, WHOLE).provenance.notes)
+
+
 def test_noise_moves_the_link_little(tmp_path):
     rng = np.random.default_rng(0)
     found = fitted(tmp_path, text(lambda size: ring(8)(size) * rng.lognormal(0, 0.05), 8, 8))
@@ -113,8 +119,8 @@ def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("printed", "said"),
     [
-        ("", "ranks"),
-        ("{}", "ranks"),
+        ("", "no heading"),
+        ("{}", "no heading"),
         (WHOLE[: WHOLE.index(ROWS[0])], "sizes"),
         (WHOLE[: WHOLE.index(ROWS[5]) + 40], "13 cells"),
         (WHOLE + WHOLE, "2 tables"),
@@ -155,7 +161,9 @@ def test_a_huge_text_is_not_read(tmp_path, monkeypatch):
         fitted(tmp_path, WHOLE)
 
 
-@pytest.mark.parametrize("words", [["--link", "1 Gbit/s"], ["--probe", "p.json"], ["--batch", "3"], ["other.txt"]])
+@pytest.mark.parametrize(
+    "words", [["--link", "1 Gbit/s"], ["--probe", "p.json"], ["--batch", "3"], ["--workload", "mlp"], ["other.txt"]]
+)
 def test_options_that_it_has_no_use_for_are_refused(tmp_path, words):
     path = tmp_path / "t.txt"
     path.write_text(WHOLE)
