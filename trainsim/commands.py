@@ -21,9 +21,11 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("sim.run", "simulate a training job: throughput, step times, why, what if"),
+    "plan": Command("sim.plan", "choose a cluster before paying for it"),
     "sweep": Command("sim.sweep", "simulate many jobs, and keep a row of each"),
     "real": Command("real.run", "run a training job for real: MPI, TensorFlow, Horovod"),
     "campaign": Command("real.campaign", "many real runs in one launch"),
+    "calibrate": Command("real.calibrate", "probe, runs, fit and check of this machine or cluster in one command"),
     "probe": Command("real.probe", "measure links and sleeps, for fit"),
     "fit": Command("calibration.fit", "make a calibrated profile from traces of real runs"),
     "check": Command("calibration.check", "compare real runs with what a profile predicts of them"),
