@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,8 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
     def made(at) -> Scaling:
         values = np.array(start)
         values[free] = at * scale
-        return replace(nothing, **dict(zip(FITTED, map(float, values), strict=True)))
+        found: dict[str, Any] = dict(zip(FITTED, map(float, values), strict=True))
+        return replace(nothing, **found)
 
     def off(at) -> np.ndarray:
         return np.log(made(at).step_s(rows) / rows.step_s)
