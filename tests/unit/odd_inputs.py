@@ -102,6 +102,7 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "stragglers": ("none", "niagara*0.01", "law.toml", "gamma(mean=5ms, cv=1)", "slow-ranks(rank=1, seconds=1ms)"),
     "placement": ("round-robin", "greedy"),
     "servers_on": ("own", "workers"),
+    "failures": ("mtbf=30 s", "mtbf=30 d, restart=5 min, every=1 h"),
     "variable_partitions": ("1", "2", "search"),
     "set": (
         "time_limit_s=0.1",
