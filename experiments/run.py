@@ -54,7 +54,7 @@ QUESTIONS = {
         "4 to 5 min",
     ),
 }
-ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target? (python -m sim.plan)", "1 min")}
+ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target?", "1 min")}
 FURTHER = (
     "demo",
     "resume",
