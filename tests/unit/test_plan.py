@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -49,6 +50,12 @@ def test_no_job_is_faster_than_its_bound(name, host, count):
     workers = count * cluster.hosts[0].ranks - masters
     job = Scenario(protocol, model, workers, steps=4, warmup=2, batch=128, cluster=cluster)
     assert simulate(job, replications=1).samples_per_s < 1.01 * bounds.least(job).samples_per_s()
+
+
+@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+def test_a_bound_of_another_batch_is_that_of_a_job_with_it(name):
+    job = Scenario(protocols.make(name), read_workload("toy_fc"), 4, batch=128, cluster=read_cluster("p3.2xlarge*5"))
+    assert bounds.least(job, 512) == bounds.least(replace(job, batch=512))
 
 
 def test_a_bound_that_counts_too_much_would_be_seen():
