@@ -12,7 +12,6 @@ from calibration.importers.about import LINK, About
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.files import check_outputs
-from sim.platform import other_sizes
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -45,6 +44,8 @@ def main(argv: list[str] | None = None) -> int:
     _check_source(given)
     made = _by_itself(given) if given.source in PROFILES else _of_traces(given)
     if given.hosts is not None:
+        from sim.platform import other_sizes
+
         made = other_sizes.on_hosts(made, given.hosts)
     profiles.write(made, given.output)
     _report(given, made)
@@ -82,6 +83,8 @@ def _of_traces(given: Namespace) -> Cluster:
 
 
 def _about(given: Namespace) -> About:
+    from sim.platform import other_sizes
+
     said = other_sizes.link(given.link, LINK) if given.link else None
     workload = given.workload or NOTHING.workload
     return About(workload, given.stragglers, given.protocol, tuple(given.set), given.batch, said)

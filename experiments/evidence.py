@@ -4,6 +4,11 @@ The simulator's mechanisms (computing, links, algorithms, what distribution cost
 predicted, with 90 % intervals. What a model does not know is a law (sim.answers.ignorance) that is learned from the errors of all
 tables but the one that it is used on. The trivial rule says that a step takes as long as on the largest number of hosts that was fitted.
 
+The law's numbers for a table come from the others; its form does not. Some ten forms were tried, and the choice was made on the coverage
+that is printed here: of sources (TensorFlow's one host and several are one page, Horovod's two tables another), of the share (in
+proportion, not squared), of a least spread of steps, and of no drift. Coverage on tables yet unseen may be lower. A row is in several
+splits.
+
 That a byte takes twice as long on two hosts as on more (calibration.scaling.steps) was found on the T4 rows: for them it is no prediction.
 """
 
@@ -74,6 +79,7 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
     held = [law.covers(row, of_others[row.source]) for row in rows]
     each = [np.mean([law.covers(row, of_others[row.source]) for row in of]) for of in sources.values()]
     yield f"90 % intervals hold {np.mean(held):.1%} of {len(held)} rows, {np.mean(each):.1%} on the average of sources"
+    yield "the law's form was chosen on these tables, its numbers for each on the others: on new tables fewer rows may be covered"
     yield f"the law of all of them: {learned}"
     for beyond in (0, 1, 2, 3, 5):
         factors = ", ".join(f"{learned.factor(beyond, share):.2f} ({share:.0%})" for share in (0.1, 0.5, 1.0))
@@ -120,7 +126,7 @@ def _far(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
     for row in small:
         inside = law.covers(row, of_others[row.source])
         error = row.predicted_s / row.measured_s - 1
-        asked = row.split == "inception_v3, then resnet50" and "p2.8xlarge" in row.row
+        asked = row.split == "several hosts, inception_v3, then resnet50"
         if asked or not inside or abs(error) > FAR:
             low, high = law.interval_s(row, of_others[row.source])
             cells = f"{row.measured_s:.4g}", f"{row.predicted_s:.4g}", f"{error:+.1%}", f"{low:.3g} to {high:.3g}"

@@ -111,7 +111,7 @@ QUESTIONS = {
         "nothing: it measures",
     ),
 }
-ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target? (python -m sim.plan)", "1 min")}
+ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target?", "1 min")}
 FURTHER = (
     "demo",
     "resume",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from real import calibration_plan as plan
-from real import campaign
+from real import campaign, engines
 from real.calibration_plan import Asked
 from real.launching import mpirun as launch
 from real.probe import ranks_for
@@ -59,6 +59,8 @@ def parser() -> command.Parser:
     found.add_argument("--repeats", type=int, default=3, metavar="N", help="of each run that is fitted")
     found.add_argument("--seed", type=int, default=0, metavar="N", help="of sleeps, and of the order of runs")
     found.add_argument("--data", metavar="NAME|PATH", help="as of real.run (default: what fits the workload)")
+    found.add_argument("--engine", choices=tuple(engines.ENGINES), help="library that computes (default: tensorflow)")
+    found.add_argument("--device", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
     found.add_argument("--runs", metavar="FOLDER", help="what is measured (default: beside the profile, NAME.runs)")
     found.add_argument(
         "--tolerance", type=float, default=0.1, metavar="SHARE", help="of a mean step, beyond which it exits with 1"
@@ -103,7 +105,8 @@ def asked_of(given: Namespace, workers: int) -> Asked:
     check_integer("--repeats", given.repeats, 1, MOST_REPEATS)
     batch = workload.read(given.workload).batch if given.batch is None else given.batch
     names = tuple(dict.fromkeys(given.protocol or PROTOCOLS))
-    return Asked(given.workload, workers, names, batch, given.steps, given.repeats, given.seed, given.data)
+    training = {"data": given.data, "engine": given.engine, "device": given.device}
+    return Asked(given.workload, workers, names, batch, given.steps, given.repeats, given.seed, **training)
 
 
 def check(given: Namespace, asked: Asked) -> None:

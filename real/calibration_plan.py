@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from real.cells import SLEEPS, Cell, fitted_cells
-from sim import protocols, stragglers
+from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.protocols.amb import AnytimeMinibatch
 
@@ -31,7 +31,7 @@ class Asked:
         batch: the larger of the two that are fitted, samples of a worker.
         steps: of each run, after those of warm-up.
         repeats: of each run that is fitted.
-        data: as of real.run; what fits the workload if None.
+        data, engine, device: as of real.run; what fits the workload, and its defaults, if None.
     """
 
     workload: str
@@ -42,6 +42,8 @@ class Asked:
     repeats: int
     seed: int
     data: str | None = None
+    engine: str | None = None
+    device: str | None = None
 
     def __post_init__(self):
         if self.workers < 1:
@@ -71,6 +73,8 @@ class Asked:
             "workload": self.workload,
             "partitions": self.partitions,
             "data": self.data,
+            "engine": self.engine,
+            "device": self.device,
             "steps": self.steps,
             "warmup": WARMUP,
         }
@@ -140,6 +144,8 @@ def expected_s(cells: list[Cell], asked: Asked, steps_s: tuple[float, float], co
         steps_s: seconds of a step of each of the pilots.
         cores: that the ranks share; one rank alone does not need more than one.
     """
+    from sim import stragglers
+
     part_s, slope_s = steps_s[1], computing_s(asked, steps_s) / asked.batch
 
     def seconds(cell: Cell) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from sim import options
 from sim.base.errors import WrongSetting
-from sim.job.scenario import Scenario
-from sim.platform.cluster import Cluster
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Cell:
         data: digits, synthetic, words, or files; what fits the workload if None.
         test_size, evaluate_every: samples of an evaluation, 0 for none, and steps between two.
         keeps_parameters: those that it ends with are written beside its trace.
+        engine, device: as of real.run; its defaults if None.
     """
 
     protocol: str
@@ -47,6 +49,8 @@ class Cell:
     test_size: int = 0
     evaluate_every: int = 10
     keeps_parameters: bool = False
+    engine: str | None = None
+    device: str | None = None
 
     @property
     def label(self) -> str:
@@ -80,6 +84,7 @@ class Cell:
     def real_words(self) -> list[str]:
         """As options of real.run: what the simulator need not know besides."""
         given = {"--data": self.data, "--optimiser": self.optimiser, "--runtime": self.runtime}
+        given |= {"--engine": self.engine, "--device": self.device}
         return [*self.words(), *(word for name, value in given.items() if value is not None for word in (name, value))]
 
     def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
@@ -123,7 +128,9 @@ def fitted_cells(
 
 def interleaved(cells: list[tuple[str, Cell, int]], seed: int) -> list[tuple[str, Cell]]:
     """Each (name, cell, times) as often as it says, (name-repeat, cell): once all in random order, then all again."""
-    rng, runs = np.random.default_rng(seed), []
+    from numpy.random import default_rng
+
+    rng, runs = default_rng(seed), []
     for repeat in range(max(times for *_, times in cells)):
         batch = [(f"{name}-{repeat}", cell) for name, cell, times in cells if repeat < times]
         runs += [batch[i] for i in rng.permutation(len(batch))]

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim import command
+from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
@@ -79,13 +79,16 @@ def parser() -> Parser:
         metavar="FILE",
         help="every configuration that was simulated, .csv or .parquet; or the plan, .json",
     )
+    group.add_argument("--report", metavar="FILE", help="the plan as a page to explore in a browser, .html")
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; 1 if no configuration meets the target."""
     given = parser().parse_args(argv)
-    check_outputs([("--output", given.output)], [given.JOB, given.workload, given.stragglers])
+    outputs = [("--output", given.output), ("--report", given.report)]
+    check_outputs(outputs, [given.JOB, given.workload, given.stragglers])
+    reports.check(given.report)
     if given.output and Path(given.output).suffix not in ENDINGS:
         raise WrongSetting("--output", given.output, f"a name that ends in {', '.join(ENDINGS)}")
     if not 0 < given.within <= LONGEST_S:
@@ -100,6 +103,10 @@ def main(argv: list[str] | None = None) -> int:
         print(found.to_json())
     else:
         show.show(found)
+    if given.report:
+        from sim.reports.plan import plan_page
+
+        reports.write(given.report, plan_page(found.as_json()))
     return 0 if found.met else 1
 
 

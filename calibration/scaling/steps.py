@@ -113,8 +113,8 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
     def made(at) -> Scaling:
         values = np.array(start)
         values[free] = at * scale
-        constants: dict[str, Any] = dict(zip(FITTED, map(float, values), strict=True))
-        return replace(nothing, **constants)
+        found: dict[str, Any] = dict(zip(FITTED, map(float, values), strict=True))
+        return replace(nothing, **found)
 
     def off(at) -> np.ndarray:
         return np.log(made(at).step_s(rows) / rows.step_s)

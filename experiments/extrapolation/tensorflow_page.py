@@ -121,33 +121,33 @@ def fitted(seen: Sequence[Row]) -> Cost:
 def held_out() -> Iterator[Held]:
     """Several hosts by model and by number; one host by model and by number of GPUs."""
     several, one = rows(SEVERAL_HOSTS, GPUS_OF_HOSTS), rows(ONE_HOST, GPUS)
-    yield from _by_model("TensorFlow page", several)
-    yield from _by_size("TensorFlow page", several, 16)
+    yield from _by_model("several hosts", several)
+    yield from _by_size("several hosts", several, 16)
     for platform in dict.fromkeys(row.platform for row in one):
         here = [row for row in one if row.platform == platform]
-        yield from _by_model("TensorFlow page", here)
-        yield from _by_size("TensorFlow page", here, 2)
+        yield from _by_model("one host", here)
+        yield from _by_size("one host", here, 2)
 
 
-def _by_model(source: str, page: list[Row]) -> Iterator[Held]:
+def _by_model(where: str, page: list[Row]) -> Iterator[Held]:
     for model in ("resnet50", "inception_v3"):
         seen = [row for row in page if row.model != model]
         cost = fitted(seen)
         for row in page:
             if row.model == model:
-                yield _held(source, f"{seen[0].model}, then {model}", row, cost, 0.0, row.single_s)
+                yield _held(f"{where}, {seen[0].model}, then {model}", row, cost, 0.0, row.single_s)
 
 
-def _by_size(source: str, page: list[Row], up_to: int) -> Iterator[Held]:
+def _by_size(where: str, page: list[Row], up_to: int) -> Iterator[Held]:
     seen = [row for row in page if row.gpus <= up_to]
     cost = fitted(seen)
     of_seen = {row[:4]: row.step_s for row in seen}  # the largest comes last
     for row in page:
         if row.gpus > up_to:
-            split = f"1 to {up_to} GPUs, then more"
-            yield _held(source, split, row, cost, doublings(row.gpus, up_to), of_seen[row[:4]])
+            split = f"{where}, 1 to {up_to} GPUs, then more"
+            yield _held(split, row, cost, doublings(row.gpus, up_to), of_seen[row[:4]])
 
 
-def _held(source: str, split: str, row: Row, cost: Cost, beyond: float, unchanged_s: float) -> Held:
+def _held(split: str, row: Row, cost: Cost, beyond: float, unchanged_s: float) -> Held:
     given = row.step_s, cost.predicted_s(row), row.single_s, cost.residual, unchanged_s
-    return Held(source, split, row.named, beyond, *given)
+    return Held("TensorFlow page", split, row.named, beyond, *given)

@@ -6,7 +6,7 @@ from __future__ import annotations
 class ByJax:
     """JAX, whose computations XLA compiles."""
 
-    package, memory_bytes = "jax", 0.4e9
+    package, memory_bytes = "jax", 0.5e9
 
     def gradients(self, kind, *settings):
         """As any engine."""

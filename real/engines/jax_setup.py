@@ -12,7 +12,7 @@ KEEP_MEMORY = (
     "XLA_PYTHON_CLIENT_PREALLOCATE"  # true takes three quarters of a GPU's memory at once, and ranks may share one
 )
 
-_begun: dict[str, int] = {}  # the threads of this process, once JAX has begun
+_begun: dict[str, int] = {}  # the threads of this process, once JAX has begun, and whether it has looked for GPUs
 
 
 def jax_on(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
@@ -41,12 +41,13 @@ def jax_on(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
 
 def _device(jax, device: str, gpu_index: int):
     if device == "cpu":
-        if "gpu" not in _begun:
+        if not _begun.setdefault("gpus", 0):
             jax.config.update("jax_platforms", "cpu")
         return jax.devices("cpu")[0]
+    if _begun.setdefault("gpus", 1) == 0:
+        raise WrongSetting("--device", device, "cpu, what this process started with")
     try:
         gpus = jax.devices("gpu")
     except RuntimeError as error:
         raise WrongSetting("--device", device, "cpu; JAX finds no GPU on this host") from error
-    _begun["gpu"] = len(gpus)
     return gpus[gpu_index % len(gpus)]

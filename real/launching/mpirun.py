@@ -25,6 +25,7 @@ JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what l
 REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
 STAGE = "TRAINSIM_STAGE "  # how the chief of TensorFlow's workers marks where the run is: MEETING or TRAINING
 MEETING, TRAINING = "meeting", "training"
+MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded, the largest engine
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "pip install 'anytime-trainsim[real]'"
@@ -90,7 +91,7 @@ def mpirun() -> str:
     return found
 
 
-def check_memory(ranks: int, rank_bytes: float) -> None:
+def check_memory(ranks: int, rank_bytes: float = MEMORY_OF_A_RANK) -> None:
     """Refuse more ranks than this machine's memory takes.
 
     Args:

@@ -72,7 +72,7 @@ def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
     limited_s = max((getattr(scenario.protocol, name, 0.0) or 0.0 for name in TIMES), default=0.0)
     computing_s = limited_s or (costs.input(batch) + costs.compute(batch)) / float(np.median(speeds))
     step_s = interval.middle(outcome.step_s.mean(axis=1))
-    return 0.0 if alone else min(1.0, max(0.0, 1 - (computing_s + scenario.stragglers.mean) / step_s))
+    return 0.0 if alone or step_s <= 0 else min(1.0, max(0.0, 1 - (computing_s + scenario.stragglers.mean) / step_s))
 
 
 def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: float) -> Iterator[Unknown]:
@@ -83,9 +83,11 @@ def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: 
         free = trust.free_links(scenario)
         deviation = hypot(LAW.deviation(doublings, share), UNCHANGED * doublings * free)
         times = exp(interval.of_normal(deviation))
-        why = ", because links are free in this profile," if free else ""
-        said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}{why}"
-        yield _even(deviation, f"{said} as predictions of published runs were off")
+        said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}"
+        off = (
+            "steps of published runs changed: links are free here" if free else "predictions of published runs were off"
+        )
+        yield _even(deviation, f"{said}, as {off}")
     elif scenario.workload.name not in known.repeated:
         said = (
             "no run that was fitted was repeated: the interval is that by which predictions of published runs were off"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 
 LEVEL = 0.9
@@ -17,9 +19,7 @@ def middle(runs: np.ndarray) -> float:
 
 def of_normal(deviation: float, level: float = LEVEL) -> float:
     """How far from its middle a normal quantity is with probability `level`, at most."""
-    from scipy.special import ndtri
-
-    return deviation * float(ndtri((1 + level) / 2))
+    return deviation * NormalDist().inv_cdf((1 + level) / 2)
 
 
 def with_error(

@@ -72,9 +72,9 @@ class Calls(NamedTuple):
         return max(now_s, compute_s)
 
 
-def least(scenario: Scenario) -> Least:
-    """The least that one step takes, at a typical speed of the hosts."""
-    samples, compute_s = _computing(scenario)
+def least(scenario: Scenario, batch: int | None = None) -> Least:
+    """The least that one step takes, at a typical speed of the hosts; with another batch than the scenario's, if one is given."""
+    samples, compute_s = _computing(scenario, batch or scenario.batch)
     protocol, network = scenario.protocol, scenario.network
     per_s = network.bandwidth_bytes_per_s
     long_run = min(
@@ -152,9 +152,9 @@ class Ports(NamedTuple):
         return found
 
 
-def _computing(scenario: Scenario) -> tuple[float, float]:
+def _computing(scenario: Scenario, batch: int) -> tuple[float, float]:
     """Samples of a step at most, and seconds of computing at least."""
-    costs, batch, protocol = scenario.costs, scenario.batch, scenario.protocol
+    costs, protocol = scenario.costs, scenario.protocol
     workers, first = max(1, scenario.workers), scenario.servers
     speeds = [scenario.machines[host].speed for host in scenario.hosts[first:] or scenario.hosts]
     speed = sum(speeds) / len(speeds) if protocol.by_arrival else min(speeds)

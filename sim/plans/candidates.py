@@ -46,7 +46,7 @@ EFFORTS = (
     Effort("some runs", 20, 2, 3, 0.04, 1.01),
     Effort("all runs", 50, 5, 9, 0.06, 1.0),
 )
-NEVER_REACHED = 0.98  # of a bound: those that this keeps from being looked at are as good as the best to within a tie
+NEVER_REACHED = 0.97  # of a bound: those that this keeps from being looked at are as good as the best to within a tie
 HOPE = 1.07  # by which more runs may raise what is reached with the probability asked: their interval is itself an estimate
 FEWEST_ROUNDS = 8  # of a run; what cannot afford them has fewer runs
 WHOLE = len(EFFORTS) - 1

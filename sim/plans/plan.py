@@ -173,9 +173,8 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         return one.may_meet(question)
 
     found = search.best_first(candidates, lambda one: one.key(question), question.keep, simulating, hopeful)
-    seen = [
-        one for one in candidates if one.figures and one not in found and hopeful(one)
-    ]  # where time was over before
+    meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
+    seen = [one for one in meeting if one not in found]  # where time was over before they were looked at whole
     found += sorted(seen, key=lambda one: one.key(question))[: question.keep - len(found)]
     if found:
         return found, True

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
@@ -17,7 +19,8 @@ from sim.plans import bounds
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
 
 if TYPE_CHECKING:
-    from sim.plans.configurations import Room
+    from sim.job.scenario import Scenario
+    from sim.plans.configurations import Configuration, Room
     from sim.plans.simulating import Simulating
 
 BATCH = 32  # candidates for each process that are looked at together
@@ -35,20 +38,35 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
     question, found = room.question, []
     unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
-    for one in room.all:
-        if question.usd_per_hour and one.usd_per_hour > question.usd_per_hour:
-            thrown[TOO_DEAR] += 1
+    for _, alike in groupby(room.all, lambda one: replace(one, batch=0)):
+        several = list(alike)
+        if question.usd_per_hour and several[0].usd_per_hour > question.usd_per_hour:
+            thrown[TOO_DEAR] += len(several)
             continue
-        try:
-            scenario = room.scenario(one)
-        except WrongSetting as why:
-            thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
-            continue
-        least, error = bounds.least(scenario), scenario.costs.error if scenario.on_named_gpus else 0.0
-        at_most = least.samples_per_s()
-        likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
-        found.append(Candidate(one, scenario.workers, least, error, at_most, likely))
+        scenario = _of_ends(room, several)
+        for one in several:
+            try:
+                job = scenario or room.scenario(one)
+            except WrongSetting as why:
+                thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
+                continue
+            least, error = bounds.least(job, one.batch), job.costs.error if job.on_named_gpus else 0.0
+            at_most = least.samples_per_s()
+            likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
+            found.append(Candidate(one, job.workers, least, error, at_most, likely))
     return found, thrown
+
+
+def _of_ends(room: Room, several: list[Configuration]) -> Scenario | None:
+    """A job that stands for all of these, which differ by their batch alone; None if there is none with the least or the most."""
+    ordered = sorted(several, key=lambda one: one.batch)
+    try:
+        least = room.scenario(ordered[0])
+        if ordered[-1].batch > least.batch:
+            room.scenario(ordered[-1])
+    except WrongSetting:
+        return None
+    return least
 
 
 def best_first(

@@ -78,7 +78,7 @@ def parameters(best: Candidate, question: Question, costs_error: float) -> list[
     """
     host, name = best.configuration.host, question.workload
     work = f"real.run --protocol fmb --workers 1 --workload {name} --batch {best.configuration.batch} --steps 30 --trace w1.parquet"
-    computing = f"on one {host}: python -m {work}; python -m calibration.fit w1.parquet -o {host}.toml".replace("*", "")
+    computing = f"on one {host}: python -m {work}; python -m calibration.fit w1.parquet -o measured.toml"
     links = f"on two {host}: python -m real.probe -o links.json"
     known = best.error or costs_error
     found = [Parameter(COMPUTING, known or ASSUMED, not known, computing)]

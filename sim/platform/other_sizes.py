@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from statistics import geometric_mean
 
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
@@ -23,7 +22,7 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     check_integer("--hosts", count, 1, MOST_RANKS)
     if cluster.shared_cores:
         raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
-    speed = float(np.exp(np.mean([np.log(host.speed) for host in cluster.hosts])))
+    speed = geometric_mean(host.speed for host in cluster.hosts)
     like = cluster.hosts[0].model_copy(update={"name": "host", "count": count, "slots": None, "speed": speed})
     return cluster.model_copy(update={"hosts": (like,)})
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OPTION = "--sweep"
 MOST = 10**6
-ALONE = ("trace", "timeline", "horovod_timeline", "what_if", "why", "failures")  # options that are of one job
+ALONE = ("trace", "timeline", "horovod_timeline", "report", "what_if", "why", "failures")  # options that are of one job
 MOST_LINES = 40
 
 

@@ -12,6 +12,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 
@@ -97,7 +98,9 @@ class Own:
         self._theirs, self._ours = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
         try:
-            self._executor.submit(os.getpid).result()
+            begun: set[int] = set()
+            while len(begun) < self.processes:  # all of them, before anything can be interrupted
+                begun.update([one.result() for one in [self._executor.submit(_own_id) for _ in range(self.processes)]])
         except BrokenExecutor as error:
             raise RunFailed(UNGUARDED) from error
 
@@ -110,11 +113,23 @@ class Own:
 @contextmanager
 def _undisturbed():
     """Ctrl-C is answered when this is over: a process that has only begun would complain of what is gone."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():  # to which no signal comes
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda *_: came.append(1))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before or signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _own_id() -> int:
+    """The id of a process, which takes long enough for another one to answer too."""
+    time.sleep(0.01)
+    return os.getpid()
 
 
 def _begin(pipe) -> None:

@@ -287,15 +287,22 @@ def test_messages_of_a_call_that_overtake_those_of_the_last_are_the_event_worlds
         vector.run(job("auto", 7, fused=False, workload=workload.read("mlp"), link=slow))
 
 
-def test_two_messages_at_one_instant_are_the_event_worlds():
-    """Whose passes a port first decides who goes on first; ranks 1 and 2, alike, hand theirs to rank 0 at once."""
+@pytest.mark.parametrize(
+    ("apart_s", "passes"), [(0.0, True), (1e-14, True), (-1e-14, True), (1e-12, False), (1e-6, True)]
+)
+def test_two_messages_at_one_instant_pass_in_the_order_of_their_senders(apart_s, passes):
+    """Ranks 1 and 2, alike, hand theirs to rank 0 at once; where rounding may decide, or none is on its way before, that is said."""
     link = LINK.model_copy(update={"bandwidth_bytes_per_s": 1e6})
-    plan = schedule([[take(1, slice(0, 9)), take(2, slice(0, 9))], [hand(0, slice(0, 9))], [hand(0, slice(0, 9))]])
-    begun_s = np.array([[0.0, 0.0, 1e-6], [0.0, 0.0, 0.0]])
-    for row, tells in ((begun_s[:1], True), (begun_s[1:], False)):
-        ports = Ports(row, row, row, np.full((1, 3), -np.inf))
-        with nullcontext() if tells else pytest.raises(Unsettled):
-            play(plan, ports, link, np.ones((1, 3)), np.zeros(2))
+    plan = schedule([[take(2, slice(0, 9)), take(1, slice(0, 9))], [hand(0, slice(0, 9))], [hand(0, slice(0, 9))]])
+    row = np.array([[0.0, 0.0, apart_s]])
+    ports = Ports(row, row, row, np.full((1, 3), -np.inf))
+    with nullcontext() if passes else pytest.raises(Unsettled):
+        played = play(plan, ports, link, np.ones((1, 3)), np.zeros(2))
+        (_, _, of_2_s), (_, _, of_1_s) = played.waits
+        np.testing.assert_allclose(of_2_s - of_1_s, link.occupancy_s(36), rtol=0, atol=1e-5)
+    if apart_s == 0:
+        with pytest.raises(Unsettled):
+            play(plan, ports, link.model_copy(update={"latency_s": 0.0}), np.ones((1, 3)), np.zeros(2))
 
 
 def test_a_message_that_nobody_sends_is_said():

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.profiles import FREE
 from experiments.extrapolation import law as learning
 from experiments.extrapolation.held import Held, doublings
 from sim import protocols
 from sim.answers import extrapolation, interval
-from sim.answers.ignorance import CORE, LAW, LINK, Law
+from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED, Law
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -63,6 +64,14 @@ def test_a_fit_without_repeats_and_links_that_nobody_measured_are_unknown_too():
     assert "was repeated" in alone.notes[-1]
     assert "links are known by name alone" in named.notes[-1]
     assert named.interval[1] == pytest.approx(usual.interval[1])  # nothing is faster than the wire
+
+
+def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():
+    plain = job(16)
+    free = replace(plain, cluster=plain.cluster.model_copy(update={"network": FREE}))
+    found = simulate(free, replications=4)
+    assert width(found) == pytest.approx(interval.of_normal(3 * UNCHANGED), rel=0.05)
+    assert "three doublings beyond; the interval is wider by a factor 4, as steps of published runs" in found.notes[-1]
 
 
 def test_a_fit_on_two_hosts_does_not_know_how_fast_more_are():

@@ -28,6 +28,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("sim.run", "--output"): (["--sweep", "workers=1,2"], ".parquet"),
     ("sim.sweep", "--output"): ([], ".parquet"),
     ("sim.plan", "--output"): (["--samples-per-s", "10"], ".json"),
+    ("sim.plan", "--report"): (["--samples-per-s", "10"], ".html"),
     ("real.run", "--trace"): ([], ".jsonl"),
     ("real.run", "--parameters"): ([], ".npz"),
     ("real.probe", "--output"): ([], ".json"),
