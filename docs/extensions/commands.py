@@ -1,4 +1,4 @@
-"""```{command} MODULE``` is replaced by what `python -m MODULE --help` says; ```{protocols}``` by the registry of protocols."""
+"""```{command} MODULE``` is replaced by what `python -m MODULE --help` says; ```{commands}``` and ```{protocols}``` by these registries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ class Command(SphinxDirective):
         module = self.arguments[0]
         text = import_module(module).parser().format_help()
         return self.parse_text_to_nodes(f"## python -m {module}\n\n```text\n{text}```\n", allow_section_headings=True)
+
+
+class Commands(SphinxDirective):
+    """Names of `trainsim`, the module of each, and a line about it."""
+
+    def run(self) -> list[nodes.Node]:
+        from trainsim.commands import COMMANDS
+
+        rows = [f"| `trainsim {name}` | `{one.module}` | {one.about} |" for name, one in COMMANDS.items()]
+        return self.parse_text_to_nodes("\n".join(["| command | module | it does |", "|---|---|---|", *rows]))
 
 
 class Protocols(SphinxDirective):
@@ -47,5 +57,6 @@ def _of_protocol(name: str, protocol: type) -> str:
 
 def setup(app) -> dict:
     app.add_directive("command", Command)
+    app.add_directive("commands", Commands)
     app.add_directive("protocols", Protocols)
     return {"parallel_read_safe": True}
