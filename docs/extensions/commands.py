@@ -18,8 +18,10 @@ class Command(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
-        text = import_module(module).parser().format_help()
-        return self.parse_text_to_nodes(f"## python -m {module}\n\n```text\n{text}```\n", allow_section_headings=True)
+        parser = import_module(module).parser()
+        typed = parser.prog if module.startswith("trainsim.") else f"python -m {module}"
+        text = parser.format_help()
+        return self.parse_text_to_nodes(f"## {typed}\n\n```text\n{text}```\n", allow_section_headings=True)
 
 
 class Commands(SphinxDirective):
