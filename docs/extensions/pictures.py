@@ -155,7 +155,7 @@ def errors() -> Figure:
     axes, lines = drawing.subplots(), results.lines()
     places = np.arange(len(lines))
     for offset, column, label in ((-0.2, 3, "mean error of a step"), (0.2, 4, "noise floor")):
-        shares = [float(line[column].rstrip("%")) for line in lines]
+        shares = [float(line[column].rstrip("%")) if line[column].endswith("%") else np.nan for line in lines]
         axes.barh(places + offset, shares, 0.4, label=label, color="C0" if column == 3 else "#bbbbbb")
     axes.set_yticks(places, [line[0].replace("`", "") for line in lines])
     axes.invert_yaxis()

@@ -49,7 +49,7 @@ def summary() -> str:
 
 def lines() -> list[list[str]]:
     """Cells of the summary, as many in each line as there are headings."""
-    return [*(_summed_up(line) for line in SUMMARY), _of_testbed(), _of_published()]
+    return [*(_summed_up(line) for line in SUMMARY), _of_testbed(), _of_published(), _of_evidence()]
 
 
 def _summed_up(line: Line) -> list[str]:
@@ -87,6 +87,18 @@ def _of_published() -> list[str]:
     return ["`amb` on 10 EC2 machines (2019)", "`published`", "1", row[5].lstrip("+-"), row[2], held]
 
 
+def _of_evidence() -> list[str]:
+    """Rows of published tables: the mean error over them all; their tables do not say how far two equal runs differ."""
+    result = kept("evidence")
+    sources = [dict(zip(result.tables[0].columns, row, strict=True)) for row in result.tables[0].rows]
+    rows = [int(source["rows"]) for source in sources]
+    error = _mean([source["mean abs. error"] for source in sources], rows)
+    hold = next(part for part in result.shown if isinstance(part, str) and part.startswith("90 % intervals hold"))
+    share = hold.split()[4]
+    held = f"{share} of {sum(rows)}"
+    return ["rows of published tables, held out in turn", "`evidence`", str(sum(rows)), error, "not published", held]
+
+
 def markdown(headings: list[str], rows: list[list[str]]) -> str:
     """A table; columns of numbers are to the right."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (headings, *rows)]
@@ -95,7 +107,7 @@ def markdown(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return not cell or cell[0] in "+-0123456789" or cell == "none given"
+    return not cell or cell[0] in "+-0123456789" or cell in ("none given", "not published")
 
 
 def page(name: str) -> str:
