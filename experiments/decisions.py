@@ -28,11 +28,9 @@ MOST_WRONG = 20  # pairs that are listed
 
 def run(out: Path, seed: int = 0) -> None:
     """Print the pairs by where they are from, those that are picked wrong, and the reliability of P(target)."""
-    from rich.console import Console
-
     with Progress("simulating"):
         choices = [*published(seed), *at_hand(out.parent)]
-    Console(width=110, highlight=False).print(*tables(choices), sep="\n")
+    pages.show(*tables(choices))
 
 
 def tables(choices: list[Choice]) -> Iterator[Table | str]:

@@ -40,12 +40,11 @@ SOURCES = {  # module of experiments.extrapolation: seconds that it takes on 2 q
 LEARNING = 12  # seconds
 FAR = 0.1  # errors of which a row is printed, of tables that are not large
 LARGE = 200  # rows
+WIDE = 165  # characters of a line
 
 
 def run(out: Path, seed: int = 0) -> None:
     """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; nothing is drawn."""
-    from rich.console import Console
-
     with Progress("fitting and predicting", sum(SOURCES.values()) + LEARNING):
         rows = held_out()
         of_others = law.left_out(rows)
@@ -55,10 +54,8 @@ def run(out: Path, seed: int = 0) -> None:
 
         clusters = links.factors()
         unmeasured = list(horovod_page.unmeasured())
-    console = Console(width=165, highlight=False)
-    for part in _answer(rows, of_others, learned):
-        console.print(part)
-    console.print(_links(clusters), _unmeasured(unmeasured, links.learned(clusters)), sep="\n")
+    pages.show(*_answer(rows, of_others, learned), width=WIDE)
+    pages.show(_links(clusters), _unmeasured(unmeasured, links.learned(clusters)), width=WIDE)
 
 
 def held_out() -> list[Held]:

@@ -1,4 +1,4 @@
-"""```{command} MODULE``` is replaced by what `python -m MODULE --help` says; ```{protocols}``` by the registry of protocols."""
+"""```{command} MODULE``` is replaced by what `python -m MODULE --help` says; ```{commands}``` and ```{protocols}``` by these registries."""
 
 from __future__ import annotations
 
@@ -18,8 +18,20 @@ class Command(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
-        text = import_module(module).parser().format_help()
-        return self.parse_text_to_nodes(f"## python -m {module}\n\n```text\n{text}```\n", allow_section_headings=True)
+        parser = import_module(module).parser()
+        typed = parser.prog if module.startswith("trainsim.") else f"python -m {module}"
+        text = parser.format_help()
+        return self.parse_text_to_nodes(f"## {typed}\n\n```text\n{text}```\n", allow_section_headings=True)
+
+
+class Commands(SphinxDirective):
+    """Names of `trainsim`, the module of each, and a line about it."""
+
+    def run(self) -> list[nodes.Node]:
+        from trainsim.commands import COMMANDS
+
+        rows = [f"| `trainsim {name}` | `{one.module}` | {one.about} |" for name, one in COMMANDS.items()]
+        return self.parse_text_to_nodes("\n".join(["| command | module | it does |", "|---|---|---|", *rows]))
 
 
 class Protocols(SphinxDirective):
@@ -47,5 +59,6 @@ def _of_protocol(name: str, protocol: type) -> str:
 
 def setup(app) -> dict:
     app.add_directive("command", Command)
+    app.add_directive("commands", Commands)
     app.add_directive("protocols", Protocols)
     return {"parallel_read_safe": True}

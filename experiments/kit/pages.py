@@ -29,11 +29,11 @@ WIDE = 132  # characters of a line
 _SHOWN: ContextVar[list[Table | str] | None] = ContextVar("shown", default=None)
 
 
-def show(*parts: Table | str, sep: str = "\n", end: str = "\n") -> None:
-    """Print tables and lines; within `keeping`, keep them too."""
+def show(*parts: Table | str, sep: str = "\n", end: str = "\n", width: int = WIDE) -> None:
+    """Print tables and lines of at most `width` characters; within `keeping`, keep them too."""
     from rich.console import Console
 
-    Console(highlight=False, width=WIDE).print(*parts, sep=sep, end=end)
+    Console(highlight=False, width=width).print(*parts, sep=sep, end=end)
     kept = _SHOWN.get()
     if kept is not None:
         kept.extend(parts)

@@ -17,11 +17,12 @@ from test_commands import COMMANDS
 from experiments import run
 from experiments.kit import kept, pages
 from sim.base.errors import WrongSetting
+from trainsim.commands import COMMANDS as OF_TRAINSIM
 
 sys.path.append(str(ROOT / "docs" / "extensions"))
 import results
 
-KNOWN = {*COMMANDS, "calibration.laws"}
+KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
 LINES = [(page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands()]
 MODULE = re.compile(r".*?\bpython (?:-m mpi4py )?-m (\S+)(.*)")
 DATA = sorted((ROOT / "docs" / "data").glob("*.json"))
@@ -57,7 +58,7 @@ def test_a_kept_result_says_what_was_run_when_and_on_what(path):
 
 
 def test_every_experiment_and_every_command_has_its_place():
-    assert set(re.findall(r"```\{result\} (\w+)", _page("accuracy.md"))) == set(run.QUESTIONS)
+    assert set(re.findall(r"```\{result\} (\S+)", _page("accuracy.md"))) == set(run.QUESTIONS)
     assert set(re.findall(r"```\{command\} (\S+)", _page("reference/commands.md"))) == KNOWN
 
 
