@@ -91,7 +91,7 @@ QUESTIONS = {
         "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
     ),
     "evidence": Question(
-        "How good is it beyond what was measured? Rows of every published table, held out in turn, with intervals",
+        "How good is it beyond what was measured, on rows of published tables that were held out in turn?",
         "2 min",
         "of each table all rows but those that are held out",
     ),

@@ -96,7 +96,7 @@ def _ran(
     start_s = time.monotonic()
     if world == "vector" or (world == "auto" and _suits_the_vector_world(scenario, within_s)):
         try:
-            return _by_vector(scenario, replications, first, want_trace, within_s, done)
+            return _by_vector(scenario, replications, first, want_trace, timeline, within_s, done)
         except (vector.Refused, RunFailed):
             if world == "vector":
                 raise
@@ -134,14 +134,20 @@ def try_out(scenario: Scenario) -> None:
 
 
 def _by_vector(
-    scenario: Scenario, replications: int | None, first: int, want_trace: bool, within_s: float, done
+    scenario: Scenario,
+    replications: int | None,
+    first: int,
+    want_trace: bool,
+    timeline: Timeline | None,
+    within_s: float,
+    done,
 ) -> _Ran:
     from sim import event, vector
     from sim.answers.outcome import join
 
     asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
     one = needs.check(scenario, "vector", within_s)
-    if want_trace:
+    if want_trace or timeline:
         needs.check(scenario, "event")
     together = max(1, min(TOGETHER // scenario.ranks, int(needs.most_bytes() / one.bytes)))
     first_few = together if within_s == math.inf else max(1, FIRST_FEW // scenario.ranks)
@@ -153,7 +159,10 @@ def _by_vector(
     for next_one in range(begun, most, together):
         outcomes.append(vector.run(scenario, min(together, most - next_one), first + next_one))
         done(len(outcomes[-1].step_s))
-    return _Ran("vector", asked, join(outcomes), event.run(scenario, first)[1] if want_trace else None)
+    trace = None
+    if want_trace or timeline:  # which the event world alone records
+        _, trace = event.run(scenario, first, timeline, want_trace=want_trace)
+    return _Ran("vector", asked, join(outcomes), trace)
 
 
 def _by_event(

@@ -61,12 +61,12 @@ def _of_ends(room: Room, several: list[Configuration]) -> Scenario | None:
     """A job that stands for all of these, which differ by their batch alone; None if there is none with the least or the most."""
     ordered = sorted(several, key=lambda one: one.batch)
     try:
-        least = room.scenario(ordered[0])
-        if ordered[-1].batch > least.batch:
-            room.scenario(ordered[-1])
+        most = room.scenario(ordered[-1])
+        if hasattr(most.protocol, "partitions"):  # which may be more than the samples of a small batch
+            room.scenario(ordered[0])
     except WrongSetting:
         return None
-    return least
+    return most
 
 
 def best_first(

@@ -27,7 +27,7 @@ HEADINGS = (
     "limited by",
 )
 MOST_OF_FRONT, MOST_REASONS = 8, 8
-WIDTH = 150  # of a page, at least
+WIDTH = 1000  # of a page: rows are not cut, whoever reads them
 
 
 def show(plan: Plan) -> None:
@@ -35,7 +35,7 @@ def show(plan: Plan) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, width=max(WIDTH, Console().width))
+    console = Console(highlight=False, width=WIDTH)
     console.print(Text(headline(plan), "bold"))
     console.print(_table([plan.row(one) for one in plan.best], plan))
     console.print(Text(f"the first again: {plan.row(plan.best[0])['command']}", "dim"))

@@ -240,7 +240,7 @@ def test_a_profile_has_them(used):
     probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, network=Measured(**NETWORK.model_dump()))
     made = make([source], "x", probe, shared_cores=2)
     assert made.look_s == pytest.approx(LOOK_S, rel=0.05)
-    assert any("a look" in note for note in made.provenance.notes)
+    assert any("a poll" in note for note in made.provenance.notes)
 
 
 def test_costs_are_without_others_looks(used):

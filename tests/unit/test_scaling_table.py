@@ -149,7 +149,7 @@ def test_order_and_further_columns_change_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--probe", "x.json"], "neither --probe nor --shared-cores"),
+        (["--probe", "x.json"], "nothing with --from scaling"),
         (["--ranks", "3"], "--ranks"),
         (["--batch", "3"], "--batch"),
         (["--protocol", "fmb"], "--protocol: given 'fmb'; allowed: horovod, allreduce"),
@@ -168,9 +168,9 @@ def test_options_of_other_formats_are_refused(tmp_path, options, said):
 
 def test_one_host_alone_takes_the_link_that_is_given(tmp_path):
     path = written(tmp_path, rows(hosts=(1,)))
-    from calibration.importers.about import link
+    from sim.platform.other_sizes import link
 
-    found = profiled.profile(str(path), "x", "resnet50", link=link("25 Gbit/s, 20 us"))
+    found = profiled.profile(str(path), "x", "resnet50", link=link("25 Gbit/s, 20 us", "--link"))
     assert found.network.bandwidth_bytes_per_s == 25e9 / 8
     assert not found.provenance.links_measured
     assert "assumed" in notes_of(path)
