@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     import shtab
 
     preamble = {"bash": "".join(map(_of_bash, _names())), "zsh": "".join(map(_of_zsh, _names()))}
-    print(shtab.complete(_all_commands(), given.shell, preamble=preamble))
+    print(shtab.complete(_all_commands(), given.shell, preamble=preamble.get(given.shell, "")))
     return 0
 
 
