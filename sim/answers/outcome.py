@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +49,16 @@ class Outcome:
         if len(self.step_s) > 1:
             return interval.of_runs(self.throughput(), level)
         return interval.of_batches(self.step_s[0], self.samples[0], level)
+
+
+def first(outcome: Outcome, runs: int) -> Outcome:
+    """The first replications of an outcome."""
+    return replace(
+        outcome,
+        step_s=outcome.step_s[:runs],
+        samples=outcome.samples[:runs],
+        idle_fraction=outcome.idle_fraction[:runs],
+    )
 
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:

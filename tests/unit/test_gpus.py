@@ -9,8 +9,9 @@ import pytest
 
 from experiments import gpus
 from experiments.gpu_rates import RATES
-from sim import catalogue, protocols
+from sim import catalogue, protocols, simulation
 from sim.answers import interval, trust
+from sim.answers.outcome import first
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -161,6 +162,17 @@ def test_a_few_replications_have_the_answer_of_many():
     quiet = job(Host(gpu="V100"))
     one, many = (simulate(quiet, "event", runs).samples_per_s for runs in (1, 41))
     assert one == pytest.approx(many, rel=0.02)
+
+
+@pytest.mark.parametrize("world", ["vector", "event"])
+def test_runs_are_whole_pairs_after_the_first(world):
+    """Whether nobody says how many, or time ends amid a pair, whose one run would move the mean by its whole factor."""
+    named = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
+    found = simulate(named, world)
+    assert found.done.runs % 2 == 1
+    cut = simulation._balanced(named, first(found.outcome, 4), 9)
+    assert len(cut.step_s) == 3
+    assert len(simulation._balanced(named, first(found.outcome, 4), 4).step_s) == 4  # as many as the user asked for
 
 
 def test_the_vector_world_has_the_same_factors():
