@@ -106,7 +106,4 @@ def note(scenario: Scenario) -> str:
         if small
         else ""
     )
-    return (
-        f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}; "
-        f"links and libraries are taken to be as described{full}"
-    )
+    return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}{full}"

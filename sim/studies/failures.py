@@ -216,7 +216,7 @@ def told(lost: Lost, samples_per_s: float) -> str:
     from sim.answers.summary import number
     from sim.base.progress import duration
 
-    low, high = (number(share * samples_per_s) for share in lost.interval)
+    low, high = lost.interval
     parts = {
         "checkpoints": lost.checkpoints,
         "work done again": lost.repeated,
@@ -225,7 +225,8 @@ def told(lost: Lost, samples_per_s: float) -> str:
     }
     said = ", ".join(f"{name} {share:.1%}" for name, share in parts.items() if share >= 5e-4) or "nothing to speak of"
     return (
-        f"with failures    {number(lost.goodput * samples_per_s)} samples/s (90% of runs {low} to {high}), "
+        f"with failures    {number(lost.goodput * samples_per_s)} samples/s, {lost.goodput:.1%} of it "
+        f"(90% of runs {low:.1%} to {high:.1%}), "
         f"{lost.stops:.3g} stops a run, a checkpoint after {duration(lost.every_s)} of training\n"
         f"  lost: {said}"
     )
