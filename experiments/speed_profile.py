@@ -15,21 +15,21 @@ from experiments.kit import pages
 
 SIZES = (10, 100, 1_000, 10_000)
 PARTS = {  # the first that a file's path contains decides; what calls a built-in function has its time
-    "draw random numbers": ("sim/randomness", "sim/laws", "event/luck", "event/drawn", "numpy/"),
+    "draw random numbers": ("sim/randomness", "sim/laws/", "event/ranks/luck", "event/ranks/drawn", "numpy/"),
     "make ranks, hosts, scenario": (
-        "sim/scenario",
-        "sim/cluster",
-        "event/machine",
+        "sim/job/",
+        "sim/platform/",
+        "event/machines/machine",
+        "event/ranks/amounts",
         "event/world",
         "pydantic",
-        "__init__",
     ),
     "SimPy's queue": ("simpy/", "event/clock"),
-    "messages reach ports in order": ("event/arrivals", "event/port"),
-    "messages leave, pass ports, are taken": ("event/free", "event/message", "event/letters"),
-    "compute, add, take up, update": ("event/computing", "event/summing", "event/amounts"),
-    "texts and their generators": ("sim/protocols", "sim/verbs", "event/thread", "event/rank"),
-    "steps, waits and the outcome": ("event/recorder", "event/meter", "sim/outcome", "sim/result"),
+    "messages reach ports in order": ("event/arrivals", "event/machines/port"),
+    "messages leave, pass ports, are taken": ("event/machines/", "event/ranks/message", "event/ranks/letters"),
+    "compute, add, take up, update": ("event/ranks/computing", "event/ranks/summing", "event/ranks/layers"),
+    "texts and their generators": ("sim/protocols/", "sim/verbs/", "event/ranks/thread", "event/ranks/rank"),
+    "steps, waits and the outcome": ("event/recorder", "event/meter", "sim/answers/"),
 }
 ELSE = "everything else"
 
