@@ -191,7 +191,7 @@ def main(argv: list[str] | None = None) -> int:
     with pages.keeping() as shown:
         experiment(out, given.seed, **further)
     if given.keep:
-        kept.keep(Path(given.keep), shown, given.name, _asked(argv), QUESTIONS[given.name].fitted)
+        kept.keep(Path(given.keep), shown, given.name, _asked(argv), QUESTIONS[given.name].fitted, out)
     return 0
 
 

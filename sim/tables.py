@@ -10,6 +10,8 @@ from sim.base.files import reading
 from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pandas as pd
 
@@ -17,11 +19,12 @@ ENDINGS = (".csv", ".parquet")
 MOST_BYTES = 256 * 2**20
 
 
-def read(path: str | Path, what: str) -> pd.DataFrame:
+def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFrame:
     """The table in a file.
 
     Args:
         what: the option that names the file.
+        columns: that it needs, for complaints.
 
     Raises:
         WrongSetting: no such file, another format, or one that is empty or broken.
@@ -35,9 +38,10 @@ def read(path: str | Path, what: str) -> pd.DataFrame:
             raise WrongSetting(what, str(path), f"a file of at most {MOST_BYTES // 2**20} MiB")
         try:
             return pd.read_csv(path) if str(path).endswith(".csv") else pd.read_parquet(path)
-        except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, MemoryError, RecursionError) as error:
             said = " ".join(str(error).split())[:100] or type(error).__name__
-            raise WrongSetting(what, str(path), f"a table that can be read ({said})") from error
+            allowed = f"a table with the columns {', '.join(columns)}" if columns else "a table that can be read"
+            raise WrongSetting(what, str(path), f"{allowed} ({said})") from error
 
 
 def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0.0, most: float = 1e6) -> np.ndarray:

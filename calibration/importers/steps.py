@@ -20,8 +20,8 @@ import numpy as np
 
 from calibration.importers.about import LINK, About
 from calibration.importers.rounds import shortened
+from sim import tables
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
 from sim.job import header as heads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
@@ -91,19 +91,8 @@ def _table(path: Path) -> pd.DataFrame:
     Raises:
         WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
     """
-    import pandas as pd
-
     needed = ", ".join(NEEDED)
-    with reading(SOURCE, path):
-        try:
-            table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, nrows=MOST_ROWS + 1)
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed}") from error
-        except (ValueError, KeyError, RecursionError, MemoryError) as error:
-            said = " ".join(str(error).split())[:100]
-            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed} ({said})") from error
+    table = tables.read(path, SOURCE, NEEDED)
     missing = [name for name in NEEDED if name not in table.columns]
     if missing:
         raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.importers.rounds import shortened
+from sim import tables
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
 SOURCE = "--from scaling"
@@ -49,19 +49,8 @@ def read(path: str | Path) -> Table:
     Raises:
         WrongSetting: no such table, a column that is missing, or numbers that cannot be.
     """
-    import pandas as pd
-
     path, needed = Path(path), ", ".join(NEEDED)
-    with reading(SOURCE, path):
-        try:
-            table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, nrows=MOST_ROWS + 1)
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed}") from error
-        except (ValueError, KeyError, RecursionError, MemoryError) as error:
-            said = " ".join(str(error).split())[:100]
-            raise WrongSetting(SOURCE, str(path), f"a table with the columns {needed} ({said})") from error
+    table = tables.read(path, SOURCE, NEEDED)
     if any(name not in table.columns for name in NEEDED):
         raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
     if not 0 < len(table) <= MOST_ROWS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -53,8 +54,11 @@ class Kept(BaseModel):
         return [part for part in self.shown if isinstance(part, Table)]
 
 
-def keep(path: Path, shown: list[Printed | str], experiment: str, command: str, fitted: str) -> None:
-    """Write what was shown, whole or not at all, with today's date and this machine.
+def keep(path: Path, shown: list[Printed | str], experiment: str, command: str, fitted: str, out: Path) -> None:
+    """Write what was shown, whole or not at all, with today's date and this machine, and without its paths.
+
+    Args:
+        out: the folder of the experiment's files, which is `results/NAME` in what is kept.
 
     Raises:
         WrongSetting: a folder that cannot be written.
@@ -65,7 +69,7 @@ def keep(path: Path, shown: list[Printed | str], experiment: str, command: str, 
         date=datetime.datetime.now(datetime.UTC).date(),
         machine=f"{os.cpu_count()} cores",
         fitted=fitted,
-        shown=[part.strip() if isinstance(part, str) else _data(part) for part in shown],
+        shown=[_placeless(part.strip(), out) if isinstance(part, str) else _data(part) for part in shown],
     )
     text = made.model_dump_json(by_alias=True, indent=1)
     write_whole(path, lambda temporary: Path(temporary).write_text(f"{text}\n"))
@@ -80,6 +84,11 @@ def read(path: Path) -> Kept:
     import json
 
     return validated(Kept, json.loads(path.read_text()), str(path))
+
+
+def _placeless(line: str, out: Path) -> str:
+    """A line without the paths of this machine."""
+    return line.replace(str(out), f"results/{out.name}").replace(sys.executable, "python")
 
 
 def _data(table: Printed) -> Table:
