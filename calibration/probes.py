@@ -27,9 +27,9 @@ class Measured(Link):
     model_config = ConfigDict(frozen=True, extra="ignore")
     late_s: Seconds = 0.0
 
-    def link(self, naps: bool) -> Link:
+    def link(self, polls: bool) -> Link:
         """The link for a simulation whose waiting ranks sleep between polls; without these sleeps its latency contains them."""
-        late_s = 0.0 if naps else self.late_s
+        late_s = 0.0 if polls else self.late_s
         return Link(**{**self.model_dump(exclude={"late_s"}), "latency_s": self.latency_s + late_s})
 
 
@@ -54,9 +54,9 @@ class Probe(BaseModel):
                 _check_measured(part)
         return self
 
-    def links(self, naps: bool) -> dict[str, Link]:
+    def links(self, polls: bool) -> dict[str, Link]:
         """The probed links by their names in a cluster; see Measured.link."""
-        return {name: link.link(naps) for name in ("local", "network", "library") if (link := getattr(self, name))}
+        return {name: link.link(polls) for name in ("local", "network", "library") if (link := getattr(self, name))}
 
 
 def _check_measured(model: BaseModel) -> None:

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from calibration import checks, collectives, servers
 from calibration.costs import Learned, learn
-from calibration.estimators import contentions, residuals
+from calibration.estimators import contentions, polling, residuals
 from calibration.estimators import latency as messages
-from calibration.estimators import polling as looks
 from calibration.estimators.contentions import Contention
 from calibration.evidence.seats import Placement, hosts_of, of_traces
 from calibration.evidence.work_rows import measured
@@ -124,16 +123,16 @@ def _of_protocols(
     workloads = sorted({trace.header.workload for trace in traces})
     learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
     said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
-    if place.look_s:
-        said.append(f"a poll of a waiting rank takes {place.look_s * 1e6:.0f} us of a core")
+    if place.poll_s:
+        said.append(f"a poll of a waiting rank takes {place.poll_s * 1e6:.0f} us of a core")
     made = Cluster(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
-        look_s=place.look_s,
+        poll_s=place.poll_s,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, said, probe, network),
-        **_links(sources, probe, place.look_s > 0, network),
+        **_links(sources, probe, place.poll_s > 0, network),
     )
     return messages.known(made, traces) if probe and probe.network else made
 
@@ -146,7 +145,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
     their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
     way = servers.way_of(theirs[0].trace)
     further = probe.further_server.get(way, servers.FurtherServer()) if probe else servers.FurtherServer()
-    links = probe.links(naps=True) if probe else {}  # gRPC does not nap, and what naps took is not in these
+    links = probe.links(polls=True) if probe else {}  # gRPC does not poll, and the time of polls is not in these
     network = links.get("library", links.get("network"))
     named = [s.name for s in theirs]
     fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, further, network)
@@ -182,8 +181,8 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
 def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> Placement:
     """The placement with what looks of ranks that waited took of cores, as far as runs tell."""
     oversleep_s, link = (probe.oversleep_s, probe.network) if probe else (0.0, None)
-    look_s = looks.look_s([t for t in traces if looks.tells(t)], oversleep_s, link.overhead_s if link else 0.0)
-    return replace(place, look_s=look_s, oversleep_s=oversleep_s)
+    poll_s = polling.poll_s([t for t in traces if polling.tells(t)], oversleep_s, link.overhead_s if link else 0.0)
+    return replace(place, poll_s=poll_s, oversleep_s=oversleep_s)
 
 
 def _learn(workload: str, sources: list[Source], place: Placement, contention: float) -> Learned:
@@ -216,10 +215,10 @@ def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -
     )
 
 
-def _links(sources: list[Source], probe: Probe | None, naps: bool, network: Link | None) -> dict[str, Link]:
+def _links(sources: list[Source], probe: Probe | None, polls: bool, network: Link | None) -> dict[str, Link]:
     if _communication_in_update(sources):
         return {"network": FREE}
-    found = probe.links(naps) if probe else {}
+    found = probe.links(polls) if probe else {}
     return found | {"network": network} if network else found
 
 

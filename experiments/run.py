@@ -45,7 +45,7 @@ QUESTIONS = {
         "40 min",
         "a probe of a link; over it 1 worker with a master or a server, and 2 workers in a ring; fmb with 1 and 2 workers",
     ),
-    "luck": Question(
+    "same-seed": Question(
         "Do a simulated and a real run with one seed go through the same steps?",
         "2 to 4 min",
         "other runs, with 1 and 2 workers, few of them with sleeps",

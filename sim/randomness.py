@@ -17,7 +17,20 @@ from sim.laws import Law
 BLOCK = 128  # indices that a generator draws for a group
 GROUP, FIRST_GROUP = 32, 8  # ranks; small jobs draw for few that they do not have
 MOST_KEPT = 2048  # blocks, of at most 32 KiB
-PURPOSES = ("sleep", "noise", "run", "data", "model", "update", "delay", "share", "error", "input", "behind", "nap")
+PURPOSES = (
+    "sleep",
+    "noise",
+    "run",
+    "data",
+    "model",
+    "update",
+    "delay",
+    "share",
+    "error",
+    "input",
+    "background",
+    "pause",
+)
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
 
 

@@ -1,6 +1,6 @@
 """Seconds of a core for one poll of a waiting rank (sim.platform.polling), from runs of one worker and its master.
 
-Their processes used more processor time than they worked, and it is their looks': a fixed time for each explains it whether they are
+Their processes used more processor time than they worked, and it is their polls': a fixed time for each explains it whether they are
 on one host or two, with links of any rate and models of 0.3 MB and 4 MB; the bytes that went by add nothing.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from calibration.evidence.core_seconds import BUSY
 from calibration.evidence.seats import hosts_of
-from sim.platform.polling import looks
+from sim.platform.polling import polls
 from sim.recording.traces import Trace
 
 PROTOCOLS = ("fmb", "amb")  # whose ranks do one thing at a time
@@ -24,13 +24,13 @@ def tells(trace: Trace) -> bool:
     return of_two and cores > 1 and bool(header.cpu_s)
 
 
-def look_s(traces: list[Trace], oversleep_s: float, overhead_s: float) -> float:
-    """Seconds of a core that a look takes; the median of runs.
+def poll_s(traces: list[Trace], oversleep_s: float, overhead_s: float) -> float:
+    """Seconds of a core that a poll takes; the median of runs.
 
     Args:
         traces: which tell.
         oversleep_s: by which a sleep between polls is longer than asked.
-        overhead_s: of a core at either end of a message between hosts, which is no look's.
+        overhead_s: of a core at either end of a message between hosts, which is no poll's.
     """
     found = [_of(trace, oversleep_s, overhead_s) for trace in traces]
     return max(0.0, float(np.median(found))) if found else 0.0
@@ -43,5 +43,5 @@ def _of(trace: Trace, oversleep_s: float, overhead_s: float) -> float:
     works, waits = (*BUSY, *["receive"] * here), ("wait", "send", *["receive"] * (not here))
     ends = 0 if here else int(activity.isin(("send", "receive")).sum())
     used_s, worked_s = sum(trace.header.cpu_s.values()), seconds[activity.isin(works)].sum()
-    count = looks(seconds[activity.isin(waits)], oversleep_s).sum()
+    count = polls(seconds[activity.isin(waits)], oversleep_s).sum()
     return (used_s - worked_s - ends * overhead_s) / count if count else 0.0

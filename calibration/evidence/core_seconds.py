@@ -6,7 +6,7 @@ import numpy as np
 
 from calibration.evidence.seats import Placement
 from sim.event.machines.cores import rate
-from sim.platform.polling import looks
+from sim.platform.polling import polls
 
 BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
 
@@ -15,7 +15,7 @@ def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
     On average over the turns that tasks take (sim.event.machines.cores), n busy ranks on c cores each get min(1, c / n) of one, less
-    contention; one that waits counts for the share of its wait that its looks take. A profile holds the time that work takes
+    contention; one that waits counts for the share of its wait that its polls take. A profile holds the time that work takes
     on a core of its own, and the simulator shares the cores; without this the sharing would count twice.
 
     Args:
@@ -29,21 +29,21 @@ def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
     host, (cores, machine_of_rank) = hosts[ranks], place.pools()
     machine = np.asarray(machine_of_rank)[ranks]
     busy = rows["activity"].isin(BUSY).to_numpy() | _copies(rows, host, hosts)
-    looking = np.where(busy, 0.0, _looks(rows, seconds, place))
+    polling = np.where(busy, 0.0, _polls(rows, seconds, place))
     for index, count in enumerate(cores):
-        here = (busy | (looking > 0)) & (machine == index)
+        here = (busy | (polling > 0)) & (machine == index)
         if here.any() and machine_of_rank.count(index) > 1:
             times_s = rows["start_s"].to_numpy(float)[here], rows["end_s"].to_numpy(float)[here]
-            seconds[here] = _shared(*times_s, busy[here], looking[here], count, contention)
+            seconds[here] = _shared(*times_s, busy[here], polling[here], count, contention)
     return np.where(busy, seconds, lasted_s)
 
 
-def _looks(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
-    """The share of each row that looks take of a core, if it is a wait."""
+def _polls(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
+    """The share of each row that polls take of a core, if it is a wait."""
     waits = rows["activity"].isin(("wait", "receive")).to_numpy() & (seconds > 0)
     share = np.zeros(len(rows))
-    if place.look_s:
-        share[waits] = place.look_s * looks(seconds[waits], place.oversleep_s) / seconds[waits]
+    if place.poll_s:
+        share[waits] = place.poll_s * polls(seconds[waits], place.oversleep_s) / seconds[waits]
     return np.minimum(1.0, share)
 
 
@@ -52,15 +52,15 @@ def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
     return (rows["activity"] == "receive").to_numpy() & (host == hosts[rows["peer"].to_numpy(int)])
 
 
-def _shared(start_s, end_s, busy, looking, cores: int, contention: float) -> np.ndarray:
+def _shared(start_s, end_s, busy, polling, cores: int, contention: float) -> np.ndarray:
     """The integral of sim.event.machines.cores.rate over each row.
 
     It is exact, because the numbers of busy and of polling ranks are constant between starts and ends.
     """
     times_s = np.concatenate([start_s, end_s])
     order = np.argsort(times_s, kind="stable")
-    tasks, looks = (np.cumsum(np.concatenate([change, -change])[order])[:-1] for change in (busy.astype(int), looking))
-    rates = rate(np.maximum(tasks, 1), cores, contention, np.maximum(looks, 0.0))
+    tasks, polls = (np.cumsum(np.concatenate([change, -change])[order])[:-1] for change in (busy.astype(int), polling))
+    rates = rate(np.maximum(tasks, 1), cores, contention, np.maximum(polls, 0.0))
     virtual_s = np.concatenate([[0.0], np.cumsum(np.diff(times_s[order]) * rates)])
     at_s = np.empty(len(times_s))
     at_s[order] = virtual_s

@@ -12,14 +12,14 @@ class Placement:
     """Hosts by name, in order of their first rank; the cores of each; the host of each rank, an index.
 
     Args:
-        shared_cores, look_s, oversleep_s: see sim.platform.cluster.Cluster.
+        shared_cores, poll_s, oversleep_s: see sim.platform.cluster.Cluster.
     """
 
     names: tuple[str, ...]
     cores: tuple[int, ...]
     of_rank: tuple[int, ...]
     shared_cores: int | None = None
-    look_s: float = 0.0
+    poll_s: float = 0.0
     oversleep_s: float = 0.0
 
     @property

@@ -113,14 +113,14 @@ def stragglers() -> Figure:
 
 def polling() -> Figure:
     """When a waiting rank polls, and how late it sees what has come."""
-    from sim.platform.polling import late_s, nap_s
+    from sim.platform.polling import late_s, pause_s
 
     drawing = _figure(3.0)
     left, right = drawing.subplots(1, 2)
     now_s, polls = 0.0, []
     while now_s < 10e-3:
         polls.append(now_s)
-        now_s += nap_s(now_s)
+        now_s += pause_s(now_s)
     left.plot(np.array(polls) * 1e3, np.zeros(len(polls)), "|", ms=30)
     left.set(xlabel="ms since the wait began: a stroke is a poll", yticks=[])
     waited_s = np.linspace(0, 12e-3, 100)

@@ -11,7 +11,7 @@ from __future__ import annotations
 BURST_BYTES = 80_000  # a bucket smaller than the largest packet of the stack, 64 KiB and headers, has the kernel cut it: half of its time
 QUEUE_S = 0.001  # longer, and MPI's control messages wait behind bytes that go the same way
 # Bytes of an IP packet, and words of 4 bytes of TCP's header in it, that carry nothing: with or without times and 1 to 3 ranges (SACK).
-# By its length alone MPI's shortest word is no different; it would pass bytes of its own connection, which looks as if they were lost.
+# By its length alone MPI's shortest message is no different; it would pass bytes of its own connection, which looks as if they were lost.
 EMPTY = ((40, 5), (52, 8), (64, 11), (72, 13), (80, 15))
 
 

@@ -1,6 +1,6 @@
 """Links between two ranks, from how long messages take between them.
 
-A send recorded in training spans its peer's lateness too; a probe's does not. A rank of training sleeps between looks, and sees what
+A send recorded in training spans its peer's lateness too; a probe's does not. A rank of training sleeps between polls, and sees what
 has come at its next poll, on average half a sleep later: the longer it has waited, the later (sim.platform.polling). That is
 no time of the link's, and is
 taken out of it. Between hosts the link is measured also as a library's collective finds it, which does not sleep while bytes come.
@@ -72,13 +72,13 @@ def _link(pair, clock, take, times: dict, name: str, oversleep_s: float) -> dict
     turns = wire.takes_turns(_exchanged(pair, clock, size, take, one_way_s / 4), one_way_s, one_way_s / 4)
     seen_s = late_s(SHORT_S, oversleep_s) if take is _asleep else 0.0
     if take is _asleep:
-        seconds = [_without_naps(one_s, turns, oversleep_s) for one_s in seconds]
+        seconds = [_without_pauses(one_s, turns, oversleep_s) for one_s in seconds]
     made = wire.link(small.whole_s - seen_s, small.receive_s, wire.LARGE_BYTES, seconds, turns) | {"late_s": seen_s}
     behind_s = large[-1].whole_s - large[-1].send_s - made["latency_s"] - seen_s
     return made | {"buffer_bytes": wire.left_behind(behind_s, made["bandwidth_bytes_per_s"], wire.LARGE_BYTES[-1])}
 
 
-def _without_naps(seconds: float, turns: bool, oversleep_s: float) -> float:
+def _without_pauses(seconds: float, turns: bool, oversleep_s: float) -> float:
     """Seconds of a long message, without the sleeps after which its end was seen, nor two control messages where it is asked for."""
     words_s = late_s(SHORT_S, oversleep_s) + late_s(0.0, oversleep_s) if turns else 0.0
     return seconds - late_s(seconds, oversleep_s) - words_s
@@ -136,7 +136,7 @@ def within(pair, oversleep_s: float) -> dict:
     """LogGP of the link between two ranks of a host, from messages whose receiver has waited a while, as in training.
 
     The receive calls give o and G, a straight line over the sizes; what passes between the send and the receive call is L, and half
-    a nap.
+    a pause.
     """
     from scipy.optimize import nnls
 

@@ -14,8 +14,8 @@ from sim.base.errors import RunFailed, WrongSetting
 
 PATIENCE_S = 90.0  # for the processes of a run to come; importing TensorFlow takes a while
 REFUSED_S = 15.0  # in which others may come and hear that lists differ
-SOON_S = 0.005  # between looks, where all are to begin together
-POLL_S = 0.2  # each look takes the core from somebody for a millisecond
+SOON_S = 0.005  # between polls, where all are to begin together
+POLL_S = 0.2  # each poll takes the core from somebody for a millisecond
 ROUNDS = 20  # of asking another host's clock
 
 

@@ -150,7 +150,7 @@ class Answers:
         snapshot.requests.append((request, sent))
 
     def settle(self) -> list[Sent]:
-        """The answers that have left since the last look."""
+        """The answers that have left since the last poll."""
         left = []
         for snapshot in self._snapshots:
             waiting = []

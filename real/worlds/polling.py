@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from sim.base.errors import RunFailed
-from sim.platform.polling import LONGEST_S, nap_s
+from sim.platform.polling import LONGEST_S, pause_s
 
 PATIENCE_S = 600.0
 BETWEEN_RUNS_S = 5e-3  # nobody measures there
@@ -23,11 +23,11 @@ def poll(done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S, lo
         waited_s = time.perf_counter() - start_s
         if waited_s > patience_s:
             raise RunFailed(f"waited {patience_s:g} s for {what}")
-        time.sleep(nap_s(waited_s, longest_s))
+        time.sleep(pause_s(waited_s, longest_s))
 
 
 def arrived(comm, source: int, tag: int, status=None) -> bool:
-    """Whether a message is there to be received; asked twice, for Open MPI's first look only takes it off the wire."""
+    """Whether a message is there to be received; asked twice, for Open MPI's first poll only takes it off the wire."""
     return comm.Iprobe(source, tag, status) or comm.Iprobe(source, tag, status)
 
 

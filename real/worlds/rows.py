@@ -189,7 +189,7 @@ class Answered:
         self._leaving.append((departure, Sent(worker, start_s, header[0], header[1], departure.size_bytes)))
 
     def settle(self) -> list[Sent]:
-        """The answers that have left since the last look."""
+        """The answers that have left since the last poll."""
         gone, staying = [], []
         for departure, sent in self._leaving:
             (gone if departure.left() else staying).append((departure, sent))

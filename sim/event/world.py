@@ -21,7 +21,7 @@ from sim.event.machines.free import Free
 from sim.event.machines.machine import Machine
 from sim.event.meter import Meter
 from sim.event.ranks.amounts import Amounts
-from sim.event.ranks.luck import Luck
+from sim.event.ranks.random_streams import RandomStreams
 from sim.event.ranks.rank import Rank
 from sim.event.ranks.thread import Thread
 from sim.event.readiness import Readiness
@@ -110,7 +110,7 @@ class EventWorld:
     ):
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
-        self.env, self.luck, self.amounts = Clock(), Luck(scenario, replication), Amounts(scenario)
+        self.env, self.random, self.amounts = Clock(), RandomStreams(scenario, replication), Amounts(scenario)
         self.patience, self._over, self._at_work = Patience(scenario, within_s), self.env.event(), 0
         self.counts_updates, self.layerwise = scenario.protocol.counts_updates, scenario.protocol.layerwise
         self.servers, self.workers = range(scenario.servers), range(scenario.servers, scenario.ranks)

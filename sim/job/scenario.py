@@ -16,7 +16,6 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
 from sim.laws import Constant, FoldedMixture, Stragglers
 from sim.laws.steps import Steps, joined
-from sim.luck import Luck
 from sim.model.costs import Costs, Line
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.sparse_rows import Load
@@ -25,6 +24,7 @@ from sim.model.workload import Variable, Workload
 from sim.platform import named_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
+from sim.random_streams import RandomStreams
 from sim.randomness import Stream, generator
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Scenario:
     @cached_property
     def cores_suffice(self) -> bool:
         """Whether every thread that works has a core of its own, and none slows another down."""
-        if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.look_s:
+        if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.poll_s:
             return False
         for index, ranks in Counter(self.hosts).items():
             host = self.machines[index]
@@ -354,15 +354,15 @@ class Scenario:
 
     def sleeps(self, replication: int, worker: int) -> Stream | Steps:
         """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
-        return self.stragglers.sleeps(self, self._luck(replication), worker)
+        return self.stragglers.sleeps(self, self._random(replication), worker)
 
     def noise(self, replication: int, worker: int) -> Stream | Steps:
         """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
         noise = Stream(self.costs.noise, self.seed, replication, worker, "noise")
-        return joined([noise, self.stragglers.factors(self, self._luck(replication), worker)], np.multiply, 1.0)
+        return joined([noise, self.stragglers.factors(self, self._random(replication), worker)], np.multiply, 1.0)
 
-    def _luck(self, replication: int) -> Luck:
-        return Luck(self.seed, replication if self.sleeps_of is None else self.sleeps_of)
+    def _random(self, replication: int) -> RandomStreams:
+        return RandomStreams(self.seed, replication if self.sleeps_of is None else self.sleeps_of)
 
     def delays(self, replication: int, worker: int) -> Stream | None:
         """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""

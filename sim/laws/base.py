@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sim.job.scenario import Scenario
-    from sim.luck import Luck
+    from sim.random_streams import RandomStreams
 
 # Ends of panels; e^-600 is a number that a double holds.
 PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 600.0)
@@ -42,11 +42,11 @@ class Stragglers(BaseModel):
         """The expected factor on computing."""
         return 1.0
 
-    def sleeps(self, scenario: Scenario, luck: Luck, worker: int) -> Steps:
+    def sleeps(self, scenario: Scenario, random: RandomStreams, worker: int) -> Steps:
         """Seconds that a worker, by its number, sleeps in each step."""
         return NOTHING
 
-    def factors(self, scenario: Scenario, luck: Luck, worker: int) -> Steps:
+    def factors(self, scenario: Scenario, random: RandomStreams, worker: int) -> Steps:
         """Factors on the computing of a worker in each step."""
         return ONES
 
@@ -123,8 +123,8 @@ class Law(Stragglers):
         below = np.where(t > 1, np.log1p(-np.exp(-t)), np.log(-np.expm1(-t)))
         return float((self.upper(-np.expm1(below / draws)) * np.exp(-t)) @ weights)
 
-    def sleeps(self, scenario, luck, worker):
-        return luck.draws(self, worker)
+    def sleeps(self, scenario, random, worker):
+        return random.draws(self, worker)
 
     def scaled(self, factor):
         if not self.in_unit:

@@ -12,7 +12,7 @@ from sim.laws.kinds import AnyLaw
 from sim.laws.steps import NOTHING, ONES, Steps
 
 if TYPE_CHECKING:
-    from sim.luck import Luck
+    from sim.random_streams import RandomStreams
 
 LEAST_FACTOR, MOST_FACTOR = 1e-3, 1e3
 
@@ -69,19 +69,19 @@ class Effect(Stragglers):
     def slows_computing(self) -> bool:
         return self.factor is not None
 
-    def sleeps(self, scenario, luck, worker):
-        return self.steps(scenario, luck, worker, 0.0) if self.seconds else NOTHING
+    def sleeps(self, scenario, random, worker):
+        return self.steps(scenario, random, worker, 0.0) if self.seconds else NOTHING
 
-    def factors(self, scenario, luck, worker):
-        return self.steps(scenario, luck, worker, 1.0) if self.factor else ONES
+    def factors(self, scenario, random, worker):
+        return self.steps(scenario, random, worker, 1.0) if self.factor else ONES
 
-    def steps(self, scenario, luck: Luck, worker: int, neutral: float) -> Steps:
+    def steps(self, scenario, random: RandomStreams, worker: int, neutral: float) -> Steps:
         """Draws of the law where and while the worker is slow, else `neutral`."""
         raise NotImplementedError
 
-    def number(self, scenario, luck: Luck, worker: int) -> int:
+    def number(self, scenario, random: RandomStreams, worker: int) -> int:
         """Which streams the worker draws from."""
-        return worker if self.by == "rank" else luck.of_host(scenario.hosts[scenario.rank_of(worker)])
+        return worker if self.by == "rank" else random.of_host(scenario.hosts[scenario.rank_of(worker)])
 
     def scaled(self, factor):
         if self.seconds is None:

@@ -15,5 +15,5 @@ class Independent(Effect):
 
     kind: Literal["independent"] = "independent"
 
-    def steps(self, scenario, luck, worker, neutral):
-        return luck.draws(self.law, self.number(scenario, luck, worker))
+    def steps(self, scenario, random, worker, neutral):
+        return random.draws(self.law, self.number(scenario, random, worker))

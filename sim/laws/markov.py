@@ -39,9 +39,9 @@ class Markov(Effect):
     def slow_share(self) -> float:
         return self.p_slow / (self.p_slow + self.p_recover)
 
-    def steps(self, scenario, luck, worker, neutral):
-        number = self.number(scenario, luck, worker)
-        states, draws = luck.uniform(number), luck.draws(self.law, number)
+    def steps(self, scenario, random, worker, neutral):
+        number = self.number(scenario, random, worker)
+        states, draws = random.uniform(number), random.draws(self.law, number)
         return Steps(lambda count: np.where(self.slow(states(count)), draws.first(count), neutral))
 
     def slow(self, uniform: np.ndarray) -> np.ndarray:

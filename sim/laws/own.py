@@ -57,11 +57,11 @@ class Own(Stragglers):
     def slows_computing(self) -> bool:
         return self.made.slows_computing
 
-    def sleeps(self, scenario, luck, worker):
-        return self.made.sleeps(scenario, luck, worker)
+    def sleeps(self, scenario, random, worker):
+        return self.made.sleeps(scenario, random, worker)
 
-    def factors(self, scenario, luck, worker):
-        return self.made.factors(scenario, luck, worker)
+    def factors(self, scenario, random, worker):
+        return self.made.factors(scenario, random, worker)
 
     def check(self, scenario):
         self.made.check(scenario)

@@ -24,9 +24,9 @@ class Persistent(Effect):
     kind: Literal["persistent"] = "persistent"
     persistence: Probability
 
-    def steps(self, scenario, luck, worker, neutral):
-        number = self.number(scenario, luck, worker)
-        fates, draws = luck.uniform(number), luck.draws(self.law, number)
+    def steps(self, scenario, random, worker, neutral):
+        number = self.number(scenario, random, worker)
+        fates, draws = random.uniform(number), random.draws(self.law, number)
         return Steps(lambda count: draws.first(count)[self._drawn_in(fates(count))])
 
     def _drawn_in(self, uniform: np.ndarray) -> np.ndarray:

@@ -50,15 +50,15 @@ class Replay(Stragglers):
     def slows_computing(self) -> bool:
         return self.unit == "factor"
 
-    def sleeps(self, scenario, luck, worker):
-        return self._steps(scenario, luck, worker) if self.unit == "seconds" else NOTHING
+    def sleeps(self, scenario, random, worker):
+        return self._steps(scenario, random, worker) if self.unit == "seconds" else NOTHING
 
-    def factors(self, scenario, luck, worker):
-        return self._steps(scenario, luck, worker) if self.unit == "factor" else ONES
+    def factors(self, scenario, random, worker):
+        return self._steps(scenario, random, worker) if self.unit == "factor" else ONES
 
-    def _steps(self, scenario, luck, worker: int) -> Steps:
+    def _steps(self, scenario, random, worker: int) -> Steps:
         row = np.array(self.values[(worker - 1) % len(self.values)])
-        begun = luck.replication * scenario.rounds % len(row)
+        begun = random.replication * scenario.rounds % len(row)
         return Steps(lambda count: np.resize(np.roll(row, -begun), count))
 
     def scaled(self, factor):

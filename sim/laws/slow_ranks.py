@@ -42,6 +42,6 @@ class SlowRanks(Effect):
             allowed = f"{first} to {last}, the ranks of the workers" if first <= last <= MOST_RANKS else "none"
             raise WrongSetting("--stragglers: slow-ranks: rank", wrong[0], allowed)
 
-    def steps(self, scenario, luck, worker, neutral):
+    def steps(self, scenario, random, worker, neutral):
         slow = scenario.rank_of(worker) in self.rank
-        return luck.draws(self.law, worker) if slow else Steps(sole=neutral)
+        return random.draws(self.law, worker) if slow else Steps(sole=neutral)

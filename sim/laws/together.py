@@ -47,11 +47,11 @@ class Together(Stragglers):
     def slows_computing(self) -> bool:
         return any(part.slows_computing for part in self.of)
 
-    def sleeps(self, scenario, luck, worker):
-        return joined([part.sleeps(scenario, luck.of_part(n), worker) for n, part in enumerate(self.of)], np.add, 0.0)
+    def sleeps(self, scenario, random, worker):
+        return joined([part.sleeps(scenario, random.of_part(n), worker) for n, part in enumerate(self.of)], np.add, 0.0)
 
-    def factors(self, scenario, luck, worker):
-        parts = [part.factors(scenario, luck.of_part(n), worker) for n, part in enumerate(self.of)]
+    def factors(self, scenario, random, worker):
+        parts = [part.factors(scenario, random.of_part(n), worker) for n, part in enumerate(self.of)]
         return joined(parts, np.multiply, 1.0)
 
     def check(self, scenario):

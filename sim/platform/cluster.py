@@ -231,7 +231,7 @@ class Cluster(BaseModel):
         local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
-        look_s: seconds of a core for one poll of a waiting rank. It sleeps in between (sim.platform.polling) and sees a message at its next
+        poll_s: seconds of a core for one poll of a waiting rank. It sleeps in between (sim.platform.polling) and sees a message at its next
             poll; ranks that share cores take these seconds from one another. 0 for runtimes that are woken.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
         provenance: set by calibration.
@@ -246,7 +246,7 @@ class Cluster(BaseModel):
     local: Annotated[Link, _by_name("links")] = LOCAL
     shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
-    look_s: Seconds = 0.0
+    poll_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None
 

@@ -12,22 +12,22 @@ SHARE = 20  # a sleep is so small a part of the time waited
 STAGES = ((50e-6, 1e-3), (71e-6, 1e-3), (141e-6, 2e-3), (283e-6, 4e-3), (400e-6, math.inf))
 
 
-def nap_s(waited_s: float, longest_s: float = LONGEST_S) -> float:
+def pause_s(waited_s: float, longest_s: float = LONGEST_S) -> float:
     """Seconds of the next sleep after waiting for `waited_s`: a twentieth of that, within bounds."""
     return min(max(SHORTEST_S, waited_s / SHARE), longest_s)
 
 
 def late_s(waited_s: float, oversleep_s: float, share: float = 0.5) -> float:
     """Seconds from a message's arrival to the next poll, after waiting for `waited_s`: a `share` (0 to 1) of a sleep, half on average."""
-    return share * (nap_s(waited_s) + oversleep_s)
+    return share * (pause_s(waited_s) + oversleep_s)
 
 
-def looks_per_s(stage: int, oversleep_s: float) -> float:
+def polls_per_s(stage: int, oversleep_s: float) -> float:
     """Polls a second in a stage of a wait."""
     return 1 / (STAGES[stage][0] + oversleep_s)
 
 
-def looks(waited_s: np.ndarray, oversleep_s: float) -> np.ndarray:
+def polls(waited_s: np.ndarray, oversleep_s: float) -> np.ndarray:
     """Polls in waits of these lengths, not rounded; shape (waits,).
 
     Args:
@@ -35,6 +35,6 @@ def looks(waited_s: np.ndarray, oversleep_s: float) -> np.ndarray:
     """
     count, begins_s = np.zeros(len(waited_s)), 0.0
     for stage, (_, lasts_s) in enumerate(STAGES):
-        count += np.clip(waited_s - begins_s, 0.0, lasts_s) * looks_per_s(stage, oversleep_s)
+        count += np.clip(waited_s - begins_s, 0.0, lasts_s) * polls_per_s(stage, oversleep_s)
         begins_s += lasts_s
     return count

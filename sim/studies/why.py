@@ -105,7 +105,7 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
             host.model_copy(update={"cores": 4096, "slots": host.ranks, "contention": 0.0, "contention_error": 0.0})
             for host in scenario.cluster.hosts
         )
-        yield "without sharing cores", _on(scenario, hosts=hosts, shared_cores=None, look_s=0.0)
+        yield "without sharing cores", _on(scenario, hosts=hosts, shared_cores=None, poll_s=0.0)
     costs = scenario.costs
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}

@@ -81,7 +81,7 @@ def refusal(scenario: Scenario) -> str | None:
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
         "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
         and not scenario.cores_suffice,
-        "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.look_s,
+        "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.poll_s,
         "its ports pass one message after another, each as it comes, whatever a port has sent before": network.fair
         or network.sustained_bytes_per_s
         or network.tcp
@@ -281,8 +281,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         """Seconds that workers, by their numbers, sleep in each round."""
         scenario, of = self.world.scenario, self.world.replications
         if isinstance(scenario.stragglers, Law):
-            luck = [one if scenario.sleeps_of is None else scenario.sleeps_of for one in of]
-            return Rounds(scenario.stragglers, scenario.seed, luck, numbers, "sleep", scenario.rounds)
+            random = [one if scenario.sleeps_of is None else scenario.sleeps_of for one in of]
+            return Rounds(scenario.stragglers, scenario.seed, random, numbers, "sleep", scenario.rounds)
         return Listed([[scenario.sleeps(one, number) for number in numbers] for one in of], scenario.rounds)
 
     def _noise(self, numbers: range) -> Rounds | Listed:

@@ -141,7 +141,7 @@ def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
     line = [sys.executable, "-m", "real.probe", "-o", str(tmp_path / "probe.json"), "--testbed", "1 Gbit/s"]
     subprocess.run(line, check=True, capture_output=True, timeout=300, cwd=ROOT)
     probe = probes.read(str(tmp_path / "probe.json"))
-    links, late = probe.links(naps=True), probe.links(naps=False)
+    links, late = probe.links(polls=True), probe.links(polls=False)
     assert links["library"] == late["library"]
     assert set(links) == {"network", "library"}
     for link in links.values():

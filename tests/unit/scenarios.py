@@ -38,7 +38,7 @@ CLUSTERS = {
     "four GPUs": Cluster(hosts=hosts(4, cores=8, gpus=4)),
     "two cores": Cluster(hosts=hosts(2, cores=2)),
     "fair shares": Cluster(hosts=hosts(cores=2), network=FAIR),
-    "polls": Cluster(hosts=hosts(9, cores=2, contention=0.05), look_s=4e-5, oversleep_s=6e-5),
+    "polls": Cluster(hosts=hosts(9, cores=2, contention=0.05), poll_s=4e-5, oversleep_s=6e-5),
     "long way": Cluster(hosts=hosts(cores=2), network=LONG),
     "whole messages": Cluster(hosts=hosts(cores=2), network=Link(store_and_forward=True)),
     "credits": Cluster(hosts=hosts(cores=2), network=CREDIT),

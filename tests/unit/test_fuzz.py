@@ -384,7 +384,7 @@ def idle():
 
 
 @examples(60)
-@given(lines("experiments.run", name=("luck",)))
+@given(lines("experiments.run", name=("same-seed",)))
 def test_lines_of_experiments(unlaunched, idle, line):
     check("experiments.run", line)
 

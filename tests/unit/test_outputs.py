@@ -37,7 +37,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("real.calibrate", "--output"): ([], ".toml"),
     ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
     ("sim.plots", "--output"): (["t.jsonl"], ".png"),
-    ("experiments.run", "--out"): (["luck"], ""),
+    ("experiments.run", "--out"): (["same-seed"], ""),
 }
 PLACES = {
     "folder": "folder{ending}",

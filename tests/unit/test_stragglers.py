@@ -16,9 +16,9 @@ from sim import event, laws, protocols, run, stragglers, vector
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Law, Stragglers
-from sim.luck import Luck
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
+from sim.random_streams import RandomStreams
 
 MODEL = workload.read("toy_fc")
 
@@ -46,7 +46,9 @@ def test_sleeps_and_factors_have_the_means_that_are_said(name):
     """Of 30 replications of 30 workers in 200 steps; draws that last are fewer than steps."""
     law, scenario = EVERY[name], job(EVERY[name], workers=30)
     for of, mean in (("sleeps", law.mean), ("factors", law.mean_factor)):
-        series = [getattr(law, of)(scenario, Luck(5, r), w).first(200) for r in range(30) for w in range(1, 31)]
+        series = [
+            getattr(law, of)(scenario, RandomStreams(5, r), w).first(200) for r in range(30) for w in range(1, 31)
+        ]
         means = np.mean(series, axis=1)
         rows = means.reshape(30, 30).mean(axis=1) if law.kind != "replay" else means
         assert means.mean() == pytest.approx(mean, abs=4.5 * rows.std() / len(rows) ** 0.5 + 1e-9), of
@@ -87,7 +89,7 @@ def test_a_markov_chain_has_the_transitions_it_says(p_slow, p_recover):
 
 def test_persistent_draws_have_the_law_and_the_autocorrelation():
     law = laws.Persistent(seconds=laws.Gamma(mean=2, cv=0.7), persistence=0.9)
-    series = law.sleeps(job(law), Luck(0, 0), 1).first(200_000)
+    series = law.sleeps(job(law), RandomStreams(0, 0), 1).first(200_000)
     apart = series - series.mean()
     assert (apart[1:] * apart[:-1]).mean() / apart.var() == pytest.approx(0.9, abs=0.01)
     assert (apart[10:] * apart[:-10]).mean() / apart.var() == pytest.approx(0.9**10, abs=0.04)
@@ -97,7 +99,7 @@ def test_persistent_draws_have_the_law_and_the_autocorrelation():
 
 def test_a_draw_that_always_lasts_is_one():
     law = laws.Persistent(seconds=laws.Gamma(mean=2, cv=0.7), persistence=1)
-    assert np.ptp(law.sleeps(job(law), Luck(0, 0), 1).first(5000)) == 0
+    assert np.ptp(law.sleeps(job(law), RandomStreams(0, 0), 1).first(5000)) == 0
 
 
 def test_ranks_are_numbered_as_in_traces():
@@ -128,9 +130,9 @@ def test_parts_add_up_and_multiply_with_luck_of_their_own():
     one = laws.Gamma(mean=1, cv=1)
     both = laws.Together(of=(one, one, laws.Markov(factor=2, p_slow=1, p_recover=0), laws.Independent(factor=1.5)))
     scenario = job(both)
-    series = both.sleeps(scenario, Luck(0, 0), 1).first(20_000)
+    series = both.sleeps(scenario, RandomStreams(0, 0), 1).first(20_000)
     assert series.var() == pytest.approx(2, rel=0.1)  # of one draw twice it would be 4
-    assert (both.factors(scenario, Luck(0, 0), 1).first(9) == 3).all()
+    assert (both.factors(scenario, RandomStreams(0, 0), 1).first(9) == 3).all()
 
 
 RECORDED = "rank,step,seconds\n5,10,0.1\n5,20,0.2\n3,10,0.3\n3,20,0.4\n5,15,0.5\n3,15,0.6\n"
@@ -304,7 +306,7 @@ class Sawtooth(Stragglers):
     def mean(self):
         return self.step_s
 
-    def sleeps(self, scenario, luck, worker):
+    def sleeps(self, scenario, random, worker):
         return laws.Steps(lambda count: self.step_s * np.arange(count))
 
 
@@ -352,7 +354,7 @@ def test_named_laws_of_traces(name):
     """Per-rank slowdowns as published: one rank of 16 at 2.35; two of 8, of the last stage, at 1.62."""
     law = stragglers.read(name)
     slow, share = {"bytedance-ar": (2.35, 1 / 16), "bytedance-st": (1.62, 1 / 4)}[name]
-    series = np.array([law.factors(job(law), Luck(0, r), 1).first(100) for r in range(600)])
+    series = np.array([law.factors(job(law), RandomStreams(0, r), 1).first(100) for r in range(600)])
     assert (series.mean(axis=1) > 0.9 * slow).mean() == pytest.approx(share, abs=0.05)
     assert np.quantile(series, 1 - share / 2) == pytest.approx(slow, rel=0.02)
     assert series.std(axis=1).max() < 0.02  # which lasts for the whole run
@@ -364,7 +366,7 @@ def test_factors_multiply_the_noise_of_computing():
     law = laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))
     scenario = job(law)
     noise = replace(scenario, stragglers=laws.Constant(value=0)).noise(0, 1).first(50)
-    factors = law.factors(scenario, Luck(0, 0), 1).first(50)
+    factors = law.factors(scenario, RandomStreams(0, 0), 1).first(50)
     np.testing.assert_allclose(scenario.noise(0, 1).first(50), noise * factors)
     assert scenario.sleeps(0, 1).sole == 0
 
@@ -411,7 +413,8 @@ def test_nominal_noise_is_no_slow_rank():
 
 def test_sums_of_steps_are_cut_short_where_nothing_changes():
     nothing = [
-        part.sleeps(job(part), Luck(0, 0), 1) for part in (laws.SlowRanks(factor=2, rank=1), laws.Constant(value=0))
+        part.sleeps(job(part), RandomStreams(0, 0), 1)
+        for part in (laws.SlowRanks(factor=2, rank=1), laws.Constant(value=0))
     ]
     assert [one.sole for one in nothing] == [0, 0]
     for pair in itertools.permutations(nothing, 2):

@@ -32,7 +32,7 @@ class Contended:
         self.rank, self.env, self.scenario = rank, world.env, scenario
         self.machine, self.cores, self.link, self.local = rank.machine, rank.machine.cores, world.link, world.local
         self.one_work_a_core = scenario.cores_suffice and not self.local.wakes
-        self.waits: Any = (Polling if scenario.cluster.look_s else Woken)(self)
+        self.waits: Any = (Polling if scenario.cluster.poll_s else Woken)(self)
         self.others = OtherThreads(self)
         self.ports: Any = (Streams if world.link.fair else Ports)(self)
         self.inbox: Any = Shelf(self) if rank.layerwise and not rank.serves else Inbox()

@@ -14,22 +14,22 @@ import numpy as np
 if TYPE_CHECKING:
     import simpy
 
-MOST_LOOKS = 0.5  # of all cores: ranks that poll give way to ranks that work
-LOOK_DIGITS = 9  # of cores that looks take, which come and go
+MOST_POLLS = 0.5  # of all cores: ranks that poll give way to ranks that work
+POLL_DIGITS = 9  # of cores that polls take, which come and go
 TICK_S = 4e-3  # of Linux's scheduler at 250 Hz: when a turn may end, and an idle core may take over a task
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 MOST_TURNS = 20  # of the shortest task on a core
 ROUND_OFF_S = 1e-12
 
 
-def rate(tasks, cores: int, contention: float, looks=0.0):
+def rate(tasks, cores: int, contention: float, polls=0.0):
     """The pace of each of `tasks` (a number or an array, 1 or more) on `cores`; 1 is a core that has its host to itself.
 
     Args:
-        looks: what ranks that wait take of the cores meanwhile, in cores.
+        polls: what ranks that wait take of the cores meanwhile, in cores.
     """
-    busy = np.minimum(tasks + looks, cores)
-    left = cores - np.minimum(looks, cores * MOST_LOOKS)
+    busy = np.minimum(tasks + polls, cores)
+    left = cores - np.minimum(polls, cores * MOST_POLLS)
     return np.minimum(1.0, left / tasks) / (1 + contention * (busy - 1))
 
 
@@ -74,9 +74,9 @@ class Cores:
         turn_s: float = TICK_S,
     ):
         self.env, self.count, self.speed, self._turn_s = env, count, speed, turn_s
-        self._paces = cache(lambda busy, looks: float(rate(busy, count, contention, looks)))
+        self._paces = cache(lambda busy, polls: float(rate(busy, count, contention, polls)))
         self._cores = [Core() for _ in range(count)]
-        self._busy, self._looks = 0, 0.0
+        self._busy, self._polls = 0, 0.0
         # Where somebody worked last, until when, and since when its turn was.
         self._last: dict[object, tuple[Core, float, float]] = {}
 
@@ -102,8 +102,8 @@ class Cores:
 
     def take(self, cores: float) -> None:
         """From now on, waiting ranks take so many cores more, or less, for their polls."""
-        before, self._looks = self._looks, max(0.0, round(self._looks + cores, LOOK_DIGITS))
-        if self._busy and self._paces(self._busy, before) != self._paces(self._busy, self._looks):
+        before, self._polls = self._polls, max(0.0, round(self._polls + cores, POLL_DIGITS))
+        if self._busy and self._paces(self._busy, before) != self._paces(self._busy, self._polls):
             self._repace(self._busy, before)
 
     def _put(self, core: Core, task: Task, since_s: float | None = None) -> None:
@@ -117,13 +117,13 @@ class Cores:
             core.since_s = self.env.now if since_s is None else since_s
         if len(core.tasks) == 1:
             self._busy += 1
-            self._repace(self._busy - 1, self._looks, besides=core)
+            self._repace(self._busy - 1, self._polls, besides=core)
         self._wake(core)
 
-    def _repace(self, busy: int, looks: float, besides: Core | None = None) -> None:
-        """All cores go at another pace from now on than with so many busy ones, and so many looks."""
-        if busy and self._paces(busy, looks) != self._paces(max(1, self._busy), self._looks):
-            pace = self._paces(busy, looks)
+    def _repace(self, busy: int, polls: float, besides: Core | None = None) -> None:
+        """All cores go at another pace from now on than with so many busy ones, and so many polls."""
+        if busy and self._paces(busy, polls) != self._paces(max(1, self._busy), self._polls):
+            pace = self._paces(busy, polls)
             for core in self._cores:
                 if core.tasks and core is not besides:
                     self._advance(core, pace)
@@ -132,7 +132,7 @@ class Cores:
     def _advance(self, core: Core, pace: float | None = None) -> None:
         """Advance a core to now, at a pace; at its present one if none is given."""
         if core.tasks:
-            pace = self._paces(self._busy, self._looks) if pace is None else pace
+            pace = self._paces(self._busy, self._polls) if pace is None else pace
             core.tasks[0].left_s -= (self.env.now - core.updated_s) * pace
         core.updated_s = self.env.now
 
@@ -140,7 +140,7 @@ class Cores:
         """Set the timer for the end of the work, or of the turn, of the task that has the core; an earlier timer is then stale."""
         core.timer += 1
         if core.tasks:
-            lasts_s = core.tasks[0].left_s / self._paces(self._busy, self._looks)
+            lasts_s = core.tasks[0].left_s / self._paces(self._busy, self._polls)
             if len(core.tasks) > 1:
                 turn_s = max(self._turn_s, min(task.left_s for task in core.tasks) / MOST_TURNS)
                 lasts_s = min(lasts_s, core.since_s + turn_s - self.env.now)
@@ -166,7 +166,7 @@ class Cores:
     def _idles(self, core: Core) -> None:
         """A core has come to the end of its tasks."""
         self._busy -= 1
-        self._repace(self._busy + 1, self._looks)
+        self._repace(self._busy + 1, self._polls)
         waiting = [(other, task) for other in self._cores for task in islice(other.tasks, 1, None)]
         of_nobody = [(other, task) for other, task in waiting if task.who is None]
         if of_nobody:

@@ -20,12 +20,13 @@ class OtherThreads:
     """
 
     def __init__(self, mechanics):
-        self._env, self._cores, self._luck, self._begun_s = mechanics.env, mechanics.cores, mechanics.rank.luck, 0.0
+        self._env, self._cores, self._begun_s = mechanics.env, mechanics.cores, 0.0
+        self._random_key = mechanics.rank.random_key
 
     @cached_property
     def _moments(self) -> np.random.Generator:
-        seed, replication, number = self._luck
-        return generator(seed, replication, number, "behind")
+        seed, replication, number = self._random_key
+        return generator(seed, replication, number, "background")
 
     def begin_step(self, seconds: float, slept_s: float) -> None:
         """A step's work begins, for as long as the step before took without the `slept_s` that this one slept.

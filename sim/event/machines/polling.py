@@ -11,7 +11,7 @@ from collections.abc import Callable
 import simpy
 
 from sim.collectives.barrier import barrier
-from sim.platform.polling import STAGES, late_s, looks_per_s
+from sim.platform.polling import STAGES, late_s, polls_per_s
 from sim.randomness import BLOCK, generator
 
 
@@ -102,14 +102,14 @@ class Polling:
         if self._mechanics.one_work_a_core:
             call()
         else:
-            poll = self._mechanics.cores.work(self._cluster.look_s, self._mechanics.rank.rank)
+            poll = self._mechanics.cores.work(self._cluster.poll_s, self._mechanics.rank.rank)
             poll.callbacks.append(lambda _: call())
 
     def _share(self) -> float:
         """A random share of a sleep between polls, 0 to 1."""
         if not self._shares:
-            seed, replication, number = self._mechanics.rank.luck
-            self._rng = self._rng or generator(seed, replication, number, "nap")
+            seed, replication, number = self._mechanics.rank.random_key
+            self._rng = self._rng or generator(seed, replication, number, "pause")
             self._shares = self._rng.random(BLOCK).tolist()
         return self._shares.pop()
 
@@ -117,7 +117,7 @@ class Polling:
         """Take what polls of one stage of a wait take, all the while: one by one there would be a hundred events for each message."""
         if watch != self._watch or self._mechanics.one_work_a_core:
             return
-        self._take(self._cluster.look_s * looks_per_s(stage, self._cluster.oversleep_s))
+        self._take(self._cluster.poll_s * polls_per_s(stage, self._cluster.oversleep_s))
         if stage + 1 < len(STAGES):
             self._mechanics.after(STAGES[stage][1], lambda: self._take_polls(watch, stage + 1))
 

@@ -33,13 +33,13 @@ class Computing:
         "rank",
     )
 
-    def __init__(self, rank, luck, number: int, run_factor: float):
+    def __init__(self, rank, random, number: int, run_factor: float):
         costs = rank.costs
         self.rank, self._amounts = rank, rank.amounts
-        self._sleeps = luck.sleeps(number)
+        self._sleeps = random.sleeps(number)
         self._sleepless = self._sleeps.sole == 0
-        self._factors, self._resume_s = luck.factors(number, run_factor), luck.resume_s
-        self._input_noise = luck.of(costs.input_noise, number, "input")
+        self._factors, self._resume_s = random.factors(number, run_factor), random.resume_s
+        self._input_noise = random.of(costs.input_noise, number, "input")
         self._known = self._factors.known
         self._fetched, self._slept_s = False, 0.0
         self._warm_s = 0.0  # when it last ended a gradient or an update

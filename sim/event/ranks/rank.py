@@ -35,8 +35,8 @@ class Rank:
     __slots__ = (
         "_calls", "_waits", "add", "aggregators", "amounts", "applied_s", "at_hand", "book", "clock_s", "compute",
         "compute_until", "computed_s", "computing", "costs", "counts_updates", "delays", "env", "evaluate", "fetch",
-        "held", "hosts", "idle_from_s", "layerwise", "letters", "luck", "machine", "master", "mechanics", "minibatches",
-        "neighbours", "oldest", "quick", "rank", "ready_s", "receive", "recorder", "rows", "samples", "scenario", "send",
+        "held", "hosts", "idle_from_s", "layerwise", "letters", "machine", "master", "mechanics", "minibatches",
+        "neighbours", "oldest", "quick", "random_key", "rank", "ready_s", "receive", "recorder", "rows", "samples", "scenario", "send",
         "senders", "servers", "serves", "sleep", "speed", "step", "summed", "summing", "take_up", "thread", "update",
         "updates",
         "variables", "version", "work", "workers", "works", "world",
@@ -68,12 +68,12 @@ class Rank:
 
     def _begin(self, mechanics) -> None:
         """Make the parts."""
-        luck, number = self.world.luck, self.scenario.worker_number(self.rank)
-        self.luck, self.delays = luck.key(number), luck.delays(number)
+        random, number = self.world.random, self.scenario.worker_number(self.rank)
+        self.random_key, self.delays = random.key(number), random.delays(number)
         self.letters = letters = Letters(self)
-        run_factor = self.scenario.run_factor(luck.replication, self.machine.index)
-        self.computing = computing = Computing(self, luck, number, run_factor)
-        self.summing = summing = Summing(self, luck, number, letters.loads_with)
+        run_factor = self.scenario.run_factor(random.replication, self.machine.index)
+        self.computing = computing = Computing(self, random, number, run_factor)
+        self.summing = summing = Summing(self, random, number, letters.loads_with)
         self.sleep, self.fetch, self.compute = computing.sleep, computing.fetch, computing.compute
         self.compute_until, self.send = computing.compute_until, letters.send
         self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
@@ -112,7 +112,7 @@ class Rank:
     @property
     def weights(self) -> Stream:
         """The weights of its messages, where messages share a port."""
-        seed, replication, number = self.luck
+        seed, replication, number = self.random_key
         return Stream(LogNormal(cv=self.world.link.unfairness), seed, replication, number, "share")
 
     def steps(self):

@@ -25,10 +25,10 @@ class Summing:
 
     __slots__ = ("_amounts", "_loads", "_reduce_s", "_scenario", "_take_up_s", "_update_noise", "_updated", "rank")
 
-    def __init__(self, rank, luck, number: int, loads):
+    def __init__(self, rank, random, number: int, loads):
         self.rank, self._amounts, self._scenario, self._loads = rank, rank.amounts, rank.scenario, loads
         self._reduce_s, self._take_up_s = rank.amounts.reduce_s, rank.amounts.take_up_s
-        self._update_noise = luck.of(rank.costs.update_noise, number, "update")
+        self._update_noise = random.of(rank.costs.update_noise, number, "update")
         self._updated: Any = None  # sizes of what it updates, bytes, once known
 
     def add(self, letter):

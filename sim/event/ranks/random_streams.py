@@ -9,7 +9,7 @@ from sim.laws import Law
 from sim.randomness import Stream
 
 
-class Luck:
+class RandomStreams:
     """The random numbers of all ranks of a run.
 
     Args:

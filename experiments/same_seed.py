@@ -17,7 +17,7 @@ from sim.answers.outcome import of_trace
 
 
 def run(out: Path, seed: int = 0) -> None:
-    """Measure, fit, predict; out/luck.png and out/side_by_side.json (Perfetto), and the correlations on stdout."""
+    """Measure, fit, predict; out/same_seed.png and out/side_by_side.json (Perfetto), and the correlations on stdout."""
     from sim import timeline
     from sim.simulation import simulate
 
@@ -31,10 +31,10 @@ def run(out: Path, seed: int = 0) -> None:
         steps = np.corrcoef(simulated.step_s[0], real.step_s[0])[0, 1]
         error = simulated.step_s.mean() / real.step_s.mean() - 1
         pages.show(f"{name}: correlation of step times {steps:.4f}, mean step {error:+.2%}")
-    figure(pairs, out / "luck.png")
+    figure(pairs, out / "same_seed.png")
     simulated = simulate(cells["fmb"].scenario(cluster), "event", 1, want_trace=True).trace
     timeline.write_many([("simulated", simulated), ("measured", traces["fmb"])], out / "side_by_side.json")
-    pages.show(f"figure: {out / 'luck.png'}; both runs for Perfetto: {out / 'side_by_side.json'}")
+    pages.show(f"figure: {out / 'same_seed.png'}; both runs for Perfetto: {out / 'side_by_side.json'}")
 
 
 def figure(pairs: dict, path: Path) -> None:

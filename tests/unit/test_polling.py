@@ -1,4 +1,4 @@
-"""Looks of ranks that wait: how often the MPI world and the event world look, what it takes, and what calibration finds."""
+"""Polls of ranks that wait: how often the MPI world and the event world poll, what it takes, and what calibration finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.estimators import latency as messages
-from calibration.estimators.polling import look_s
+from calibration.estimators.polling import poll_s
 from calibration.estimators.polling import tells as looks_tell
 from calibration.evidence.core_seconds import core_seconds
 from calibration.evidence.seats import Placement
@@ -23,18 +23,18 @@ from sim.event.machines.cores import Cores
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.platform import polling as naps
+from sim.platform import polling
 from sim.platform.cluster import Cluster, Host, Link
-from sim.platform.polling import looks
+from sim.platform.polling import polls
 from sim.recording.traces import Trace
 
-LOOK_S, OVERSLEEP_S = 60e-6, 100e-6
+POLL_S, OVERSLEEP_S = 60e-6, 100e-6
 NETWORK = Link(latency_s=0.4e-3, overhead_s=300e-6, bandwidth_bytes_per_s=1e8, fair=True, eager_bytes=65536)
 WORK = Costs(compute=Line(base_s=5e-3), update=Line(base_s=2e-3))
 
 
 def run(
-    look: float = LOOK_S,
+    poll: float = POLL_S,
     cores: int | None = 2,
     model: str = "mlp",
     hosts: int = 2,
@@ -51,7 +51,7 @@ def run(
         costs={model: WORK},
         shared_cores=cores if hosts > 1 else None,
         oversleep_s=OVERSLEEP_S,
-        look_s=look,
+        poll_s=poll,
     )
     job = {"workers": workers, "steps": steps, "warmup": 0, "batch": 32, "cluster": cluster}
     name, *algorithm = protocol.split("-")
@@ -66,7 +66,7 @@ def as_real(trace: Trace, used_s: float, hosts: int = 2) -> Trace:
 
 
 class Used:
-    """What a simulated machine's cores were used for, seconds: work, and looks of ranks that waited."""
+    """What a simulated machine's cores were used for, seconds: work, and polls of ranks that waited."""
 
     def __init__(self):
         self.work_s = self.looks_s = 0.0
@@ -77,7 +77,7 @@ class Used:
         return self.work_s + self.looks_s
 
     def work(self, seconds: float) -> None:
-        if seconds == LOOK_S:  # the last of a wait
+        if seconds == POLL_S:  # the last of a wait
             self.looks_s += seconds
         else:
             self.work_s += seconds
@@ -111,7 +111,7 @@ def test_the_mpi_world_naps_as_often_as_counted(waited_s, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: now_s[0])
     monkeypatch.setattr(time, "sleep", sleep)
     poll(lambda: now_s[0] >= waited_s, "the test")
-    assert looks(np.array([waited_s]), OVERSLEEP_S)[0] == pytest.approx(len(slept_s), rel=0.05, abs=1)
+    assert polls(np.array([waited_s]), OVERSLEEP_S)[0] == pytest.approx(len(slept_s), rel=0.05, abs=1)
 
 
 def test_the_event_world_looks_as_often(used):
@@ -119,50 +119,50 @@ def test_the_event_world_looks_as_often(used):
     rows = run().rows
     rows = rows[rows["activity"].isin(("wait", "receive", "send"))]
     waits_s = (rows["end_s"] - rows["start_s"]) - NETWORK.overhead_s * (rows["activity"] != "wait")
-    assert used.looks_s == pytest.approx(LOOK_S * looks(waits_s.to_numpy(), OVERSLEEP_S).sum(), rel=0.06)
+    assert used.looks_s == pytest.approx(POLL_S * polls(waits_s.to_numpy(), OVERSLEEP_S).sum(), rel=0.06)
 
 
 def test_looks_take_the_core_from_who_computes():
-    """On one core: a computation lasts for its own work and that of the master's looks, of which there are so many meanwhile."""
+    """On one core: a computation lasts for its own work and that of the master's polls, of which there are so many meanwhile."""
     lasts_s = length_s(run(cores=1), "compute")
     assert length_s(run(0.0, cores=1), "compute") == pytest.approx(5e-3)
-    count = looks(np.array([lasts_s]), OVERSLEEP_S)[0]
-    assert lasts_s == pytest.approx(5e-3 + count * LOOK_S, rel=0.05)
+    count = polls(np.array([lasts_s]), OVERSLEEP_S)[0]
+    assert lasts_s == pytest.approx(5e-3 + count * POLL_S, rel=0.05)
 
 
 PLAIN = Link(latency_s=3e-3, overhead_s=0.0, bandwidth_bytes_per_s=1e9)
 
 
 def test_what_has_come_is_seen_at_the_next_look():
-    """Somewhere in a nap, which is the longer the longer was waited: of the master's answers, for which the worker waits alike."""
+    """Somewhere in a pause, which is the longer the longer was waited: of the master's answers, for which the worker waits alike."""
     lasts_s = [
         (rows["end_s"] - rows["start_s"])[rows["activity"].isin(("wait", "receive")) & (rows["rank"] == 1)].to_numpy()
-        for rows in (run(look, None, network=PLAIN, steps=400).rows for look in (0.0, 1e-9))
+        for rows in (run(poll, None, network=PLAIN, steps=400).rows for poll in (0.0, 1e-9))
     ]
     prompt_s, late_s = (seconds.reshape(-1, 2).sum(axis=1)[1:] for seconds in lasts_s)
-    longest_s = naps.nap_s(prompt_s[0]) + OVERSLEEP_S
+    longest_s = polling.pause_s(prompt_s[0]) + OVERSLEEP_S
     assert np.ptp(late_s) < 2.2 * longest_s
-    sent_s = naps.late_s(0.0, OVERSLEEP_S)  # later it sees that its gradient has left, and begins to wait
-    assert np.mean(late_s) - prompt_s[0] == pytest.approx(longest_s - sent_s, rel=0.05)  # half a nap at either end
+    sent_s = polling.late_s(0.0, OVERSLEEP_S)  # later it sees that its gradient has left, and begins to wait
+    assert np.mean(late_s) - prompt_s[0] == pytest.approx(longest_s - sent_s, rel=0.05)  # half a pause at either end
 
 
 @pytest.mark.parametrize(("share", "expected_s"), [(0.0, 0.0), (0.5, 150e-6), (1.0, 300e-6)])
 def test_the_rest_of_a_nap_by_hand(share, expected_s):
-    """After 4 ms of waiting naps last 200 us, and 100 us longer than asked."""
-    assert naps.late_s(4e-3, 100e-6, share) == pytest.approx(expected_s)
+    """After 4 ms of waiting pauses last 200 us, and 100 us longer than asked."""
+    assert polling.late_s(4e-3, 100e-6, share) == pytest.approx(expected_s)
 
 
 def test_a_message_that_must_be_asked_for_is_seen_late_three_times():
     """Word of it, the word that asks for it, and its end: by ranks that have waited for two words' travel, or four."""
     shaped = PLAIN.model_copy(update={"fair": True, "eager_bytes": 1000})
-    prompt_s, late_s = (messages.taken_s(run(look, None, network=shaped, steps=200)).mean() for look in (0.0, 1e-9))
+    prompt_s, late_s = (messages.taken_s(run(poll, None, network=shaped, steps=200)).mean() for poll in (0.0, 1e-9))
     waited_s = (12e-3, 2 * PLAIN.latency_s, 2 * PLAIN.latency_s)
-    assert late_s - prompt_s == pytest.approx(sum(naps.late_s(w, OVERSLEEP_S) for w in waited_s), rel=0.05)
+    assert late_s - prompt_s == pytest.approx(sum(polling.late_s(w, OVERSLEEP_S) for w in waited_s), rel=0.05)
 
 
 def test_who_naps_may_look_before_it_was_asked():
-    """Two ranks exchange messages, one earlier: it naps while word of the other's comes and, soon after, the word that asks for its
-    own. In some exchanges it looks in between, and both go at once; in the others one of two messages comes second."""
+    """Two ranks exchange messages, one earlier: it pauses while word of the other's comes and, soon after, the word that asks for its
+    own. In some exchanges it polls in between, and both go at once; in the others one of two messages comes second."""
     shaped = PLAIN.model_copy(update={"latency_s": 10e-6, "overhead_s": 40e-6, "fair": True, "eager_bytes": 1000})
     trace = run(model="toy_fc", network=shaped, steps=300, protocol="allreduce-ring", workers=2)
     received_s = trace.rows[trace.rows["activity"] == "receive"].eval("end_s - start_s")
@@ -170,10 +170,10 @@ def test_who_naps_may_look_before_it_was_asked():
     assert 0.3 < second.mean() < 0.42
 
 
-def step_s(look: float, workers: int, network: Link = PLAIN) -> float:
+def step_s(poll: float, workers: int, network: Link = PLAIN) -> float:
     """Of MPI's own allreduce, with a core for each rank."""
     job = {"network": network, "steps": 200, "protocol": "allreduce", "workers": workers}
-    return run(look, None, **job).rows["end_s"].max() / 200
+    return run(poll, None, **job).rows["end_s"].max() / 200
 
 
 @pytest.mark.parametrize(("workers", "rounds"), [(2, 1), (4, 2), (8, 3)])
@@ -181,13 +181,13 @@ def test_ranks_meet_before_a_librarys_call(workers, rounds):
     """In a barrier, ceil(log2 n) rounds of empty messages."""
     more_s = step_s(1e-9, workers) - step_s(0.0, workers)
     assert more_s > rounds * PLAIN.latency_s
-    assert more_s < rounds * (PLAIN.latency_s + naps.nap_s(PLAIN.latency_s) + OVERSLEEP_S)
+    assert more_s < rounds * (PLAIN.latency_s + polling.pause_s(PLAIN.latency_s) + OVERSLEEP_S)
 
 
 def test_a_librarys_ranks_nap_before_the_call_and_not_in_it():
-    """Two ranks: the later of two looks, at two thirds of a nap, begins the call."""
-    nap_s = naps.nap_s(PLAIN.latency_s) + OVERSLEEP_S
-    assert step_s(1e-9, 2) - step_s(0.0, 2) == pytest.approx(PLAIN.latency_s + 2 / 3 * nap_s, rel=0.02)
+    """Two ranks: the later of two polls, at two thirds of a pause, begins the call."""
+    pause_s = polling.pause_s(PLAIN.latency_s) + OVERSLEEP_S
+    assert step_s(1e-9, 2) - step_s(0.0, 2) == pytest.approx(PLAIN.latency_s + 2 / 3 * pause_s, rel=0.02)
 
 
 def test_a_barrier_is_left_when_all_have_come():
@@ -205,24 +205,24 @@ def test_a_barrier_is_left_when_all_have_come():
 def test_naps_are_no_time_of_a_probed_link():
     """Planted: a message takes so long; its receiver saw word of it, its sender that it was asked for, and the receiver its end, late."""
     for true_s in (2e-3, 35e-3):
-        late_s = [naps.late_s(waited_s, OVERSLEEP_S) for waited_s in (links.SHORT_S, 0.0, true_s)]
-        assert links._without_naps(true_s + sum(late_s), True, OVERSLEEP_S) == pytest.approx(true_s, rel=0.01)
-        assert links._without_naps(true_s + late_s[2], False, OVERSLEEP_S) == pytest.approx(true_s, rel=0.01)
+        late_s = [polling.late_s(waited_s, OVERSLEEP_S) for waited_s in (links.SHORT_S, 0.0, true_s)]
+        assert links._without_pauses(true_s + sum(late_s), True, OVERSLEEP_S) == pytest.approx(true_s, rel=0.01)
+        assert links._without_pauses(true_s + late_s[2], False, OVERSLEEP_S) == pytest.approx(true_s, rel=0.01)
 
 
 def test_a_profile_without_naps_has_their_time_in_its_links(used):
-    """Where no run tells that ranks napped, messages are as late as the probe's were."""
+    """Where no run tells that ranks polled, messages are as late as the probe's were."""
     probed = Measured(latency_s=0.1e-3, late_s=0.2e-3)
     trace = as_real(run(hosts=1), used.seconds, hosts=1)
     silent = Trace(replace(trace.header, cpu_s={}), trace.rows)
     probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, local=probed)
-    napping, prompt = (make([Source("fmb", one)], "x", probe) for one in (trace, silent))
-    assert napping.look_s > 0 == prompt.look_s
-    assert [made.local.latency_s for made in (napping, prompt)] == pytest.approx([0.1e-3, 0.3e-3])
+    polling_ranks, prompt = (make([Source("fmb", one)], "x", probe) for one in (trace, silent))
+    assert polling_ranks.poll_s > 0 == prompt.poll_s
+    assert [made.local.latency_s for made in (polling_ranks, prompt)] == pytest.approx([0.1e-3, 0.3e-3])
 
 
 def test_only_the_event_world_naps():
-    job = {"workers": 1, "cluster": Cluster(hosts=[Host(count=2)], look_s=LOOK_S)}
+    job = {"workers": 1, "cluster": Cluster(hosts=[Host(count=2)], poll_s=POLL_S)}
     assert "poll" in vector.refusal(Scenario(protocols.make("fmb"), workload.read("mlp"), **job))
 
 
@@ -232,21 +232,21 @@ def test_planted_looks_are_found(model, hosts, used):
     """From what the simulated machine's cores did in all, which is what a real run's ranks say."""
     trace = as_real(run(model=model, hosts=hosts), used.seconds, hosts)
     assert looks_tell(trace)
-    assert look_s([trace], OVERSLEEP_S, NETWORK.overhead_s) == pytest.approx(LOOK_S, rel=0.05)
+    assert poll_s([trace], OVERSLEEP_S, NETWORK.overhead_s) == pytest.approx(POLL_S, rel=0.05)
 
 
 def test_a_profile_has_them(used):
     source = Source("fmb", as_real(run(), used.seconds))
     probe = Probe(cores=2, oversleep_s=OVERSLEEP_S, network=Measured(**NETWORK.model_dump()))
     made = make([source], "x", probe, shared_cores=2)
-    assert made.look_s == pytest.approx(LOOK_S, rel=0.05)
+    assert made.poll_s == pytest.approx(POLL_S, rel=0.05)
     assert any("a poll" in note for note in made.provenance.notes)
 
 
 def test_costs_are_without_others_looks(used):
-    """On the one core of both, the master's looks made the computation longer; a core's seconds of it are as planted."""
+    """On the one core of both, the master's polls made the computation longer; a core's seconds of it are as planted."""
     trace = run(cores=1)
-    place = Placement(("h",), (1,), (0, 0), look_s=LOOK_S, oversleep_s=OVERSLEEP_S)
+    place = Placement(("h",), (1,), (0, 0), poll_s=POLL_S, oversleep_s=OVERSLEEP_S)
     computes = (trace.rows["activity"] == "compute").to_numpy()
     assert np.median(core_seconds(trace.rows, place)[computes]) == pytest.approx(5e-3, rel=0.03)
     assert length_s(trace, "compute") > 5.5e-3

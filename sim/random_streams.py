@@ -19,7 +19,7 @@ STATES, HOSTS, PART = (
 
 
 @dataclass(frozen=True)
-class Luck:
+class RandomStreams:
     """Streams of draws, by number; equal ones in every world.
 
     Args:
@@ -45,6 +45,6 @@ class Luck:
         """The number of a host, by its index: its ranks share what is drawn for it."""
         return HOSTS + host
 
-    def of_part(self, part: int) -> Luck:
+    def of_part(self, part: int) -> RandomStreams:
         """That of one of several stragglers."""
         return replace(self, part=part)
