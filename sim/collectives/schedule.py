@@ -14,6 +14,7 @@ from sim.collectives.base import Exchange
 from sim.collectives.bounds import Bound, Bounds
 
 NONE = -1
+POST, LEAVE, TAKE = 0, 1, 2  # kinds of operation: hand over a message, wait until it has left, take one
 
 
 class Level(NamedTuple):
@@ -47,6 +48,7 @@ class Schedule(NamedTuple):
         ahead: ranks that go on before a message has left, and wait for it at the end of the call.
         slots: of each level, where the message that each taker takes is in its row of `order`, shape (takes,) or one for all.
         sources: the sender of each message of `order`, shape (most, ranks); NONE likewise.
+        listed: `operations`, once they have been asked for.
     """
 
     levels: list[Level]
@@ -55,6 +57,26 @@ class Schedule(NamedTuple):
     ahead: np.ndarray
     slots: list[np.ndarray | int]
     sources: np.ndarray
+    listed: list[np.ndarray]
+
+    def operations(self) -> np.ndarray:
+        """What ranks do, one operation after another, level by level; shape (operations, 6).
+
+        Each has its kind, POST, LEAVE or TAKE, and rank, message, slot, own and whether it adds, as above.
+        """
+        if not self.listed:
+            ranks = np.arange(len(self.order))
+            self.listed.append(np.concatenate([_operations(*both, ranks) for both in zip(self.levels, self.slots, strict=True)]))
+        return self.listed[0]
+
+
+def _operations(level: Level, slot: np.ndarray | int, ranks: np.ndarray) -> np.ndarray:
+    parts = (
+        (POST, ranks[level.senders], level.posted, NONE, NONE, 0),
+        (LEAVE, level.leaving, level.left, NONE, NONE, 0),
+        (TAKE, ranks[level.takers], level.taken, slot, level.own, level.adds),
+    )
+    return np.concatenate([np.stack(np.broadcast_arrays(*part), axis=-1) for part in parts])
 
 
 Drafts = defaultdict[int, tuple[list, list, list, list]]
@@ -120,7 +142,7 @@ def schedule(exchanges: Iterable[Iterable[Exchange]]) -> Schedule:
     for done in levels:
         senders[done.posted] = np.arange(ranks)[done.senders]
     sizes = np.array(size_bytes, None if _symbolic(size_bytes) else float)
-    return Schedule(levels, sizes, order, np.array(ahead, int), slots, senders[order].T)
+    return Schedule(levels, sizes, order, np.array(ahead, int), slots, senders[order].T, [])
 
 
 def _symbolic(size_bytes: list) -> bool:

@@ -11,10 +11,13 @@ from sim import collectives
 from sim.collectives.base import cut
 from sim.collectives.schedule import Schedule, schedule, template
 from sim.model.sizes import ITEM_BYTES
+from sim.vector import compiled
 from sim.vector.exchanges import Ports, Unsettled, play
 
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
+MOST_LISTED = 2**21  # waits that a compiled ring keeps until they are told
+Sums = tuple[np.ndarray, np.ndarray]  # moments between which waits count, shape (2, replications); seconds, to be added to
 Waited = Callable[[np.ndarray, np.ndarray, np.ndarray | slice], object]
 ALL = slice(None)
 
@@ -47,6 +50,7 @@ class Calls:
         waited: Waited,
         after_ring: bool,
         wants_idle: bool = False,
+        sums: Sums | None = None,
     ) -> tuple[Ports, np.ndarray]:
         """The clocks after a call, and when ports were idle before the last messages reached them, shape (2, times, replications, ranks).
 
@@ -57,12 +61,15 @@ class Calls:
             waited: is told of each wait: from, to, and which ranks.
             after_ring: the call before was a ring's too, of whose messages none can come late.
             wants_idle: whether somebody asks when ports were idle.
+            sums: where waits may be added up, instead of being told one by one.
 
         Raises:
             Unsettled: which message passes a port first cannot be told.
             TooMany: there are too many messages.
         """
         if algorithm == "ring":
+            if compiled.in_use() and len(self._hosts) > 1 and (sums or self._can_be_listed(len(ports.now_s))):
+                return self._ring_compiled(pieces, ports, speeds, waited, after_ring, wants_idle, sums)
             return self._ring(pieces, ports, speeds, waited, after_ring, wants_idle)
         plan = self._plan(algorithm, pieces)
         played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
@@ -77,7 +84,7 @@ class Calls:
         (now_s, out_free_s, in_free_s), last_s = (clock.copy() for clock in ports[:3]), ports.last_reach_s
         link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
         overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.empty_like(now_s), True, True
-        port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
+        port_s, add_s = self._ring_pieces(_bounds(pieces))
         rounds, idle_s = _ring_rounds(ranks), []
         for number, (sent, taken, adds) in enumerate(rounds):
             now_s += overhead_s
@@ -105,6 +112,34 @@ class Calls:
         last_s = last_s if first else np.maximum(last_s, reach_s)
         return Ports(now_s, out_free_s, in_free_s, last_s), np.array(idle_s).reshape(-1, 2, *now_s.shape).swapaxes(0, 1)
 
+    def _can_be_listed(self, replications: int) -> bool:
+        return 2 * len(self._hosts) ** 2 * replications <= MOST_LISTED
+
+    def _ring_compiled(
+        self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring, wants_idle, sums
+    ):
+        """The same, compiled."""
+        from sim.vector.compiled.ring import play_rounds
+
+        now_s, out_free_s, in_free_s = (np.array(clock) for clock in ports[:3])
+        overhead_s, latency_s = self._link.overhead_s / speeds, self._link.latency_s
+        begin_s = np.maximum(now_s + overhead_s, out_free_s)
+        first_s = np.roll(begin_s + latency_s, 1, axis=1)
+        if not after_ring and (first_s <= ports.last_reach_s).any():
+            raise Unsettled
+        hindered = bool((first_s < in_free_s).any())
+        rounds = _ring_rounds(len(self._hosts))
+        port_s, add_s = self._ring_pieces(_bounds(pieces))
+        listed_s = np.empty((2, 0 if sums else len(rounds), *now_s.shape))
+        asked_s = np.empty((2, min(KNOWN, len(rounds)) if wants_idle else 0, *now_s.shape))
+        moments_s, idle_s = sums or (np.zeros((2, len(now_s))), np.zeros_like(now_s))
+        reach_s = np.empty_like(now_s)
+        clocks, costs = (now_s, out_free_s, in_free_s), (overhead_s, latency_s, port_s, add_s, speeds)
+        play_rounds(*clocks, np.array(rounds, int), *costs, hindered, moments_s, idle_s, listed_s, asked_s, reach_s)
+        for from_s, to_s in zip(*listed_s, strict=True):
+            waited(from_s, to_s, ALL)
+        return Ports(now_s, out_free_s, in_free_s, np.maximum(ports.last_reach_s, reach_s)), asked_s
+
     @lru_cache(64)  # noqa: B019 there is one for each world
     def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
         """For which each piece takes a port, and a core of speed 1 to be added, twice round; one row if all vectors are alike."""
@@ -117,11 +152,11 @@ class Calls:
 
     def _plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
         self._check(algorithm, pieces[0])
-        alike = template(algorithm, self._hosts)
+        alike, bounds = template(algorithm, self._hosts), _bounds(pieces)
+        several = len(set(bounds)) > 1
         if alike is not None:
-            pieces = pieces if len({(piece.start, piece.stop) for piece in pieces}) > 1 else pieces[:1]
-            return alike.sized(*(np.array([getattr(piece, end) for piece in pieces]) for end in ("start", "stop")))
-        if len({(piece.start, piece.stop) for piece in pieces}) > 1:
+            return alike.sized(*np.array(bounds if several else bounds[:1]).T)
+        if several:
             raise ValueError(f"{algorithm} of vectors of several sizes")
         return self._laid_out(algorithm, pieces[0].start, pieces[0].stop)
 
@@ -134,13 +169,23 @@ class Calls:
         return algorithm == "ring" or template(algorithm, self._hosts) is not None
 
     def _check(self, algorithm: str, whole: slice) -> None:
-        most = sum(1 for _ in collectives.allreduce(algorithm, 0, self._hosts, whole))
-        if most * len(self._hosts) > MOST_EXCHANGES:
+        if self._exchanges(algorithm, whole.start, whole.stop) * len(self._hosts) > MOST_EXCHANGES:
             raise TooMany(f"{algorithm} of {len(self._hosts)} ranks has too many messages to lay out")
+
+    @lru_cache(64)  # noqa: B019 there is one for each world
+    def _exchanges(self, algorithm: str, start: int, stop: int) -> int:
+        """Of rank 0."""
+        return sum(1 for _ in collectives.allreduce(algorithm, 0, self._hosts, slice(start, stop)))
 
     def _lay_out(self, algorithm: str, start: int, stop: int) -> Schedule:
         whole = slice(start, stop)
         return schedule(collectives.allreduce(algorithm, rank, self._hosts, whole) for rank in range(len(self._hosts)))
+
+
+def _bounds(pieces: list[slice]) -> tuple[tuple[int, int], ...]:
+    if all(piece is pieces[0] for piece in pieces):
+        return ((pieces[0].start, pieces[0].stop),)
+    return tuple((piece.start, piece.stop) for piece in pieces)
 
 
 @cache

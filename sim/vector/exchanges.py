@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.collectives.schedule import NONE, Schedule
 from sim.platform.cluster import Link
+from sim.vector import compiled
 from sim.verbs.book import TIE_S
 
 SETTLED_S = 1e-12  # orders of arrival have settled once no message reaches a port at a time that differs by more
@@ -70,6 +71,8 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
     Raises:
         Unsettled: two messages reach a port at one instant, or before a message of an earlier call.
     """
+    if compiled.in_use():
+        return _played(plan, ports, link, speeds, add_s)
     call = _Call.of(plan, ports, link, speeds, add_s)
     played, arrivals = call.reckon(_Arrivals.unknown(plan, len(speeds)))
     rows = np.flatnonzero(arrivals.overtake())
@@ -86,6 +89,26 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
     last_s = np.maximum(ports.last_reach_s, last_s)
     played.idle_s[1, 0] = last_s
     return played._replace(ports=played.ports._replace(last_reach_s=last_s))
+
+
+def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> Played:
+    """The same, compiled."""
+    from sim.vector.compiled.exchanges import play_all
+
+    operations, ends = plan.operations(), np.cumsum([len(level.taken) for level in plan.levels])
+    clocks, by_rank = np.array(ports[:3]), np.stack([link.overhead_s / speeds, speeds])
+    occupancy_s, add_s = np.broadcast_arrays(*map(np.atleast_2d, (link.occupancy_s(plan.size_bytes), add_s)))
+    shape, takes = clocks.shape[1:], ends[-1] if len(ends) else 0
+    waits_s, idle_from_s, last_s = np.empty((2, shape[0], takes)), np.empty(shape), np.empty(shape)
+    near_s = (TIE_S / 2 if link.latency_s > 2 * TIE_S else -1.0, 2 * TIE_S)  # as `unclear` has it
+    limits = link.latency_s, near_s, SETTLED_S, MOST_ROUNDS
+    before_s, costs = np.ascontiguousarray(ports.last_reach_s), np.stack([occupancy_s, add_s])
+    found = waits_s, idle_from_s, last_s
+    if not play_all(operations, plan.sources, clocks, before_s, costs, by_rank, *limits, *found):
+        raise Unsettled
+    each = zip(*(np.split(times_s, ends[:-1], axis=1) for times_s in waits_s), strict=True) if takes else ()
+    waits = [(level.takers, *both) for level, both in zip(plan.levels, each, strict=True) if len(level.taken)]
+    return Played(Ports(*clocks, last_s), waits, np.stack([idle_from_s, last_s])[:, None])
 
 
 class _Arrivals(NamedTuple):

@@ -48,7 +48,9 @@ class Lockstep:
         )
         pieces = [piece] * len(self.now_s)
         try:
-            after, _ = self._collectives.play(algorithm, pieces, ports, self.speeds, self._wait, self._calls == "ring")
+            after, _ = self._collectives.play(
+                algorithm, pieces, ports, self.speeds, self._wait, self._calls == "ring", sums=self._waits.sums
+            )
         except Unsettled:
             raise self.world.refuse("which message passes a port first cannot be told") from None
         except TooMany as error:

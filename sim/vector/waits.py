@@ -24,6 +24,8 @@ class Waits:
         self._own_s: np.ndarray | None = None
         self._whole: set[int] = set()  # those after which all ranks' further waits begin
 
+    sums = None  # waits are to be told one by one
+
     def __len__(self) -> int:
         """How many there are that have not settled."""
         return len(self._open)
@@ -93,6 +95,13 @@ class Between:
 
     def __len__(self) -> int:
         return 0
+
+    @property
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """The moments, and seconds to which waits of all ranks between them may be added, shape (replications, ranks)."""
+        if self._moments_s is None:
+            return np.array([[-np.inf], [np.inf]]) * np.ones(len(self._idle_s)), self._idle_s
+        return self._moments_s, self._idle_s
 
     def add(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice) -> None:
         """As of Waits."""
