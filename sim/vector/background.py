@@ -129,8 +129,16 @@ class Background:
         numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
         ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
         idle = partial(_later, table.idle_s, numbers, root_s)
+        of_table = table.idle_s, numbers, root_s[:, 0]
         return Begun(
-            rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
+            rows,
+            begin_s,
+            overhead_s,
+            *ports,
+            idle,
+            in_turn,
+            lambda: (ready_s[:, rows] <= begin_s).sum(axis=0),
+            of_table,
         )
 
 

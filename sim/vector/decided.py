@@ -86,7 +86,8 @@ class Decided:
         self._kept: dict[int, InTurn] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
         never_s = -self._never_idle(1)
-        self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
+        first = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
+        self._table = np.ascontiguousarray(first)
         self._show()
 
     @property
@@ -201,6 +202,11 @@ class Decided:
         after = after._replace(now_s=after.now_s + copy_s)
         for whole, part in zip(ports, after, strict=True):
             whole[rows] = part
+
+    @property
+    def table(self) -> np.ndarray:
+        """All columns, shape (decisions, columns, ranks)."""
+        return self._table
 
     def waits_after(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         """Seconds that ranks wait, once told, after a moment; one for each of `ranks`."""

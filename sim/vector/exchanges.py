@@ -20,7 +20,13 @@ def unclear(apart_s: np.ndarray, latency_s: float) -> np.ndarray:
 
     Those that come together pass in the order of their senders (sim.event.machines.free), if all are on their way before they come.
     """
-    return (np.abs(apart_s) > TIE_S / 2 if latency_s > 2 * TIE_S else True) & (np.abs(apart_s) <= 2 * TIE_S)
+    least_s, most_s = nearness(latency_s)
+    return (np.abs(apart_s) > least_s) & (np.abs(apart_s) <= most_s)
+
+
+def nearness(latency_s: float) -> tuple[float, float]:
+    """Messages that are further apart than the first and not further than the second, as above."""
+    return TIE_S / 2 if latency_s > 2 * TIE_S else -1.0, 2 * TIE_S
 
 
 class Unsettled(Exception):
@@ -100,8 +106,7 @@ def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s:
     occupancy_s, add_s = np.broadcast_arrays(*map(np.atleast_2d, (link.occupancy_s(plan.size_bytes), add_s)))
     shape, takes = clocks.shape[1:], ends[-1] if len(ends) else 0
     waits_s, idle_from_s, last_s = np.empty((2, shape[0], takes)), np.empty(shape), np.empty(shape)
-    near_s = (TIE_S / 2 if link.latency_s > 2 * TIE_S else -1.0, 2 * TIE_S)  # as `unclear` has it
-    limits = link.latency_s, near_s, SETTLED_S, MOST_ROUNDS
+    limits = link.latency_s, nearness(link.latency_s), SETTLED_S, MOST_ROUNDS
     before_s, costs = np.ascontiguousarray(ports.last_reach_s), np.stack([occupancy_s, add_s])
     found = waits_s, idle_from_s, last_s
     if not play_all(operations, plan.sources, clocks, before_s, costs, by_rank, *limits, *found):
