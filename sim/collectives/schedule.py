@@ -66,7 +66,9 @@ class Schedule(NamedTuple):
         """
         if not self.listed:
             ranks = np.arange(len(self.order))
-            self.listed.append(np.concatenate([_operations(*both, ranks) for both in zip(self.levels, self.slots, strict=True)]))
+            self.listed.append(
+                np.concatenate([_operations(*both, ranks) for both in zip(self.levels, self.slots, strict=True)])
+            )
         return self.listed[0]
 
 

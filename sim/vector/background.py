@@ -7,9 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from sim.vector import compiled
 from sim.vector.by_name import ByName
 from sim.vector.by_tree import ByTree
 from sim.vector.decided import decided
+from sim.vector.exchanges import Unsettled, nearness
 from sim.vector.late_waits import Cycle, LateWaits
 from sim.vector.negotiation import Begun
 
@@ -64,6 +66,8 @@ class Background:
             computed_s: when each rank has computed.
             late: is told of cycles after that.
         """
+        if compiled.in_use() and late.sums and isinstance(self._negotiation, ByTree) and self.table.can_be_dense:
+            return self._step_compiled(now_s, ready_s, computed_s, late.sums)
         self._negotiation.begin()
         everywhere_s, first_s = ready_s.max(axis=2), computed_s.min(axis=1)
         rows, count, table = np.arange(len(now_s)), np.zeros(len(now_s), int), self.table
@@ -88,6 +92,46 @@ class Background:
                 ended_s[rows[over]] = now_s[over]
                 rows, count, now_s = rows[~over], count[~over], now_s[~over]
         return ended_s
+
+    def _step_compiled(
+        self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray, sums: tuple[np.ndarray, np.ndarray]
+    ) -> np.ndarray:
+        """The same, compiled; where a decision has not been worked out the replication begins again when it has."""
+        from sim.vector.compiled import background as loops
+
+        (moments_s, idle_s), refuse = sums, self._group.world.refuse
+        now_s, computed_s, self._from_s = (np.require(one, float, "CW") for one in (now_s, computed_s, self._from_s))
+        self._after, after_s = np.array(self._after), np.array(self._after_s[:, 0])
+        steps = now_s, ready_s, ready_s.max(axis=2), (self._overhead_s, self._kinds)
+        state = self._from_s, computed_s, self._after, after_s, self._fresh
+        ended_s, ends, among = np.empty_like(now_s), np.empty((len(now_s), 3), int), np.empty((2 * now_s.size, 4), int)
+        found = ended_s, idle_s, ends, among, np.empty(len(among))
+        tree, limits = self._negotiation.layout, (self._cycle_s, NEAR_S, nearness(self._negotiation.link[0]))
+        rows = np.arange(len(now_s))
+        while rows.size:
+            decided = self.table.dense()
+            count = loops.play_steps(
+                rows, tree, self._negotiation.link, *limits, *steps, decided, moments_s, state, found
+            )
+            if count < 0:
+                raise refuse("waits of one decision go on in the next")
+            self._add_among(among[:count], found[-1][:count], idle_s)
+            ended = ends[rows, 0]
+            if (ended == loops.NEAR).any():
+                raise refuse("a gradient becomes ready as a cycle begins")
+            if (ended == loops.UNSETTLED).any():
+                raise Unsettled
+            rows = rows[ended == loops.UNDECIDED]
+            self.table.numbers(self._kinds[rows], ends[rows, 1], ends[rows, 2])
+        self._after_s, self._fresh = after_s[:, None], False
+        return ended_s
+
+    def _add_among(self, among: np.ndarray, from_s: np.ndarray, idle_s: np.ndarray) -> None:
+        """Seconds that ranks wait after moments that are among the waits of decisions."""
+        for number in np.unique(among[:, 2]):
+            own = among[:, 2] == number
+            rows, ranks, _, signs = among[own].T
+            np.add.at(idle_s, (rows, ranks), signs * self.table.waits_after(number, from_s[own], ranks))
 
     def _cycle(self, now_s: np.ndarray, from_s: np.ndarray, everywhere_s: np.ndarray) -> np.ndarray:
         """When each rank's next cycle begins: the first that finds a gradient ready everywhere, as the event world's `cycle`."""
@@ -129,16 +173,8 @@ class Background:
         numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
         ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
         idle = partial(_later, table.idle_s, numbers, root_s)
-        of_table = table.idle_s, numbers, root_s[:, 0]
         return Begun(
-            rows,
-            begin_s,
-            overhead_s,
-            *ports,
-            idle,
-            in_turn,
-            lambda: (ready_s[:, rows] <= begin_s).sum(axis=0),
-            of_table,
+            rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
         )
 
 

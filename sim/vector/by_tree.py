@@ -6,8 +6,7 @@ import numpy as np
 
 from sim.collectives.schedule import NONE, schedule
 from sim.collectives.tree import tree
-from sim.vector import compiled
-from sim.vector.exchanges import Ports, Unsettled, nearness, play
+from sim.vector.exchanges import Ports, play
 from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, passing_s
 from sim.verbs.fusion import REQUEST
 
@@ -32,8 +31,9 @@ class ByTree:
         # Ranks of equally many children, those of few first, and these in the order in which they are taken.
         self._kinds = [(np.array(by_count[n]), np.array([children[r] for r in by_count[n]])) for n in sorted(by_count)]
         most = max(map(len, children))
-        self._children = np.array([own + [NONE] * (most - len(own)) for own in children], int)
-        self._parent_of = np.concatenate([[0], self._parents])
+        padded = np.array([own + [NONE] * (most - len(own)) for own in children], int)
+        self.layout = padded, np.concatenate([[0], self._parents])  # as sim.vector.compiled.by_tree has it
+        self.link = link.latency_s, self._occupancy_s
         several = [own for own in children if len(own) > 1]
         self._several = np.array([own + [0] * (max(map(len, several)) - len(own)) for own in several], int)
 
@@ -50,8 +50,6 @@ class ByTree:
         Raises:
             Unsettled: that cannot be told.
         """
-        if compiled.in_use() and self._ranks > 1:
-            return self._asked(begun)
         asked, reach_s = self._unhindered(begun)
         hindered = (reach_s[:, 1:] < begun.in_free_s[:, self._parents]).any(axis=1)
         if len(self._several):
@@ -63,19 +61,6 @@ class ByTree:
         again = self._in_order(begun.of(some))
         asked.root_s[some], asked.left_s[some] = again.root_s, again.left_s
         return asked._replace(waits=_merged(asked.waits, again.waits, some))
-
-    def _asked(self, begun: Begun) -> Asked:
-        """The same, compiled."""
-        from sim.vector.compiled.by_tree import ask_all
-
-        shape = begun.now_s.shape
-        waits_s, left_s, root_s = np.empty((2, *shape)), np.empty(shape), np.empty((shape[0], 1))
-        near_s = nearness(self._link.latency_s)
-        link, found = (self._link.latency_s, self._occupancy_s), (waits_s, left_s, root_s)
-        ports = begun.in_free_s, begun.last_reach_s, begun.table, begun.in_turn
-        if not ask_all(self._children, self._parent_of, begun.now_s, begun.overhead_s, link, *ports, near_s, *found):
-            raise Unsettled
-        return Asked(root_s, left_s, [(self._parents, *waits_s[:, :, 1:])])
 
     def _unhindered(self, begun: Begun) -> tuple[Asked, np.ndarray]:
         """As if every port were free; and when each rank's request reaches its parent's."""

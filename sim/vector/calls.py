@@ -17,7 +17,9 @@ from sim.vector.exchanges import Ports, Unsettled, play
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
 MOST_LISTED = 2**21  # waits that a compiled ring keeps until they are told
-Sums = tuple[np.ndarray, np.ndarray]  # moments between which waits count, shape (2, replications); seconds, to be added to
+Sums = tuple[
+    np.ndarray, np.ndarray
+]  # moments between which waits count, shape (2, replications); seconds, to be added to
 Waited = Callable[[np.ndarray, np.ndarray, np.ndarray | slice], object]
 ALL = slice(None)
 

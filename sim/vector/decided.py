@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +83,8 @@ class Decided:
         agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
         self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
         self._known: dict[Decision, int] = {}
+        self._dense: np.ndarray | None = None
+        self._in_dense = 0  # how many of those that are known
         self._rows: dict[tuple, int] = {}
         self._kept: dict[int, InTurn] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
@@ -204,9 +207,23 @@ class Decided:
             whole[rows] = part
 
     @property
-    def table(self) -> np.ndarray:
-        """All columns, shape (decisions, columns, ranks)."""
-        return self._table
+    def can_be_dense(self) -> bool:
+        """Whether `dense` takes little memory."""
+        return len(self._speeds) * len(self._pieces) ** 2 <= MOST_NUMBERS
+
+    def dense(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All that is known, as arrays.
+
+        All columns, shape (decisions, columns, ranks); the rows of decisions by kind, first and last, or -1, shape (kinds, gradients,
+        gradients + 1); `last_s` and `told_s`.
+        """
+        if self._dense is None:
+            gradients = len(self._pieces)
+            self._dense = np.full((len(self._speeds), gradients, gradients + 1), -1)
+        for one, number in islice(self._known.items(), self._in_dense, None):
+            self._dense[one] = number
+        self._in_dense = len(self._known)
+        return self._table, self._dense, self.last_s, self.told_s
 
     def waits_after(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         """Seconds that ranks wait, once told, after a moment; one for each of `ranks`."""

@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.vector import compiled
-from sim.vector.decided import CLOCKS, Decided
+from sim.vector.decided import Decided
 from sim.vector.negotiation import Wait
-
-WAITS = tuple(CLOCKS.index(name) for name in ("waits", "waits_from", "waits_to"))  # columns of the table
 
 
 class Cycle(NamedTuple):
@@ -53,53 +50,22 @@ def idle_s(cycle: Cycle, table: Decided, low_s: np.ndarray, high_s: np.ndarray) 
     high_s = np.broadcast_to(np.maximum(low_s, high_s[cycle.rows, None]), low_s.shape)
     found_s = np.zeros_like(low_s)
     told = cycle.left_s, cycle.root_s + table.told_s[cycle.kinds]
-    waits = (*cycle.waits, (slice(1, None), told[0][:, 1:], told[1][:, 1:]))
-    if compiled.in_use():
-        add_compiled(waits, low_s, high_s, found_s)
-        waits = ()
-    for ranks, from_s, to_s in waits:
+    for ranks, from_s, to_s in (*cycle.waits, (slice(1, None), told[0][:, 1:], told[1][:, 1:])):
         inside_s = np.minimum(to_s, high_s[:, ranks]) - np.maximum(from_s, low_s[:, ranks])
         found_s[:, ranks] += np.maximum(inside_s, 0)
     return found_s + _after(cycle, table, low_s) - _after(cycle, table, high_s)
 
 
-def add_compiled(waits, low_s: np.ndarray, high_s: np.ndarray, found_s: np.ndarray) -> None:
-    """Add waits between two moments, compiled; of one rank there may be several."""
-    from sim.vector.compiled.late_waits import add_inside
-
-    numbers, high_s = np.arange(low_s.shape[1]), np.require(high_s, float, "CW")
-    for ranks, from_s, to_s in waits:
-        add_inside(numbers[ranks], from_s, to_s, low_s, high_s, found_s)
-
-
 def _after(cycle: Cycle, table: Decided, from_s: np.ndarray) -> np.ndarray:
     """Seconds that each rank waits after a moment, once it has been told; shape (rows, ranks)."""
-    if compiled.in_use():
-        return _after_compiled(cycle, table, from_s)
     numbers, from_s = cycle.numbers, from_s - cycle.root_s
     found_s = np.where(from_s <= table.waits_from_s[numbers], table.waits_s[numbers], 0.0)
     among = (from_s > table.waits_from_s[numbers]) & (from_s < table.waits_to_s[numbers])
-    _fill_in(found_s, among, table, numbers, from_s)
-    return found_s
-
-
-def _after_compiled(cycle: Cycle, table: Decided, from_s: np.ndarray) -> np.ndarray:
-    """The same, compiled."""
-    from sim.vector.compiled.late_waits import find_after
-
-    from_s = np.require(from_s, float, "CW")
-    found_s = np.empty_like(from_s)
-    if find_after(table.table, cycle.numbers, WAITS, from_s, cycle.root_s, found_s):
-        _fill_in(found_s, np.isnan(found_s), table, cycle.numbers, from_s - cycle.root_s)
-    return found_s
-
-
-def _fill_in(found_s: np.ndarray, among: np.ndarray, table: Decided, numbers: np.ndarray, from_s: np.ndarray) -> None:
-    """Seconds that ranks wait after moments that are among the waits of their decisions."""
     rows, ranks = among.nonzero()
     for number in np.unique(numbers[rows]):
         own = numbers[rows] == number
         found_s[rows[own], ranks[own]] = table.waits_after(number, from_s[rows[own], ranks[own]], ranks[own])
+    return found_s
 
 
 class LateWaits:
@@ -113,6 +79,7 @@ class LateWaits:
     def __init__(self, replications: int, ranks: int, warmups: set[int]):
         self._settled_s = {steps: np.zeros((replications, ranks)) for steps in warmups}
         self._table: Decided | None = None
+        self.sums = None  # waits are to be told one by one
         self._steps: list[list[Cycle]] = []  # the last two, whose waits the end of the run may cut
 
     def begin_step(self, table: Decided, ends_s: list[np.ndarray]) -> None:
@@ -158,6 +125,11 @@ class LateBetween:
         self._idle_s = np.zeros(shape)
         self._moments_s = np.array([[-np.inf], [np.inf]]) if moments_s is None else moments_s
         self._moments_s = np.broadcast_to(self._moments_s, (2, shape[0]))
+
+    @property
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """The moments, and seconds to which waits between them may be added, shape (replications, ranks)."""
+        return np.require(self._moments_s, float, "CW"), self._idle_s
 
     def begin_step(self, table: Decided, _ends_s: list[np.ndarray]) -> None:
         """As of LateWaits."""

@@ -32,8 +32,6 @@ class Begun(NamedTuple):
         idle: finds from when until when ports were idle before that, as far as it is known, shape (2, times, rows, ranks).
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         ready: counts the gradients that are ready at each rank.
-        table: the same as `idle`, of all decisions, shape (2, times, decisions, ranks), counted from a moment; the decision and the moment
-            of each row, shape (rows,).
     """
 
     rows: np.ndarray
@@ -44,21 +42,13 @@ class Begun(NamedTuple):
     idle: Callable[[], np.ndarray]
     in_turn: np.ndarray
     ready: Callable[[], np.ndarray]
-    table: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
-        of_table = self.table[0], *(each[some] for each in self.table[1:])
         return Begun(
-            self.rows[some],
-            self.now_s[some],
-            overhead_s,
-            *ports,
-            self.in_turn[some],
-            lambda: self.ready()[some],
-            of_table,
+            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some]
         )
 
 

@@ -11,53 +11,35 @@ from sim.verbs.book import TIE_S
 
 
 @loop
-def ask_all(
-    children, parents, now_s, overhead_s, link, in_free_s, last_reach_s, idle, in_turn, near_s, waits_s, left_s, root_s
-):
-    """Every replication; False where it cannot be told which message passes a port first.
+def ask(tree, begin_s, overhead_s, link, ports, idle, in_turn, near_s, waits_s, left_s):
+    """When rank 0 has taken all requests of a replication; nan where it cannot be told which message passes a port first.
 
     Args:
-        children: of each rank, in the order in which it takes their requests, padded by NONE; shape (ranks, most).
-        parents: of each rank but the first, in the place of its number, shape (ranks,).
-        now_s, overhead_s, in_free_s, last_reach_s, in_turn: see sim.vector.negotiation.Begun.
+        tree: of each rank its children, in the order in which it takes their requests, padded by NONE, shape (ranks, most); and its parent.
+        begin_s, overhead_s, in_turn: of each rank, see sim.vector.negotiation.Begun.
         link: latency and the seconds that a request passes a port.
-        idle: from when until when ports were idle, counted from a moment, shape (2, times, decisions, ranks); the decision and the moment
-            of each replication.
+        ports: when they are free, and when the last message reached them, both counted from a moment, and that moment.
+        idle: from when and until when ports were idle, shape (times, ranks), likewise.
         near_s: messages that are further apart than the first and not further than the second may come in either order.
-        waits_s: from when to when the parent waits for each rank's request, shape (2, replications, ranks); overwritten.
-        left_s, root_s: see sim.vector.negotiation.Asked; overwritten.
+        waits_s: from when to when the parent waits for each rank's request, shape (2, ranks); overwritten.
+        left_s: when each rank's request has left it, shape (ranks,); overwritten.
     """
-    ranks = now_s.shape[1]
-    clock_s, reach_s, pass_s, turn = np.empty(ranks), np.empty(ranks), np.empty(ranks), np.empty(ranks, np.int64)
-    for row in range(len(now_s)):
-        overhead, waits = overhead_s[row % len(overhead_s)], waits_s[:, row]
-        clock_s[:] = now_s[row]
-        _unhindered(clock_s, overhead, link, reach_s, waits)
-        if _hindered(children, parents, reach_s, link[1], in_free_s[row], turn):
-            own = idle[0][:, :, idle[1][row]], idle[2][row]
-            clock_s[:] = now_s[row]
-            if not _in_order(
-                children,
-                clock_s,
-                overhead,
-                link,
-                (in_free_s[row], last_reach_s[row]),
-                own,
-                in_turn[row],
-                near_s,
-                reach_s,
-                pass_s,
-                turn,
-                waits,
-            ):
-                return False
-            for rank in range(ranks):
-                left_s[row, rank] = clock_s[rank] + overhead[rank] + link[1]
-        else:
-            for rank in range(ranks):
-                left_s[row, rank] = reach_s[rank] + (link[1] - link[0])
-        root_s[row, 0] = clock_s[0]
-    return True
+    children, parents = tree
+    ranks = len(begin_s)
+    clock_s, reach_s, pass_s, turn = begin_s.copy(), np.empty(ranks), np.empty(ranks), np.empty(ranks, np.int64)
+    in_free_s, last_reach_s = ports[2] + ports[0], ports[2] + ports[1]
+    _unhindered(clock_s, overhead_s, link, reach_s, waits_s)
+    if not _hindered(children, parents, reach_s, link[1], in_free_s, turn):
+        for rank in range(ranks):
+            left_s[rank] = reach_s[rank] + (link[1] - link[0])
+        return clock_s[0]
+    clock_s[:] = begin_s
+    held = in_free_s, last_reach_s
+    if not _in_order(children, clock_s, overhead_s, link, held, idle, in_turn, near_s, reach_s, pass_s, turn, waits_s):
+        return np.nan
+    for rank in range(ranks):
+        left_s[rank] = clock_s[rank] + overhead_s[rank] + link[1]
+    return clock_s[0]
 
 
 @loop
@@ -106,9 +88,7 @@ def _sort(ranks, times_s, count, turn):
 
 
 @loop
-def _in_order(
-    children, clock_s, overhead_s, link, ports, idle, in_turn, near_s, reach_s, pass_s, turn, waits_s
-):
+def _in_order(children, clock_s, overhead_s, link, ports, idle, in_turn, near_s, reach_s, pass_s, turn, waits_s):
     """Requests pass each port in the order in which they come; False where that cannot be told."""
     in_free_s, last_reach_s = ports
     for rank in range(len(children) - 1, -1, -1):
@@ -119,7 +99,7 @@ def _in_order(
             pass_s[child] = 0.0
             if reach_s[child] <= last_reach_s[rank]:
                 early += 1
-                pass_s[child] = _between(reach_s[child], link[1], idle[0][:, :, rank], idle[1])
+                pass_s[child] = _between(reach_s[child], link[1], idle, rank)
                 if early > 1 or pass_s[child] == np.inf:
                     return False
                 reach_s[child] = -np.inf
@@ -134,16 +114,17 @@ def _in_order(
 
 
 @loop
-def _between(reach_s, occupancy_s, idle_s, root_s):
+def _between(reach_s, occupancy_s, idle, rank):
     """When a message passes that comes before the last of an earlier call; never, where it is not over when the next comes."""
-    found_s = np.inf
-    for time in range(idle_s.shape[1]):
-        from_s, to_s = root_s + idle_s[0, time], root_s + idle_s[1, time]
-        before_s = root_s + idle_s[1, time - 1] if time else np.inf
+    from_before_s, to_before_s, root_s = idle
+    found_s, before_s = np.inf, np.inf
+    for time in range(len(from_before_s)):
+        from_s, to_s = root_s + from_before_s[time, rank], root_s + to_before_s[time, rank]
         begin_s = max(reach_s, from_s)
         after_others = reach_s > before_s + SETTLED_S or reach_s >= from_s
         if after_others and begin_s + occupancy_s <= to_s - SETTLED_S and reach_s < to_s and from_s < np.inf:
             found_s = min(found_s, begin_s)
+        before_s = to_s
     return found_s
 
 

@@ -155,9 +155,7 @@ def play_all(
             known = reach_s, passed_s, sources
             idle_from_s[row] = np.inf
             later = later_s if turn else none_s
-            take_turns(
-                operations, tried_s, first_s[2], known, later, own, latency_s, left_s, waits, idle_from_s[row]
-            )
+            take_turns(operations, tried_s, first_s[2], known, later, own, latency_s, left_s, waits, idle_from_s[row])
             if turn == 0:
                 if not overtakes(reach_s, 2 * TIE_S):
                     break
