@@ -13,11 +13,15 @@ from sim.answers import summary
 from sim.base.errors import WrongSetting
 from sim.protocols import own
 from sim.simulation import simulate
+from sim.vector import compiled
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
     from sim.sweeps.jobs import How
+
+PATIENCE_S = 5.0  # of simulating, after which compiled loops are worth loading
+_spent_s = [0.0]  # simulating, in this process
 
 
 class Task(NamedTuple):
@@ -39,7 +43,11 @@ def work(digests: list[str], chunk: bytes | list[Task]) -> list[dict]:
         tasks = pickle.loads(chunk) if isinstance(chunk, bytes) else chunk
     except Exception as error:
         return [{"digest": digest, "error": f"not to be had by another process: {said(error)}"} for digest in digests]
-    return [row(task) for task in tasks]
+    rows = [row(task) for task in tasks]
+    _spent_s[0] += sum(found["wall_s"] for found in rows)
+    if _spent_s[0] > PATIENCE_S and not compiled.in_use():
+        compiled.use()
+    return rows
 
 
 def row(task: Task) -> dict:

@@ -66,45 +66,18 @@ def play_steps(
         number, root_s, kind, first_s = after[row], after_s[row], kinds[row], computed_s[row].min()
         overhead, mark, end, count = overhead_s[row % len(overhead_s)], count_among, DONE, 0
         while count < gradients and end == DONE:
-            certain_s = everywhere_s[count, row]
-            in_turn = True
-            for rank in range(ranks):
-                in_turn = in_turn and clock_s[rank] == clock_s[0]
-            in_turn = in_turn and fresh and count == 0
-            alike = True
-            for rank in range(ranks):
-                begin_s[rank] = max(clock_s[rank], own_from_s[rank] + cycle_s)
-                is_ready_s = max(clock_s[rank], certain_s)
-                if cycle_s:
-                    cycles = (is_ready_s - begin_s[rank]) / cycle_s
-                    if abs(cycles - np.rint(cycles)) * cycle_s < near_s and cycles > -0.5 and cycles != 0:
-                        end = NEAR
-                    begin_s[rank] += max(np.ceil(cycles), 0.0) * cycle_s
-                begin_s[rank] = max(is_ready_s, begin_s[rank])
-                own_from_s[rank] = begin_s[rank]
-                alike = alike and begin_s[rank] == certain_s
-            least_s, most_s = begin_s.min(), begin_s.max()
-            last = 0
-            for gradient in range(gradients):
-                last += everywhere_s[gradient, row] <= least_s - near_s
-            last = max(count + 1, last)
-            asks = last < gradients and everywhere_s[last, row] <= most_s + near_s
-            while asks:
-                behind_s = -np.inf
-                for rank in range(ranks):
-                    behind_s = max(behind_s, ready_s[last, row, rank] - begin_s[rank])
-                if abs(behind_s) < near_s and everywhere_s[last, row] > certain_s:
-                    end = NEAR
-                asks = behind_s <= 0
-                last += asks
-                asks = asks and last < gradients
-            if end != DONE:
+            certain_s, begins = everywhere_s[count, row], fresh and count == 0
+            in_turn = begins and _all_alike(clock_s, clock_s[0])
+            may_be = _begin_cycle(clock_s, own_from_s, certain_s, cycle_s, near_s, begin_s)
+            in_turn = in_turn or _all_alike(begin_s, certain_s)
+            last = _agreed(begin_s, ready_s[:, row], everywhere_s[:, row], count, near_s)
+            if last < 0 or not may_be:
+                end = NEAR
                 break
             own = table[number]
             idle = own[IDLE : IDLE + times], own[IDLE + times :], root_s
             ports = own[IN_FREE], own[LAST_REACH], root_s
-            before_s = root_s
-            root_s = ask(tree, begin_s, overhead, link, ports, idle, in_turn or alike, apart_s, waits_s, left_s)
+            root_s = ask(tree, begin_s, overhead, link, ports, idle, in_turn, apart_s, waits_s, left_s)
             if np.isnan(root_s):
                 end = UNSETTLED
                 break
@@ -128,19 +101,12 @@ def play_steps(
                     moments_s[1, row],
                     cycle_idle_s,
                 )
-                for rank in range(ranks):
-                    low_s = max(computed_s[row, rank], moments_s[0, row])
-                    high_s = max(low_s, moments_s[1, row])
-                    for sign, moment_s in ((1, low_s - root_s), (-1, high_s - root_s)):
-                        if moment_s <= own[FIRST, rank]:
-                            cycle_idle_s[rank] += sign * own[WAITS, rank]
-                        elif moment_s < own[LAST, rank]:
-                            if count_among == len(among):
-                                return -1
-                            among_s[count_among] = moment_s
-                            among[count_among] = row, rank, number, sign
-                            count_among += 1
-                    sum_s[rank] += cycle_idle_s[rank]
+                later = count_among, among, among_s
+                own_moments_s = computed_s[row], moments_s[0, row], moments_s[1, row]
+                count_among = _add_after(own, row, number, root_s, own_moments_s, cycle_idle_s, later)
+                if count_among < 0:
+                    return -1
+                sum_s += cycle_idle_s
             for rank in range(ranks):
                 clock_s[rank] = root_s + own[ENDS, rank]
             count = last
@@ -169,3 +135,61 @@ def _add_inside(parents, clock_s, begin_s, waits_s, left_s, root_s, told_s, comp
         low_s = max(computed_s[rank], from_s)
         high_s = max(low_s, until_s)
         found_s[rank] += max(min(root_s + told_s[rank], high_s) - max(left_s[rank], low_s), 0.0)
+
+
+@loop
+def _all_alike(times_s, moment_s):
+    """Whether all are at one moment."""
+    return (times_s == moment_s).all()
+
+
+@loop
+def _begin_cycle(clock_s, from_s, certain_s, cycle_s, near_s, begin_s):
+    """Find when each rank's cycle begins, which also becomes `from_s`; False where a gradient becomes ready as it does."""
+    for rank in range(len(clock_s)):
+        least_s, is_ready_s = max(clock_s[rank], from_s[rank] + cycle_s), max(clock_s[rank], certain_s)
+        if cycle_s:
+            cycles = (is_ready_s - least_s) / cycle_s
+            if abs(cycles - np.rint(cycles)) * cycle_s < near_s and cycles > -0.5 and cycles != 0:
+                return False
+            least_s += max(np.ceil(cycles), 0.0) * cycle_s
+        begin_s[rank] = from_s[rank] = max(is_ready_s, least_s)
+    return True
+
+
+@loop
+def _agreed(begin_s, ready_s, everywhere_s, count, near_s):
+    """How many gradients are ready at all ranks when each begins; -1 where one becomes so as a rank begins."""
+    gradients, last = len(everywhere_s), 0
+    least_s, most_s = begin_s.min(), begin_s.max()
+    for gradient in range(gradients):
+        last += everywhere_s[gradient] <= least_s - near_s
+    last = max(count + 1, last)
+    asks = last < gradients and everywhere_s[last] <= most_s + near_s
+    while asks:
+        behind_s = (ready_s[last] - begin_s).max()
+        if abs(behind_s) < near_s and everywhere_s[last] > everywhere_s[count]:
+            return -1
+        last += behind_s <= 0
+        asks = behind_s <= 0 and last < gradients
+    return last
+
+
+@loop
+def _add_after(own, row, number, root_s, moments_s, found_s, later):
+    """Waits once ranks are told; how many moments are among the waits of decisions, or -1 where there is no room for them."""
+    computed_s, from_s, until_s = moments_s
+    count, among, among_s = later
+    for rank in range(len(found_s)):
+        low_s = max(computed_s[rank], from_s)
+        high_s = max(low_s, until_s)
+        for sign, moment_s in ((1, low_s - root_s), (-1, high_s - root_s)):
+            if moment_s <= own[FIRST, rank]:
+                found_s[rank] += sign * own[WAITS, rank]
+            elif moment_s < own[LAST, rank]:
+                if count == len(among):
+                    return -1
+                among_s[count] = moment_s
+                among[count, 0], among[count, 1], among[count, 2], among[count, 3] = row, rank, number, sign
+                count += 1
+    return count

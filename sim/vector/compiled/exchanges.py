@@ -14,7 +14,7 @@ def take_turns(operations, clocks, first_free_s, known, later_s, costs, latency_
     """All operations of one replication, in an order in which every message is handed over before it is taken.
 
     Args:
-        operations: kind, rank, message, its slot, the message that must have left before, and whether it is added up; shape (operations, 6).
+        operations: kind, rank, message, its slot, the message that must have left before, and whether to add; shape (operations, 6).
         clocks: of ranks, and of their ports out and in; they are overwritten; shape (3, ranks).
         first_free_s: when ports in were free before the call, shape (ranks,).
         known: when messages reach their ports, when they have passed them, overwritten; and their sources; shape (slots, ranks) each.
@@ -44,13 +44,12 @@ def take_turns(operations, clocks, first_free_s, known, later_s, costs, latency_
             reach_s[slot, rank] = comes_s
             pass_s = max(comes_s, free_s)
             if comes_s <= come_s[rank] + TIE_S or (len(later_s) and later_s[slot, rank] <= comes_s + TIE_S):
-                pass_s = max(comes_s, first_free_s[rank])
+                pass_s, sender = max(comes_s, first_free_s[rank]), sources[slot, rank]
                 for other in range(len(reach_s)):
-                    until = comes_s - TIE_S
-                    if reach_s[other, rank] < until or (
-                        reach_s[other, rank] <= comes_s + TIE_S and sources[other, rank] < sources[slot, rank]
-                    ):
-                        pass_s = max(pass_s, passed_s[other, rank])
+                    here_s = reach_s[other, rank]
+                    together = (here_s <= comes_s + TIE_S) & (sources[other, rank] < sender)
+                    before = (here_s < comes_s - TIE_S) | together
+                    pass_s = max(pass_s, passed_s[other, rank] if before else -np.inf)
             come_s[rank] = max(come_s[rank], comes_s)
             here_s = pass_s + occupancy_s[message]
             passed_s[slot, rank] = here_s
@@ -141,7 +140,7 @@ def play_all(
     slots, messages = len(sources), costs.shape[2]
     left_s, later_s, none_s = np.empty((2, messages)), np.empty((slots, ranks)), np.empty((0, ranks))
     reach_s, passed_s, known_s = np.empty((slots, ranks)), np.empty((slots, ranks)), np.empty((slots, ranks))
-    tried_s, idle_s = np.empty((3, ranks)), np.empty(ranks)
+    tried_s = np.empty((3, ranks))
     for row in range(replications):
         here = row % costs.shape[1], row % by_rank.shape[1]
         own = costs[0, here[0]], costs[1, here[0]], by_rank[0, here[1]], by_rank[1, here[1]]

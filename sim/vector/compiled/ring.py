@@ -46,24 +46,11 @@ def play_rounds(
         now, out_free, in_free, idle = now_s[row], out_free_s[row], in_free_s[row], idle_s[row]
         overhead, speed = overhead_s[row % len(overhead_s)], speeds[row % len(speeds)]
         port, add = port_s[row % len(port_s)], add_s[row % len(add_s)]
-        low_s, high_s = moments_s[0, row], moments_s[1, row]
         for turn in range(len(steps)):
             sent, taken = port[steps[turn, 0] :], port[steps[turn, 1] :]
             for rank in range(ranks):
                 now[rank] += overhead[rank]
-            if turn == 0:
-                for rank in range(ranks):
-                    begin_s = max(now[rank], out_free[rank])
-                    come_s[rank] = begin_s + latency_s
-                    out_free[rank] = begin_s + sent[rank]
-            else:
-                for rank in range(ranks):
-                    come_s[rank] = now[rank] + latency_s
-                    out_free[rank] = now[rank] + sent[rank]
-            last = come_s[ranks - 1]
-            for rank in range(ranks - 1, 0, -1):
-                come_s[rank] = come_s[rank - 1]
-            come_s[0] = last
+            _hand_over(now, out_free, sent, latency_s, turn == 0, come_s)
             number = turn - (len(steps) - known)
             if number >= 0:
                 asked_s[0, number, row] = in_free
@@ -72,15 +59,36 @@ def play_rounds(
                 listed_s[0, turn, row] = now
             if turn == len(steps) - 1:
                 reach_s[row] = come_s
-            for rank in range(ranks):
-                pass_s = max(come_s[rank], in_free[rank]) if hindered else come_s[rank]
-                idle[rank] += max(min(pass_s, high_s) - max(now[rank], low_s), 0.0)
-                in_free[rank] = pass_s + taken[rank]
-                now[rank] = max(max(now[rank], in_free[rank]) + overhead[rank], out_free[rank])
-                come_s[rank] = pass_s
+            _take(now, out_free, in_free, come_s, taken, overhead, hindered, idle, moments_s[:, row])
             if listed:
                 listed_s[1, turn, row] = come_s
             if steps[turn, 2]:
                 adding = add[steps[turn, 1] :]
                 for rank in range(ranks):
                     now[rank] += adding[rank] / speed[rank]
+
+
+@loop
+def _hand_over(now_s, out_free_s, sent_s, latency_s, first, come_s):
+    """Find when each rank's next message comes to it; only the first may have to wait for a port out."""
+    ranks = len(now_s)
+    for rank in range(ranks):
+        begin_s = max(now_s[rank], out_free_s[rank]) if first else now_s[rank]
+        come_s[rank] = begin_s + latency_s
+        out_free_s[rank] = begin_s + sent_s[rank]
+    last_s = come_s[ranks - 1]
+    for rank in range(ranks - 1, 0, -1):
+        come_s[rank] = come_s[rank - 1]
+    come_s[0] = last_s
+
+
+@loop
+def _take(now_s, out_free_s, in_free_s, come_s, taken_s, overhead_s, hindered, idle_s, moments_s):
+    """Messages pass ports in, which becomes `come_s`, and are taken."""
+    low_s, high_s = moments_s
+    for rank in range(len(now_s)):
+        pass_s = max(come_s[rank], in_free_s[rank]) if hindered else come_s[rank]
+        idle_s[rank] += max(min(pass_s, high_s) - max(now_s[rank], low_s), 0.0)
+        in_free_s[rank] = pass_s + taken_s[rank]
+        now_s[rank] = max(max(now_s[rank], in_free_s[rank]) + overhead_s[rank], out_free_s[rank])
+        come_s[rank] = pass_s
