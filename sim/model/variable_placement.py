@@ -10,6 +10,7 @@ is created first, all variables move on by a server and the shares stay; no work
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
@@ -79,6 +80,11 @@ def server_slices(
     Raises:
         WrongSetting: an unknown strategy, or a server that would hold no variable at all.
     """
+    return _server_slices(tuple(variables), servers, strategy, parts)
+
+
+@lru_cache(maxsize=64)  # many jobs have the same servers
+def _server_slices(variables: tuple[Variable, ...], servers: int, strategy: str, parts: int) -> list[list[slice]]:
     held: list[list] = [[] for _ in range(servers)]
     start = 0
     for variable, server in _all_placed(variables, servers, strategy, parts):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,25 +74,82 @@ class Calls(NamedTuple):
 
 def least(scenario: Scenario, batch: int | None = None) -> Least:
     """The least that one step takes, at a typical speed of the hosts; with another batch than the scenario's, if one is given."""
-    samples, compute_s = _computing(scenario, batch or scenario.batch)
-    protocol, network = scenario.protocol, scenario.network
-    per_s = network.bandwidth_bytes_per_s
-    long_run = min(
-        1.0, (network.sustained_bytes_per_s or math.inf) / per_s
-    )  # of a port's speed, once it has used up its credit
-    sum_s = _summed(scenario) if scenario.summed_items and scenario.workers > 1 else 0.0
-    ports = Ports.of(scenario)
-    one_s = ports.one_bytes / per_s
-    if protocol.uses("reduce_in_cycles"):
-        return Least(samples, compute_s, 0.0, sum_s / long_run, _calls(scenario, sum_s))
-    if protocol.by_arrival:
-        travels_s = 0.0 if protocol.overlaps or not protocol.has_servers else 2 * one_s
-        served_s = ports.by_arrival_s(per_s * long_run, compute_s, scenario.workers)
-        return Least(samples, compute_s, sum_s + travels_s, max(served_s, sum_s / long_run))
-    pull_s = ports.most_bytes / per_s
-    if protocol.overlaps:
-        return Least(samples, compute_s, 0.0, max(pull_s, sum_s) / long_run)
-    return Least(samples, compute_s, sum_s + pull_s + one_s, (sum_s + pull_s) / long_run)
+    return Bounds(scenario).least(batch or scenario.batch)
+
+
+class Bounds:
+    """The least that one step of a job takes, with each batch; what does not depend on the batch is worked out once.
+
+    Args:
+        scenario: of which the batch is of no account.
+    """
+
+    def __init__(self, scenario: Scenario):
+        self._scenario = scenario
+        network = scenario.network
+        self._per_s = network.bandwidth_bytes_per_s
+        # Of a port's speed, once it has used up its credit.
+        self._long_run = min(1.0, (network.sustained_bytes_per_s or math.inf) / self._per_s)
+
+    @cached_property
+    def _sum_s(self) -> float:
+        return _summed(self._scenario) if self._scenario.summed_items and self._scenario.workers > 1 else 0.0
+
+    @cached_property
+    def _ports(self) -> Ports:
+        return Ports.of(self._scenario)
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return _calls(self._scenario, self._sum_s)
+
+    def least(self, batch: int) -> Least:
+        """At a typical speed of the hosts."""
+        scenario, protocol, sum_s = self._scenario, self._scenario.protocol, self._sum_s
+        samples, compute_s = self._computing(batch)
+        if protocol.uses("reduce_in_cycles"):
+            return Least(samples, compute_s, 0.0, sum_s / self._long_run, self._calls)
+        one_s = self._ports.one_bytes / self._per_s
+        if protocol.by_arrival:
+            travels_s = 0.0 if protocol.overlaps or not protocol.has_servers else 2 * one_s
+            served_s = self._ports.by_arrival_s(self._per_s * self._long_run, compute_s, scenario.workers)
+            return Least(samples, compute_s, sum_s + travels_s, max(served_s, sum_s / self._long_run))
+        pull_s = self._ports.most_bytes / self._per_s
+        if protocol.overlaps:
+            return Least(samples, compute_s, 0.0, max(pull_s, sum_s) / self._long_run)
+        return Least(samples, compute_s, sum_s + pull_s + one_s, (sum_s + pull_s) / self._long_run)
+
+    def _computing(self, batch: int) -> tuple[float, float]:
+        """Samples of a step at most, and seconds of computing at least."""
+        costs, protocol, speed = self._scenario.costs, self._scenario.protocol, self._speed
+        samples, work_s = float(batch), costs.compute(batch)
+        parts: Any = getattr(protocol, "partitions", None)
+        limit_s: Any = getattr(protocol, "time_limit_s", None)
+        if parts and limit_s is not None and protocol.uses("compute_until"):
+            part = batch // parts
+            part_s = costs.partition(part) * (1 - UNLUCKY) / speed
+            turns = min(parts, 1 + limit_s / part_s) if part_s else parts
+            samples, work_s = part * turns, (costs.loop_s / speed + turns * part_s) * speed
+        lucky = 1 - UNLUCKY if protocol.by_arrival else 1.0
+        return max(1, self._scenario.workers) * samples, work_s / speed * self._typical * lucky
+
+    @cached_property
+    def _speed(self) -> float:
+        """Of the hosts with workers: of all where order of arrival matters, or else of the slowest."""
+        scenario = self._scenario
+        hosts = scenario.hosts[scenario.servers :] or scenario.hosts
+        speeds = [scenario.machines[host].speed for host in hosts]
+        return sum(speeds) / len(speeds) if scenario.protocol.by_arrival else min(speeds)
+
+    @cached_property
+    def _typical(self) -> float:
+        """Factor on computing."""
+        scenario = self._scenario
+        if scenario.costs.run.sole is not None:
+            of_hosts = scenario.costs.run.sole
+        else:
+            of_hosts = min(scenario.run_factor(0, host) for host in {*scenario.hosts})
+        return min(1.0, scenario.error_factor(0) * of_hosts)
 
 
 def _calls(scenario: Scenario, sum_s: float) -> Calls:
@@ -150,25 +207,6 @@ class Ports(NamedTuple):
             )
             found = max(found, workers / rate)
         return found
-
-
-def _computing(scenario: Scenario, batch: int) -> tuple[float, float]:
-    """Samples of a step at most, and seconds of computing at least."""
-    costs, protocol = scenario.costs, scenario.protocol
-    workers, first = max(1, scenario.workers), scenario.servers
-    speeds = [scenario.machines[host].speed for host in scenario.hosts[first:] or scenario.hosts]
-    speed = sum(speeds) / len(speeds) if protocol.by_arrival else min(speeds)
-    samples, work_s = float(batch), costs.compute(batch)
-    parts: Any = getattr(protocol, "partitions", None)
-    limit_s: Any = getattr(protocol, "time_limit_s", None)
-    if parts and limit_s is not None and protocol.uses("compute_until"):
-        part = batch // parts
-        part_s = costs.partition(part) * (1 - UNLUCKY) / speed
-        turns = min(parts, 1 + limit_s / part_s) if part_s else parts
-        samples, work_s = part * turns, (costs.loop_s / speed + turns * part_s) * speed
-    lucky = 1 - UNLUCKY if protocol.by_arrival else 1.0
-    typical = min(1.0, scenario.error_factor(0) * min(scenario.run_factor(0, host) for host in {*scenario.hosts}))
-    return workers * samples, work_s / speed * typical * lucky
 
 
 def _summed(scenario: Scenario) -> float:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.plans import bounds
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
+from sim.plans.configurations import Configuration
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-    from sim.plans.configurations import Configuration, Room
+    from sim.plans.configurations import Room
     from sim.plans.simulating import Simulating
 
 BATCH = 32  # candidates for each process that are looked at together
@@ -36,21 +38,23 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
     from scipy.special import ndtri
 
     question, found = room.question, []
+    but_batch = attrgetter(*(one.name for one in fields(Configuration) if one.name != "batch"))
     unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
-    for _, alike in groupby(room.all, lambda one: replace(one, batch=0)):
+    for _, alike in groupby(room.all, but_batch):
         several = list(alike)
         if question.usd_per_hour and several[0].usd_per_hour > question.usd_per_hour:
             thrown[TOO_DEAR] += len(several)
             continue
         scenario = _of_ends(room, several)
+        of_all = bounds.Bounds(scenario) if scenario else None
         for one in several:
             try:
                 job = scenario or room.scenario(one)
             except WrongSetting as why:
                 thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
                 continue
-            least, error = bounds.least(job, one.batch), job.costs.error if job.on_named_gpus else 0.0
+            least, error = (of_all or bounds.Bounds(job)).least(one.batch), job.costs.error if job.on_named_gpus else 0.0
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             found.append(Candidate(one, job.workers, least, error, at_most, likely))
