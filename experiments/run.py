@@ -110,6 +110,11 @@ QUESTIONS = {
         "4 to 5 min",
         "nothing: it measures",
     ),
+    "sweeps": Question(
+        "How long do a sweep of 10,000 scenarios and a plan over 20,000 configurations take?",
+        "3 to 6 min",
+        "nothing: it measures",
+    ),
 }
 ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target?", "1 min")}
 FURTHER = (

@@ -54,7 +54,10 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
             except WrongSetting as why:
                 thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
                 continue
-            least, error = (of_all or bounds.Bounds(job)).least(one.batch), job.costs.error if job.on_named_gpus else 0.0
+            least, error = (
+                (of_all or bounds.Bounds(job)).least(one.batch),
+                job.costs.error if job.on_named_gpus else 0.0,
+            )
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             found.append(Candidate(one, job.workers, least, error, at_most, likely))

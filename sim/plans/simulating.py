@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sim.sweeps.jobs import Job
     from sim.sweeps.pools import Given, Here, Own
 
+LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 Key = TypeVar("Key")
 
 
@@ -35,7 +36,8 @@ class Simulating:
     """
 
     def __init__(self, room: Room, pool: Here | Own | Given, within_s: float, until_s: float):
-        self.room, self.pool, self.within_s, self.until_s = room, pool, within_s, until_s
+        self.room, self.pool, self.until_s = room, pool, until_s
+        self.within_s = min(within_s, LONGEST_S)  # of which each job may take a share
         text = room.question.failures
         self._failures = failures.read(text) if text else None
 

@@ -1,0 +1,145 @@
+"""How long a sweep of ten thousand scenarios takes, and a plan over more than twenty thousand configurations.
+
+Some scenarios of each kind of experiments/grids/ten_thousand.toml are simulated one after another in this process, twice: by arrays,
+and by loops that numba compiles (sim/vector/compiled). Their milliseconds are those of a core. Loading and compiling the loops does not
+count. Then the whole grid is swept on all cores, and the plan is made, in the seconds of a clock; other work on the machine makes
+these longer.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from argparse import Namespace
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from experiments.kit import pages
+from sim import options
+from sim.base.progress import each
+from sim.plans import plan, question
+from sim.simulation import simulate
+from sim.sweep import swept
+from sim.sweeps import grid, jobs, pools
+from sim.vector import compiled
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sim.sweeps.jobs import Job
+
+GRID = Path(__file__).parent / "grids" / "ten_thousand.toml"
+EACH, DEMO_EACH = 60, 2  # scenarios of each kind
+SAME = 1e-9  # seconds, and shares of idle time
+PLAN = {
+    "workload": "resnet50",
+    "samples_per_s": 20_000,
+    "protocols": ["allreduce", "horovod", "ps-sync"],
+    "counts": [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64],
+    "batches": [16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
+    "servers": [1, 2, 4, 8],
+    "placements": ["round-robin", "greedy"],
+}
+DEMO_PLAN = {**PLAN, "protocols": ["allreduce"], "hosts": ["g5.xlarge"], "counts": [1, 2, 4], "samples_per_s": 500}
+PLAN_S = 60.0
+
+
+class Spent(NamedTuple):
+    """Milliseconds of a core for a scenario of one kind: mean, by arrays and by compiled loops; and the largest difference between both."""
+
+    arrays: float
+    compiled: float | None
+    apart: float
+
+
+def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
+    """Print milliseconds by kind, and how long the whole sweep and the plan took; the rows of the sweep go to out/sweep.parquet.
+
+    Args:
+        demo: few scenarios of each kind, a sweep of these alone, and a small plan.
+    """
+    read = options.Readers(remember=True)
+    asked = grid.crossed(grid.read(str(GRID)), read)
+    kinds = by_kind(asked, seed, DEMO_EACH if demo else EACH)
+    wanted = {kind: [jobs.of_options(one, read) for one in some] for kind, (some, _) in kinds.items()}
+    spent = {kind: of_kind(some) for kind, some in each(wanted.items(), "simulating", lambda item: item[0])}
+    pages.show(table({kind: (count, spent[kind]) for kind, (_, count) in kinds.items()}))
+    if not compiled.use():
+        pages.show("numba is not installed (extra fast): nothing was compiled")
+    begun_s = time.process_time()
+    whole = [jobs.of_options(one, read) for one in (asked[:: len(asked) // 12] if demo else asked)]
+    pages.show(f"Building {len(whole):,} scenarios: {1e3 * (time.process_time() - begun_s) / len(whole):.2f} ms each")
+    pages.show(of_sweep(whole, out))
+    pages.show(of_plan(seed, demo))
+
+
+def by_kind(asked: list[Namespace], seed: int, count: int) -> dict[str, tuple[list[Namespace], int]]:
+    """Of each kind of scenario some, drawn at random, and how many there are."""
+    found: dict[str, list[Namespace]] = defaultdict(list)
+    for one in asked:
+        settings = [word for word in one.set if word.startswith("algorithm=")]
+        found[" ".join([one.protocol, *settings])].append(one)
+    draw = random.Random(seed)
+    return {kind: (draw.sample(some, min(count, len(some))), len(some)) for kind, some in found.items()}
+
+
+def of_kind(some: list[Job]) -> Spent:
+    """What scenarios of a kind take."""
+    compiled.use(False)
+    arrays_ms, before = _timed(some)
+    if not compiled.use():
+        return Spent(arrays_ms, None, 0.0)
+    _timed(some[:1])  # compiled, and loaded
+    compiled_ms, after = _timed(some)
+    compiled.use(False)
+    return Spent(arrays_ms, compiled_ms, max(float(np.abs(a - b).max()) for a, b in zip(before, after, strict=True)))
+
+
+def _timed(some: list[Job]) -> tuple[float, list[np.ndarray]]:
+    begun_s, found = time.process_time(), []
+    for job in some:
+        assert job.scenario
+        outcome = simulate(job.scenario, job.how.world, job.how.replications).outcome
+        found.append(np.concatenate([outcome.step_s, outcome.idle_fraction], axis=1))
+    return 1e3 * (time.process_time() - begun_s) / len(some), found
+
+
+def table(found: dict[str, tuple[int, Spent]]) -> Table:
+    """A row for each kind, and their mean as they are in the grid."""
+    shown = pages.table("Milliseconds of a core for a scenario", "scenario", "how many", "arrays", "compiled", "apart")
+    shown.columns[0].justify = "left"
+    for kind, (count, spent) in found.items():
+        how = "-" if spent.compiled is None else f"{spent.compiled:.1f}"
+        shown.add_row(kind, f"{count:,}", f"{spent.arrays:.1f}", how, f"{spent.apart:.0e}")
+    counts = np.array([count for count, _ in found.values()])
+    means = [
+        np.average([getattr(spent, name) or spent.arrays for _, spent in found.values()], weights=counts)
+        for name in ("arrays", "compiled")
+    ]
+    shown.add_row("all", f"{counts.sum():,}", *(f"{mean:.1f}" for mean in means), "")
+    return shown
+
+
+def of_sweep(whole: list[Job], out: Path) -> str:
+    """A sweep on all cores."""
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        path, begun_s = Path(folder) / "sweep.parquet", time.monotonic()
+        rows = swept(whole, str(path), pools.of_size(None), resume=False)
+        took_s = time.monotonic() - begun_s
+        path.replace(out / "sweep.parquet")
+    failed = len(rows) - rows["error"].null_count
+    return f"A sweep of {len(rows):,} scenarios on {pools.cores()} cores: {took_s:.0f} s, {failed} failed"
+
+
+def of_plan(seed: int, demo: bool) -> str:
+    """A plan on all cores."""
+    found = plan.answer(
+        question.read(None, {**(DEMO_PLAN if demo else PLAN), "seed": seed}), pools.of_size(None), PLAN_S
+    )
+    cut = "" if found.whole else ", cut short"
+    said = f"{found.configurations:,} configurations screened, {len(found.simulated):,} simulated"
+    return f"A plan on {pools.cores()} cores: {said}, {found.wall_s:.0f} s{cut}"
