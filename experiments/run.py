@@ -112,7 +112,7 @@ QUESTIONS = {
     ),
     "sweeps": Question(
         "How long do a sweep of 10,000 scenarios and a plan over 20,000 configurations take?",
-        "3 to 6 min",
+        "2 to 3 min",
         "nothing: it measures",
     ),
 }

@@ -2,12 +2,13 @@
 
 Some scenarios of each kind of experiments/grids/ten_thousand.toml are simulated one after another in this process, twice: by arrays,
 and by loops that numba compiles (sim/vector/compiled). Their milliseconds are those of a core. Loading and compiling the loops does not
-count. Then the whole grid is swept on all cores, and the plan is made, in the seconds of a clock; other work on the machine makes
-these longer.
+count. Then every tenth scenario is swept on all cores, and the plan is made, in the seconds of a clock. Other work on the machine makes
+all of that longer: the load average says how much there was. The grid's own file says how to sweep all of it.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 import time
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from sim.sweeps.jobs import Job
 
 GRID = Path(__file__).parent / "grids" / "ten_thousand.toml"
-EACH, DEMO_EACH = 60, 2  # scenarios of each kind
+EACH, DEMO_EACH = 20, 2  # scenarios of each kind
+SWEPT, DEMO_SWEPT = 1_000, 12  # scenarios of the sweep
 SAME = 1e-9  # seconds, and shares of idle time
 PLAN = {
     "workload": "resnet50",
@@ -60,7 +62,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     """Print milliseconds by kind, and how long the whole sweep and the plan took; the rows of the sweep go to out/sweep.parquet.
 
     Args:
-        demo: few scenarios of each kind, a sweep of these alone, and a small plan.
+        demo: few scenarios of each kind, and a small sweep and plan.
     """
     read = options.Readers(remember=True)
     asked = grid.crossed(grid.read(str(GRID)), read)
@@ -70,11 +72,13 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     pages.show(table({kind: (count, spent[kind]) for kind, (_, count) in kinds.items()}))
     if not compiled.use():
         pages.show("numba is not installed (extra fast): nothing was compiled")
-    begun_s = time.process_time()
-    whole = [jobs.of_options(one, read) for one in (asked[:: len(asked) // 12] if demo else asked)]
+    begun_s, some = time.process_time(), asked[:: len(asked) // (DEMO_SWEPT if demo else SWEPT)]
+    whole = [jobs.of_options(one, read) for one in some]
     pages.show(f"Building {len(whole):,} scenarios: {1e3 * (time.process_time() - begun_s) / len(whole):.2f} ms each")
     pages.show(of_sweep(whole, out))
-    pages.show(of_plan(seed, demo))
+    pages.show(
+        of_plan(seed, demo), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {pools.cores()} cores"
+    )
 
 
 def by_kind(asked: list[Namespace], seed: int, count: int) -> dict[str, tuple[list[Namespace], int]]:
@@ -121,6 +125,7 @@ def table(found: dict[str, tuple[int, Spent]]) -> Table:
         for name in ("arrays", "compiled")
     ]
     shown.add_row("all", f"{counts.sum():,}", *(f"{mean:.1f}" for mean in means), "")
+    shown.add_row("seconds of a core for all", "", *(f"{counts.sum() * mean / 1e3:.0f}" for mean in means), "")
     return shown
 
 
@@ -132,7 +137,7 @@ def of_sweep(whole: list[Job], out: Path) -> str:
         took_s = time.monotonic() - begun_s
         path.replace(out / "sweep.parquet")
     failed = len(rows) - rows["error"].null_count
-    return f"A sweep of {len(rows):,} scenarios on {pools.cores()} cores: {took_s:.0f} s, {failed} failed"
+    return f"A sweep of {len(rows):,} of these scenarios on {pools.cores()} cores: {took_s:.0f} s, {failed} failed"
 
 
 def of_plan(seed: int, demo: bool) -> str:
