@@ -54,12 +54,20 @@ def row(task: Task) -> dict:
     """The row of one scenario: figures, or an error; and the seconds that it took."""
     start_s = time.monotonic()
     own.SOURCES.update(own.sources(type(task.scenario.protocol)))  # so that mistakes there are said with their place
+    found = _tried(task)
+    if "error" in found and compiled.in_use():  # which a loop may have caused that does not compile
+        compiled.use(False)
+        found = _tried(task)
+        compiled.use("error" in found)
+    return {"digest": task.digest, **found, "wall_s": time.monotonic() - start_s}
+
+
+def _tried(task: Task) -> dict:
     try:
         how = task.how
-        found = figures(simulate(task.scenario, how.world, how.replications, within_s=how.within_s))
+        return figures(simulate(task.scenario, how.world, how.replications, within_s=how.within_s))
     except (Exception, SystemExit) as error:
-        found = {"error": said(error)}
-    return {"digest": task.digest, **found, "wall_s": time.monotonic() - start_s}
+        return {"error": said(error)}
 
 
 def said(error: BaseException) -> str:

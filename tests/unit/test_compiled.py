@@ -39,7 +39,7 @@ def as_python(monkeypatch):
         monkeypatch.delitem(sys.modules, f"sim.vector.compiled.{name}", raising=False)
         monkeypatch.delattr(compiled, name, raising=False)
     monkeypatch.setattr(compiled, "loop", lambda function: function)
-    monkeypatch.setattr(compiled, "find_spec", lambda _: True)
+    monkeypatch.setattr(compiled, "_can_compile", lambda: True)
     monkeypatch.setattr(decided, "_kept", type(decided._kept)())
     yield
     compiled.use(False)
@@ -91,3 +91,15 @@ def test_a_process_of_a_sweep_uses_them_once_it_has_simulated_for_a_while(as_pyt
     monkeypatch.setattr(work, "PATIENCE_S", 0.0)
     work.work(["one"], [task])
     assert compiled.in_use()
+
+
+def test_a_loop_that_does_not_compile_costs_no_row(as_python, monkeypatch):
+    task = work.Task("one", job(*JOBS["ring"], 3, Link()), How(replications=2))
+    compiled.use()
+
+    def refused(function):
+        raise TypeError("cannot compile")
+
+    monkeypatch.setattr(compiled, "loop", refused)
+    assert work.row(task).get("error") is None
+    assert not compiled.in_use()

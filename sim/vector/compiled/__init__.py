@@ -7,7 +7,6 @@ take longer than they save. Each does the same operations in the same order as a
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import TypeVar
 
 Function = TypeVar("Function", bound=Callable)
@@ -20,9 +19,17 @@ def in_use() -> bool:
 
 
 def use(wanted: bool = True) -> bool:
-    """Use them from now on, if numba is installed, or no more; whether they are used."""
-    _state["in use"] = wanted and find_spec("numba") is not None
+    """Use them from now on, if numba is installed and fits the other libraries, or no more; whether they are used."""
+    _state["in use"] = wanted and _can_compile()
     return in_use()
+
+
+def _can_compile() -> bool:
+    try:
+        import numba  # noqa: F401
+    except ImportError:  # also where it is of another version than NumPy needs
+        return False
+    return True
 
 
 def loop(function: Function) -> Function:
