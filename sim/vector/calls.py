@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache
 
 import numpy as np
@@ -71,7 +72,8 @@ class Calls:
         """
         if algorithm == "ring":
             if compiled.in_use() and len(self._hosts) > 1 and (sums or self._can_be_listed(len(ports.now_s))):
-                return self._ring_compiled(pieces, ports, speeds, waited, after_ring, wants_idle, sums)
+                with suppress(Unsettled):  # arrays say then whether it is so
+                    return self._ring_compiled(pieces, ports, speeds, waited, after_ring, wants_idle, sums)
             return self._ring(pieces, ports, speeds, waited, after_ring, wants_idle)
         plan = self._plan(algorithm, pieces)
         played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +79,8 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
         Unsettled: two messages reach a port at one instant, or before a message of an earlier call.
     """
     if compiled.in_use():
-        return _played(plan, ports, link, speeds, add_s)
+        with suppress(Unsettled):  # arrays say then whether it is so
+            return _played(plan, ports, link, speeds, add_s)
     call = _Call.of(plan, ports, link, speeds, add_s)
     played, arrivals = call.reckon(_Arrivals.unknown(plan, len(speeds)))
     rows = np.flatnonzero(arrivals.overtake())
