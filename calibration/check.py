@@ -1,6 +1,6 @@
 """Does a profile still predict its cluster? `python -m calibration.check profile.toml TRACE...` simulates each run again and compares.
 
-It exits with 1 if the error of the mean step of any run exceeds the tolerance. It can therefore run every night.
+It exits with 1 if the mean step of any run is further off than the tolerance, so that it can run every night.
 """
 
 from __future__ import annotations

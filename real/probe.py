@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def ranks_for(testbed_rate: str | None) -> int:
-    """The number of ranks of a probe: three hosts show how messages share a port."""
+    """How many a probe is launched with: three hosts tell how messages share a port."""
     return 3 if testbed_rate else 2
 
 
@@ -84,7 +84,7 @@ def measure(comm) -> dict:
 
 
 def oversleep() -> float:
-    """Median seconds by which a sleep lasts too long."""
+    """Median seconds by which a sleep outlasts what was asked."""
     over_s = []
     for seconds in SLEEPS_S * 10:
         start_s = time.perf_counter()

@@ -21,7 +21,7 @@ def read(seed: int) -> Raw:
 
 @cache
 def _all() -> tuple[np.ndarray, np.ndarray]:
-    """All pictures and their labels, kept because a campaign asks again for each of its cells."""
+    """All pictures and what they show; a campaign asks for each of its cells."""
     from sklearn.datasets import load_digits
 
     return load_digits(return_X_y=True)
