@@ -89,7 +89,7 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     with suppress(OSError):
         if line:
             print(f"{called(program)}: {line}", file=sys.stderr)
-    if not _flushed():  # or Python tries again as it ends, and complains in its own words
+    if not _flushed():  # otherwise Python tries again at its end, and prints a message of its own
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

@@ -26,8 +26,8 @@ PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
 JOB = {"batch": 32, "steps": 6, "warmup": 2}
 REAL_WORKERS = 2
-SHARED = "share"  # in its reason why the vector world leaves jobs of two ranks a host to the event world
-EXACT_S = 1e-9  # by which times of the two simulated worlds may differ
+SHARED = "share"  # part of the vector world's reason to leave jobs of two ranks a host to the event world
+EXACT_S = 1e-9  # times of the two simulated worlds may differ by so much
 NEEDED = ("real", "mpi4py", "tensorflow")  # for a real run
 
 
@@ -201,7 +201,7 @@ def _compared(job: Scenario, real: Trace) -> str:
 
 
 def _record(job: Scenario, trace: Trace):
-    """What the text fixes of a run."""
+    """The part of a run's record that the text determines."""
     from sim.recording import conformance
 
     if job.protocol.overlaps:

@@ -166,7 +166,7 @@ def _child(node: Any, key: Any):
 
 
 def _opened(table: Any, key: Any, node) -> dict | list:
-    """What a table holds at a key, so that it can be changed; all of the node if the table leaves it to defaults."""
+    """The value at a key of a table, so that it can be changed; the whole node if the table leaves it to defaults."""
     if isinstance(table, dict) and key not in table:
         table[key] = _plain(node)
     if isinstance(table[key], tuple):
