@@ -64,7 +64,7 @@ def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
     runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
     if not np.isfinite(within) or (runs == 1 and slow.believed):
         return []
-    several = f" on {sat} hosts" * (sat > 1) + ", which does not say how runs differ" * (runs == 1)
+    several = f" on {sat} hosts" * (sat > 1) + ", which does not show how runs differ" * (runs == 1)
     return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
 
 

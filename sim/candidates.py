@@ -87,4 +87,4 @@ def said(speeds: dict[str, float]) -> str:
 
     listed = ", ".join(f"{name} {number(speed)}" for name, speed in sorted(speeds.items(), key=lambda one: -one[1]))
     apart = max(speeds.values()) / min(speeds.values())
-    return f"nobody said which algorithm sums: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"
+    return f"the library's algorithm is unknown: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"

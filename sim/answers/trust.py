@@ -89,11 +89,11 @@ def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
     new, law = [], plain(scenario.stragglers_name)
     if scenario.stragglers.mean > 0 and not known.slept:
-        new.append("no run that was fitted slept")
+        new.append("no fitted run had induced sleeps")
     elif scenario.stragglers.mean > 0 and known.laws and law not in known.laws:
         found.append(f"sleeps are of {law}; those of the runs that were fitted were of {', '.join(known.laws)}")
     if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
-        new.append("no run that was fitted had more workers than cores")
+        new.append("no fitted run had more workers than cores")
     if new:
         found.append(f"{' and '.join(new)}: the interval may be too narrow")
     return found

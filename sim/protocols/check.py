@@ -39,7 +39,7 @@ def parser() -> command.Parser:
     parser.add_argument(
         "--workload", default="mlp", metavar="NAME|FILE", help="the model; bigram has a sparse variable"
     )
-    parser.add_argument("--simulate-only", action="store_true", help="no real run, which takes some ten seconds")
+    parser.add_argument("--simulate-only", action="store_true", help="no real run, which takes half a minute")
     return parser
 
 

@@ -36,7 +36,7 @@ NO_TEXT = "it has no text: write `def {}(self, me)`"
 NO_GENERATOR = "it is no generator: verbs need `yield from`"
 A_FUNCTION = "{0} is a function: `from sim.verbs import {0}`, then `yield from {0}(me, ...)`"
 STEPPING = {"steps", "push", "newest"}  # what begins a worker's next step
-NO_STEPS = "nobody counts its steps: go through `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
+NO_STEPS = "its steps are not counted: loop over `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
 NOT_FROM = "`yield from me.verb()` is all that a text may yield; `for _ in me.steps()` is a loop"
 
 
