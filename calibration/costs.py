@@ -59,7 +59,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
 
 
 def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
-    """How well the mean of the computation is known, from its factors by run and host; None if they do not say."""
+    """The uncertainty of the mean of the computation, from its factors by run and host; None if they do not show it."""
     within = factors.uncertainty(drift.to_numpy())
     runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
     if not np.isfinite(within) or (runs == 1 and slow.believed):

@@ -225,7 +225,7 @@ def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.
 
 
 def concluded(given: Namespace, asked: Asked) -> int:
-    """Fit the profile and check it; the exit code. Both say on stdout and stderr what they have to say."""
+    """Fit the profile and check it; the exit code. Both print on stdout and stderr."""
     folder = folder_of(given)
     names = [name for name, _ in named(asked, 1.0)]
     fits, checks = ([str(folder / f"{n}.parquet") for n in names if n.startswith(kind)] for kind in (FIT, CHECK))

@@ -26,7 +26,7 @@ NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its 
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
-    """The profile with the error of each workload's costs, and a note of what that is, from the runs that it was fitted on."""
+    """The profile with the error of each workload's costs and a note about it, from the runs that it was fitted on."""
     costs, notes, repeated = dict(profile.costs), [], []
     for name in sorted({trace.header.workload for trace in traces} & set(costs)):
         try:

@@ -187,7 +187,7 @@ class Session:
         return comm.allgather(mine) if comm is not None else [mine]
 
     def _header(self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee) -> Header:
-        """Of a run that begins."""
+        """The header of a run that begins."""
         recorded = {"training": self.training.recorded(scenario.workload), "hosts": tuple(hosts), "complete": False}
         return scenario.header(self.world, replication, details=self._details(trainee), **recorded)
 

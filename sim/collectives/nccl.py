@@ -14,7 +14,7 @@ CHUNK_BYTES, SLICES = CHANNELS * BUFFER_BYTES * 4 // STEPS, 2
 
 
 def nccl(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """Allreduce round a ring, n chunks after n chunks, each ended before the next begins; within them slices follow one another.
+    """Allreduce round a ring in turns of n chunks. A turn ends before the next begins; within it slices follow one another.
 
     NCCL, src/collectives/device/all_reduce.h, the ring with its Simple protocol: the thread that sends the first slices of a turn has
     taken the last ones of the turn before. A vector of many chunks therefore pays a ring's latencies many times. n ranks, m
@@ -28,7 +28,7 @@ def nccl(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
 
 
 def _turn(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """Once round with n chunks; what is taken is handed on SLICES exchanges later."""
+    """One turn round the ring with n chunks; a taken slice is sent on SLICES exchanges later."""
     n, index = len(group), group.index(rank)
     parts, left, right = [cut(chunk, SLICES) for chunk in cut(whole, n)], group[index - 1], group[(index + 1) % n]
     rounds = 2 * (n - 1)

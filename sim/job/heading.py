@@ -46,7 +46,7 @@ def same_names(scenario) -> list[str]:
 
 
 def told_of(model: Workload, law: Stragglers) -> dict:
-    """The fields of a header that say what was trained, and how long ranks were made to sleep."""
+    """The fields of a header for the trained model and the induced sleeps."""
     whole = None if _comes_along(model) else model.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return {"workload": model.name, "digest": digest(model), "model": whole, "law": law.model_dump(mode="json")}
 

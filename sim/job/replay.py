@@ -94,7 +94,7 @@ def workload_of(header: Header) -> Workload:
 
 @contextmanager
 def said_of(source: str) -> Iterator[None]:
-    """Within it, what is wrong is said of `source`."""
+    """Errors within it name `source`."""
     try:
         yield
     except WrongSetting as error:

@@ -40,7 +40,7 @@ class Rows(BaseModel):
         return self
 
     def share(self, rows: int, samples: int, minibatches: int = 1) -> float:
-        """The expected share of `rows` that so many minibatches of so many samples touch between them."""
+        """The expected share of `rows` that so many minibatches of so many samples touch together."""
         rows = self.of or rows
         if self.fraction is not None:
             return 1 - (1 - self.fraction) ** minibatches
@@ -93,7 +93,7 @@ class Load(NamedTuple):
 
     @property
     def answer_bytes(self) -> int:
-        """Parameters; the rank that asked knows which rows they are."""
+        """Parameters; the rank that requested them knows their rows."""
         return HEADER_BYTES + ITEM_BYTES * self.numbers
 
     @property

@@ -107,7 +107,7 @@ def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, part
 def server_bytes(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[int]:
-    """Bytes of a message that carries what each server holds, shape (servers,); header and float32 numbers.
+    """Bytes of a message with all variables of each server, shape (servers,); header and float32 numbers.
 
     Raises:
         WrongSetting: see `server_slices`.

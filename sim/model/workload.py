@@ -189,7 +189,7 @@ class Workload(BaseModel):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables that are trained, in creation order; their sizes decide what the network carries."""
+        """The trained variables in creation order; their sizes determine the bytes on the network."""
         return tuple(variable for variable in self.created if variable.trained)
 
     def without_untrained(self) -> Workload:

@@ -1,4 +1,4 @@
-"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares what they did.
+"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares their records.
 
 Each job is small. The first mistake ends the command with one line and exit 1.
 """

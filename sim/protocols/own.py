@@ -1,4 +1,4 @@
-"""A user's own protocol: a class that is named as module:Class, and what is wrong with it, in one line."""
+"""A user's own protocol: a class named module:Class; its mistakes become one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.protocols.base import Protocol
 
-KINDS = ("int", "float", "str", "bool")  # of settings: what a command line and the head of a trace can hold
+KINDS = ("int", "float", "str", "bool")  # types of settings, which a command line and the header of a trace can hold
 LONGEST = 300  # characters of somebody else's complaint
 SOURCES: set[str] = set()  # files of the classes that were found
 IMPORTING = (__file__, importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")

@@ -183,7 +183,7 @@ def _plain(node):
 
 
 def _value(text: str):
-    """As TOML reads it, or else the text itself."""
+    """The value as TOML reads it, or else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
