@@ -113,7 +113,7 @@ def collectives() -> dict[str, Entry]:
     from sim.collectives.hierarchical import hierarchical
 
     known = FLAT | {"hierarchical": hierarchical}
-    found = {"auto": Entry("What Open MPI takes for such a size and number of ranks; for real, MPI's own.")}
+    found = {"auto": Entry("Open MPI's choice for such a size and number of ranks; for real, MPI's own.")}
     for name in NAMES:
         if name in known:
             module = sys.modules[known[name].__module__]
