@@ -206,7 +206,7 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
         ({"samples_per_s": -1}, "greater than 0"),
         ({"samples_per_s": 10, "probability": 1.0}, "less than or equal"),
-        ({"samples_per_s": 10, "protocol": ["amb"]}, "Extra inputs"),
+        ({"samples_per_s": 10, "protocol": ["amb"]}, "did you mean protocols?"),
     ],
 )
 def test_what_is_wrong_is_said(wrong, said):
