@@ -1,5 +1,9 @@
 """Each optimiser against the closed form of its first steps."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -129,3 +133,21 @@ def test_settings_that_cannot_be(settings, setting):
 def test_an_update_of_no_samples_is_refused():
     with pytest.raises(WrongSetting, match="samples"):
         Optimiser("sgd").apply(START.copy(), SUMS[0], 0)
+
+
+def test_a_rank_loads_nothing_that_its_update_can_do_without():
+    """And what it did without can be loaded later."""
+    program = """
+import sys
+from real.training.optimiser import Optimiser
+from real.training.tensorflow_setup import tensorflow
+tf = tensorflow()
+Optimiser("adm", decay_steps=3).warm_up(5)
+assert not {"jax", "sklearn", "pandas", "matplotlib"}.intersection(sys.modules)
+import pandas
+tf.keras.layers.Dense(1)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
