@@ -59,7 +59,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
 
 
 def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
-    """How well the mean of the computation is known, from its factors by run and host, if they are of any use for that."""
+    """How well the mean of the computation is known, from its factors by run and host; None if they do not say."""
     within = factors.uncertainty(drift.to_numpy())
     runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
     if not np.isfinite(within) or (runs == 1 and slow.believed):
@@ -77,7 +77,7 @@ def _quarters(factor: DataFrame, host_of_rank: list[int]) -> np.ndarray | None:
 
 
 def _stalled(table) -> np.ndarray:
-    """Which rows are stalls, activity by activity: a master's update may stall while computation does not."""
+    """The rows that are stalls, for each activity by itself, because a master's update may stall while computation does not."""
     found = np.zeros(len(table), bool)
     for _, rows in table.reset_index(drop=True).groupby("activity"):
         found[rows.index] = lines.stalled(rows["seconds"] / rows["turns"], rows["group"])
@@ -101,10 +101,11 @@ def _line(rows) -> Line:
 
 
 def _cold_s(rows) -> float:
-    """What a rank that has been idle takes more: within runs whose idling is induced, the slope of seconds over how cold it was.
+    """The extra time of a rank that was idle: the slope of seconds over how cold it was, within runs whose idling is induced.
 
-    Such idling does not depend on how long work takes; between runs the processor drifts. Least squares of relative deviations,
-    because noise is a factor. 0 where they tell too little, or it is a trifle, or less than three times its standard error.
+    Induced idling does not depend on how long work takes. Runs are not compared with one another, because the processor drifts. Least
+    squares of relative deviations, because noise is a factor. The slope is 0 where there are too few rows, where it is a trifle, and
+    where it is below three standard errors.
     """
     induced = rows[rows["induced"]]
     if len(induced) < FEWEST_COLD:

@@ -43,14 +43,14 @@ class Fit:
 
 
 def profile(path: str, name: str, ranks: int | None = None) -> Cluster:
-    """The cluster that a text of nccl-tests is of.
+    """The cluster that a text of nccl-tests was measured on.
 
-    Its one link is that between hosts, and within them too: the tests see the slowest on the way. It has no costs: computing takes what
-    the workload says, or the GPUs if they are known by name.
+    It has one link, between hosts and within them, because the tests see the slowest link of a path. It has no costs: computing is
+    nominal, or that of the GPUs if they are known by name.
 
     Raises:
         WrongSetting: see calibration.importers.nccl_tests.
-        RunFailed: times to which no link fits.
+        RunFailed: no link fits the times.
     """
     measured = read(path, ranks)
     with checks.fitting(Path(path).name):
@@ -77,8 +77,8 @@ def profile(path: str, name: str, ranks: int | None = None) -> Cluster:
 def fitted(measured: Measured) -> Fit:
     """The link and the algorithms.
 
-    Of one number of ranks every algorithm takes a straight line, seconds by bytes, so that one alone cannot be told from another: it is
-    taken as the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more.
+    With one number of ranks every algorithm is a straight line of seconds over bytes, and algorithms cannot be separated. The
+    algorithm is taken to be the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more.
     """
     ranks, sizes, seconds = len(measured.hosts), measured.sizes, measured.seconds
     if measured.collective != "all_reduce":
@@ -135,7 +135,7 @@ def _rounds(algorithm: str, ranks: int) -> tuple[int, float]:
 
 
 def _chain(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
-    """Of a ring whose ranks hand on pieces: all_gather and its like move (n - 1) / n of the bytes, others all of them, in a pipeline."""
+    """The share of the bytes that a ring moves: all_gather and its like move (n - 1) / n, others all of them, in a pipeline."""
     moved = (ranks - 1) / ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 1.0
     latencies = 1.0 if collective == "sendrecv" else ranks - 1.0
     return np.column_stack([np.full(len(sizes), latencies), moved * sizes])
@@ -163,7 +163,7 @@ def _hosts(measured: Measured) -> tuple[Host, ...]:
 
 
 def gpu_of(device: str):
-    """The GPU of the catalogue whose name a device's has as a word, "A100" of "NVIDIA A100-SXM4-40GB"; None if there is none."""
+    """The GPU of the catalogue whose name is a word of the device's, "A100" of "NVIDIA A100-SXM4-40GB"; None if there is none."""
     words = set(re.split(r"[\s\-_/]+", device.lower()))
     names = [name for name in catalogue.all_of("gpus") if set(re.split(r"[\s\-_/]+", name.lower())) <= words]
     return catalogue.find("gpus", max(names, key=len)) if names else None

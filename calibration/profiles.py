@@ -46,18 +46,18 @@ def make(
 ) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
-    Ranks sat where real runs say that they did; of other traces, on the one machine that was probed, or without a probe
+    Real runs record the hosts of their ranks. Ranks of other traces are put on the one machine that was probed, or without a probe
     each on a host of its own.
 
     Args:
-        shared_cores: of the one machine that all hosts are on, if they are namespaces or containers; runs on the machine itself
-            then tell how busy cores slow each other, and nothing else.
-        network: the link between hosts, where nobody probed it.
+        shared_cores: of the one machine that all hosts are on, if they are namespaces or containers. Runs on the machine itself are
+            then used for contention between busy cores alone.
+        network: the link between hosts, if it was not probed.
 
     Raises:
-        WrongSetting: no traces, or one that is no whole run of a job that can be, or has no computation after its warm-up;
-            cores that hosts share, and but one host.
-        RunFailed: numbers to which no costs fit.
+        WrongSetting: there are no traces; one is incomplete, of an impossible job, or without computation after its warm-up; or cores
+            are shared and there is only one host.
+        RunFailed: no costs fit the numbers.
     """
     if not sources:
         raise WrongSetting("TRACE", "nothing", "at least one trace")
@@ -103,7 +103,7 @@ def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, share
 
 
 def _sat_on(host: Host, traces: list[Trace]) -> int | None:
-    """How many ranks sat on a host at most, for the cores that all hosts share do not say how many it takes."""
+    """The largest number of ranks on a host, because the cores that all hosts share do not give it."""
     return max([name for name, _ in trace.header.hosts].count(host.name) for trace in traces) or host.slots
 
 
@@ -161,7 +161,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
 
 
 def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile of one machine for a library that sums; how much busy cores slow each other is told by all runs."""
+    """The profile of one machine for a library that sums. All runs determine how much busy cores slow one another."""
     theirs = [s for s in sources if collectives.is_of_a_library(s.trace)]
     contention = contentions.fit([s.trace for s in sources], place)
     fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention.value)
@@ -179,7 +179,7 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
 
 
 def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> Placement:
-    """The placement with what looks of ranks that waited took of cores, as far as runs tell."""
+    """The placement with the processor time of polls, if runs determine it."""
     oversleep_s, link = (probe.oversleep_s, probe.network) if probe else (0.0, None)
     poll_s = polling.poll_s([t for t in traces if polling.tells(t)], oversleep_s, link.overhead_s if link else 0.0)
     return replace(place, poll_s=poll_s, oversleep_s=oversleep_s)
@@ -229,7 +229,7 @@ def _communication_in_update(sources: list[Source]) -> bool:
 def _provenance(
     sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None, linked: bool = False
 ) -> Provenance:
-    """Where it comes from; `linked` if the runs themselves told the link between hosts."""
+    """The profile's origin; `linked` if the runs themselves determined the link between hosts."""
     notes = list(said)
     if _communication_in_update(sources):
         notes.append("links are free: imported logs do not separate communication from work")
@@ -244,10 +244,10 @@ def _provenance(
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:
-    """Of the workloads that were fitted, by name.
+    """The fitted workloads by name.
 
     Raises:
-        WrongSetting: two models of one name, or a workload that is not at hand.
+        WrongSetting: two models have one name, or a workload cannot be found.
     """
     found: dict[str, Model] = {}
     for source in sources:

@@ -31,8 +31,8 @@ class Ring:
 
     Args:
         latency_s, bandwidth_bytes_per_s: of a link, for 2 (n - 1) (L + bytes / (n G)) seconds a ring (Patarasuk and Yuan, 2009),
-            of which rank 0 sees log2(n) L more, because it is the first to know what is to be summed, and tells the others along a
-            tree. What it costs to add up is in them.
+            of which rank 0 sees log2(n) L more, because it first learns which tensors are summed, and sends that to the others along
+            a tree. The cost of adding up is in these seconds.
         copy_s: seconds for each byte of one copy into the fusion buffer or out of it.
     """
 

@@ -1,15 +1,16 @@
 """How good is it beyond what was measured? Every published table at hand, with rows held out in turn.
 
 The simulator's mechanisms (computing, links, algorithms, what distribution costs) are fitted on the rows that are kept; the others are
-predicted, with 90 % intervals. What a model does not know is a law (sim.answers.ignorance) that is learned from the errors of all
-tables but the one that it is used on. The trivial rule says that a step takes as long as on the largest number of hosts that was fitted.
+predicted, with 90 % intervals. The model's ignorance is a law (sim.answers.ignorance), learned from the errors of all tables but the
+one that it is used on. By the trivial rule a step takes as long as on the largest number of hosts that was fitted.
 
-The law's numbers for a table come from the others; its form does not. Some ten forms were tried, and the choice was made on the coverage
-that is printed here: of sources (TensorFlow's one host and several are one page, Horovod's two tables another), of the share (in
-proportion, not squared), of a least spread of steps, and of no drift. Coverage on tables yet unseen may be lower. A row is in several
-splits.
+The law's numbers for a table come from the others; its form does not. Some ten forms were tried, and one was chosen by the coverage
+that this experiment prints. The choices were the grouping of sources (TensorFlow's one host and several are one page, Horovod's two
+tables another), the share (in proportion, not squared), a least spread of steps, and no drift. New tables may be covered less often.
+A row is in several splits.
 
-That a byte takes twice as long on two hosts as on more (calibration.scaling.steps) was found on the T4 rows: for them it is no prediction.
+The rule that a byte takes twice as long on two hosts as on more (calibration.scaling.steps) was found on the T4 rows, and is no
+prediction for them.
 """
 
 from __future__ import annotations

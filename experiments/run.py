@@ -17,7 +17,7 @@ from sim.base.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):
-    """What an experiment asks, how long it takes on 2 cores, and the measurements that its model is fitted on."""
+    """An experiment's question, its duration on 2 cores, and the measurements that its model is fitted on."""
 
     asked: str
     takes: str

@@ -1,8 +1,8 @@
 """Calibrate this machine or cluster in one command: `python -m real.calibrate --workload mlp -o profile.toml`.
 
 It probes, makes the runs of real.calibration_plan in one launch, and has calibration.fit make a profile of some of them and
-calibration.check compare it with the others. Alone it launches mpirun; under mpirun or srun it joins. All that is measured stays in a
-folder beside the profile; what was cut off goes on with --resume.
+calibration.check compare it with the others. Alone it launches mpirun; under mpirun or srun it joins. All measurements stay in a
+folder beside the profile. --resume continues an interrupted calibration.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def asked_of(given: Namespace, workers: int) -> Asked:
-    """What the options ask for.
+    """The plan that the options ask for.
 
     Raises:
         WrongSetting: naming the option.
@@ -131,7 +131,7 @@ def check(given: Namespace, asked: Asked) -> None:
 
 
 def folder_of(given: Namespace) -> Path:
-    """Where the runs are kept."""
+    """The folder of the runs."""
     return Path(given.runs) if given.runs else Path(given.output).with_suffix(".runs")
 
 
@@ -164,7 +164,7 @@ def _pilots(asked: Asked, folder: Path) -> list[Namespace]:
 
 
 def work(given: Namespace, comm) -> int:
-    """What each rank does; where the user's own launcher started the ranks, the first one also fits and checks."""
+    """The work of each rank. Where the user's own launcher started the ranks, the first one also fits and checks."""
     from real.worlds.polling import barrier
 
     asked = asked_of(given, comm.size - 1 if given.workers is None else given.workers)
@@ -199,7 +199,7 @@ def pilot_steps_s(asked: Asked, folder: Path) -> tuple[float, float]:
 
 
 def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.0) -> str:
-    """What is going to be done, and about how long it takes."""
+    """The plan in words, and about how long it takes."""
     runs = [cell for _, cell in named(asked, plan.computing_s(asked, steps_s))]
     fits = len(plan.fitted(asked, 1.0)) * asked.repeats
     seconds = share_left * plan.expected_s(runs, asked, steps_s, os.cpu_count() or 1) + plan.FIT_S

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """How the model is trained, and how much is said of it."""
+    """Options of training, and of progress."""
     group = parser.add_argument_group("the training")
     group.add_argument(
         "--data",

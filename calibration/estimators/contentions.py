@@ -1,4 +1,4 @@
-"""How much busy cores of one host slow each other: the value with which runs of more and fewer ranks agree."""
+"""How much busy cores of one host slow one another: the value with which runs of more and of fewer ranks agree."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def fit(traces: list[Trace], place: Placement) -> Contention:
     """Contention with which the same computation costs the same core seconds in every run.
 
     Least absolute deviations of the logarithms of the median computation of each (run, rank) from the median of its kind:
-    protocol, settings, batch. 0 where no kind was run with different numbers of ranks, for nothing can be said then. Its
+    protocol, settings, batch. 0 where no kind was run with different numbers of ranks, because nothing can be said then. Its
     error by a parametric bootstrap: the same fit, had the runs drifted otherwise (Efron and Tibshirani 1993, section 6.5).
 
     Args:
         traces: of real runs.
-        place: where the ranks sat.
+        place: the hosts that the ranks were on.
     """
     kinds: dict[tuple, list[Trace]] = {}
     for trace in traces:
@@ -63,7 +63,7 @@ def _agreed(costs: list[list[np.ndarray]]) -> int:
 
 
 def _drift(runs: list[np.ndarray]) -> np.ndarray:
-    """How far each run of a kind is from all, shape (runs,)."""
+    """The distance of each run of a kind from the mean of all, shape (runs,)."""
     middles = np.array([run.mean() for run in runs])
     return middles - middles.mean()
 

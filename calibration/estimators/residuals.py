@@ -1,4 +1,4 @@
-"""How far off a profile is of the very runs that it was fitted on, as the simulator plays them: what to expect of one more run."""
+"""The errors of a profile on the runs that it was fitted on, when the simulator replays them. One more run has such an error."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sim.simulation import simulate
 
 REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
-SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
-LEAST_LONGER = 0.1  # seconds of a step for each second more after sleeps, or steps hang on something else
-NUDGE_S = 1e-3  # by which work after a sleep is made longer to see what that makes of a run
+SLOWER = 1.1  # all work is slowed by this factor, which shows how much of a run is work
+LEAST_LONGER = 0.1  # least seconds of a step for each second more after sleeps; below it steps depend on something else
+NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its effect on a run
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
@@ -54,7 +54,7 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
 
 
 def _seen(profile: Cluster, traces: list[Trace]) -> dict:
-    """What these runs were of: fields of sim.platform.cluster.Provenance."""
+    """The provenance of these runs: fields of sim.platform.cluster.Provenance."""
     heads = [trace.header for trace in traces]
     placed = [(head.servers, as_placed(profile, head), head.ranks) for head in heads]
     hosts = [(here, here.placement(ranks, servers), servers) for servers, here, ranks in placed]
@@ -140,7 +140,7 @@ def _has_deadline(trace: Trace) -> bool:
 
 
 def _job(header: Header) -> str:
-    """What is the same in runs of the same job with the same sleeps."""
+    """A key that is equal for runs of the same job with the same sleeps."""
     recorded = {"cluster": "", "cpu_s": {}, "ran_out": 0, "evaluations": (), "details": {}}
     return replace(header, **recorded).text()
 

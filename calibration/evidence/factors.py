@@ -7,11 +7,11 @@ import numpy as np
 from sim.answers import interval
 from sim.laws import Empirical, Law, LogNormal
 
-MANY = 100  # factors from which one wild value is a stall and not a slow one in ten
-FEWEST = 10  # factors from which they can say that they are not log-normal
-CLEARLY = 0.05  # Kolmogorov-Smirnov distance of many, from which the log-normal is clearly wrong
-HEAVIER = 1.3  # standard deviation over the log-normal's, from which its tail is clearly too light
-SIGNIFICANT = 0.001  # chance of such few ones under a log-normal, below which it is clearly wrong
+MANY = 100  # from so many factors on, one wild value is a stall and not a slow rank in ten
+FEWEST = 10  # from so many factors on, they can show that they are not log-normal
+CLEARLY = 0.05  # from this Kolmogorov-Smirnov distance on, the log-normal is clearly wrong for many factors
+HEAVIER = 1.3  # from this ratio of standard deviation to the log-normal's on, its tail is clearly too light
+SIGNIFICANT = 0.001  # below this probability of such values, the log-normal is clearly wrong for few factors
 KEPT = 201  # values of an empirical law
 ROUND_OFF = 1e-9  # factors that differ by less are equal
 NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation

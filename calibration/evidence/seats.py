@@ -1,4 +1,4 @@
-"""Which host each rank of some traces sat on."""
+"""The host that each rank of some traces was on."""
 
 from __future__ import annotations
 

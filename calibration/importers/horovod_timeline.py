@@ -1,4 +1,4 @@
-"""Horovod's timeline (HOROVOD_TIMELINE=FILE): what each reduction waited for and moved.
+"""Horovod's timeline (HOROVOD_TIMELINE=FILE): the waiting and the bytes of each reduction.
 
 A timeline is rank 0's view, in the Trace Event Format (Google, 2016), one `pid` a tensor; `ts` in microseconds. A tensor's events:
 NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for each (where the response cache knows the tensor, from
@@ -66,7 +66,7 @@ class Timeline:
 
 @dataclass
 class _Tensor:
-    """What happened to a tensor since its negotiation began; spans and marks in microseconds."""
+    """A tensor's events since its negotiation began; spans and marks in microseconds."""
 
     pid: int
     spans: dict[str, list[float]] = field(default_factory=dict)
@@ -179,7 +179,7 @@ def _finished(tensor: _Tensor, event: dict) -> _Tensor:
 
 def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
     def span(*names: str) -> float:
-        """The longest time that one of the tensors was in these phases; fused ones are so side by side."""
+        """The longest time of a tensor in these phases; fused tensors are in them side by side."""
         return MICRO * max(sum(end - begin for name, (begin, end) in t.spans.items() if name in names) for t in tensors)
 
     asked = [t.spans[NEGOTIATION] for t in tensors if NEGOTIATION in t.spans]

@@ -1,4 +1,4 @@
-"""From a fitted law, and from what varies, to stragglers."""
+"""Stragglers from a fitted law and from the variation by rank and step."""
 
 from __future__ import annotations
 

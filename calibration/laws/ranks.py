@@ -16,7 +16,7 @@ class Varies(NamedTuple):
     """How values vary by rank and step.
 
     Args:
-        persistence: autocorrelation of a rank's values from one step to the next, its mean taken away.
+        persistence: autocorrelation of a rank's values from one step to the next, less its mean.
         persistence_p: probability of at least this much if steps were independent; by permutation of each rank's steps.
         ratios: each rank's geometric mean, over the median rank's; by rank.
         ranks_p: probability of such differences between ranks if all were alike (F test).

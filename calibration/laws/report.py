@@ -39,7 +39,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
-    """What slows workers down, and what is said of it."""
+    """The law that slows workers down, and the lines about it."""
     found = ranks.varies(measured.values) if _steps_are_known(measured) else None
     values = best.without_slow_ranks(measured.values, found)
     laws, notes = ranking.ranked(values)

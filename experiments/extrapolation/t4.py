@@ -59,7 +59,7 @@ def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: st
 
 
 def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:
-    """Of the step with that batch on the largest smaller number of hosts, of as many GPUs a host as nearly as there are."""
+    """Seconds of the step with that batch on the next smaller number of hosts, with the nearest number of GPUs a host."""
     same = seen.where((seen.batch == batch) & (seen.hosts < hosts))
     same = same.where(same.hosts == same.hosts.max())
     near = np.abs(same.most - fullest)

@@ -88,7 +88,7 @@ class Bin(NamedTuple):
 def planted(choices: list[Choice]) -> list[tuple[float, bool]]:
     """The probability of each target, and whether a run met it: targets lie between measured throughputs of the group.
 
-    They are between those of other configurations: what depends on the runs that are to meet it would be met too often.
+    They are between those of other configurations: a target that depends on the judged runs would be met too often.
     """
     found = []
     for one in choices:

@@ -33,11 +33,11 @@ class Comparison:
 
     @property
     def floor(self) -> float:
-        """How far the repeats' mean steps fall from one another, over their mean."""
+        """The spread of the repeats' mean steps, over their mean."""
         return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
 
     def interval_s(self) -> tuple[float, float]:
-        """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
+        """The interval of a run's mean step with probability 0.9, by the spread of the simulated replications."""
         return interval.of_runs(_of_runs(self.predicted, "step_s"))
 
     @property

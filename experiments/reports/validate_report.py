@@ -21,7 +21,7 @@ UNSHARED = "neither"
 
 
 def regime(row: Comparison, cores: int) -> str:
-    """Which of three a cell is: by its induced sleeps, and by computing ranks per core."""
+    """The regime of a cell, one of three: by its induced sleeps, and by computing ranks per core."""
     if row.cell.stragglers != "none":
         return SLEEPS
     return CORES_FOUGHT_FOR if row.cell.workers > cores else UNSHARED
@@ -92,7 +92,7 @@ def groups_of(further: Sequence[Comparison]) -> dict[str, list[Comparison]]:
 
 
 def figures_of(rows: list[Comparison]) -> dict[str, float]:
-    """What a group of rows comes to: mean absolute errors and noise floors as shares, and runs that intervals cover."""
+    """The summary of a group of rows: mean absolute errors and noise floors as shares, and runs that intervals cover."""
     covered = [c for row in rows for c in row.covered]
     return {
         "cells": len(rows),

@@ -158,7 +158,7 @@ class Killer:
 
 
 def told(found: dict[str, float], restarts: int) -> str:
-    """What a run has lost, in a line."""
+    """The losses of a run, in a line."""
     names: dict[str, str] = {"checkpoint": "checkpoints", "lost": "work done again", "restart": "restarts"}
     said = ", ".join(f"{names[name]} {share:.1%}" for name, share in found.items())
     return f"restarts: {restarts}; of the run's time: {said}"

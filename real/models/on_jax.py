@@ -42,7 +42,7 @@ def split(x, parts):
 
 
 def last_state(cell, state, x):
-    """As the operation; a loop, because XLA takes a minute to compile what is unrolled."""
+    """As the operation; a loop, because XLA takes a minute to compile an unrolled one."""
     return jax.lax.scan(lambda state, part: (cell(state, part), None), state, jnp.moveaxis(x, 1, 0))[0]
 
 

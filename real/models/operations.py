@@ -43,7 +43,7 @@ class Operations(Protocol):
         """Equal parts along dimension 1."""
 
     def last_state(self, cell: Callable[[Any, Array], Any], state: Any, x: Array) -> Any:
-        """What `state` has become by state = cell(state, slice) for every slice along dimension 1."""
+        """The `state` after state = cell(state, slice) for every slice along dimension 1."""
 
     def zeros(self, like: Array, width: int) -> Array:
         """(samples of `like`, width)."""

@@ -26,15 +26,15 @@ def takes_turns(exchanged_s: float, one_way_s: float, late_s: float) -> bool:
 def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False) -> dict:
     """A sim.platform.cluster.Link of a network.
 
-    The slope over the large messages is G, whatever a port passes at once; what they take less at size 0 than a small message
-    does is what it passes, and where they leave when asked for, a word there and one back are part of it. Bytes share ports: so
-    do TCP's flows, and the queues of adapters that take turns.
+    The slope over the large messages is G, whatever burst a port passes at once. The burst is the time that their line at size 0 lies
+    below a small message's. If they leave on request, two control messages are part of that time. Bytes share ports, as TCP's flows
+    and the queues of adapters that take turns do.
 
     Args:
         small_s: of a small message, from the send to the end of the receive call.
         overhead_s: of the receive call of a small message that has arrived: o.
         sizes, seconds: of the large messages, likewise.
-        turns: what `takes_turns` found: the library's large messages leave when asked for.
+        turns: the result of `takes_turns`: the library's large messages leave on request.
     """
     sizes, seconds = np.asarray(sizes, float), np.asarray(seconds, float)
     design = np.column_stack([sizes, np.ones(len(sizes))])
@@ -67,7 +67,7 @@ def left_behind(seconds: float, bandwidth_bytes_per_s: float, most_bytes: float)
 
 
 def unfairness(first_s, last_s) -> float:
-    """How unequally two equal messages that leave a port at once share it: sim.platform.cluster.Link.unfairness.
+    """The unfairness between two equal messages that leave a port at once: sim.platform.cluster.Link.unfairness.
 
     The first to end had the share last / (2 first), whose log odds are those of its weight over the other's: normal, with
     twice the variance of the logarithm of one weight.
@@ -81,9 +81,9 @@ def unfairness(first_s, last_s) -> float:
 
 
 def ramp_bytes(left_bytes, passed_bytes) -> float:
-    """How soon a message that begins to leave while another does has as much of the port: sim.platform.cluster.Link.ramp_bytes.
+    """The bytes after which a late message has as much of a port as an earlier one: sim.platform.cluster.Link.ramp_bytes.
 
-    Of every so many bytes that pass the port w / (1 + w) are its own, w its window, which then doubles (sim.event.machines.flows).
+    Its share of the bytes that pass the port is w / (1 + w). Its window w doubles after so many bytes (sim.event.machines.flows).
 
     Args:
         left_bytes: of the first message, when the second began; shape (rounds,).

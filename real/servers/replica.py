@@ -1,7 +1,7 @@
 """One worker's graph: between-graph replication as in TensorFlow 1, with clocks between its phases.
 
-The clocks are nodes (tf.timestamp) that wait for what they time and that nothing waits for, so the step is TensorFlow's own:
-variables are fetched while the first layers compute, and gradients leave as soon as they are there.
+The clocks are nodes (tf.timestamp). They wait for the operations that they time, and nothing waits for them. The step is therefore
+TensorFlow's own: variables are fetched while the first layers compute, and gradients leave as soon as they are there.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Replica:
 
     @property
     def _last(self) -> str:
-        """What a gradient goes to at the server: an accumulator, or the optimiser itself."""
+        """The operation at the server that takes a gradient: an accumulator's, or the optimiser's."""
         return "AccumulatorApplyGradient" if self.tokens else "ResourceApply"
 
     def _is(self, op, kind: str, server: int) -> bool:

@@ -144,10 +144,10 @@ class Gradients:
         return self._loss(logits, y), tf.math.count_nonzero(right)
 
     def _anytime_graph(self, flat, x, y, partitions, deadline_s):
-        """Sums are kept per variable and joined once, after the loop: joining in each turn is a pass over the model.
+        """Sums are kept for each variable and joined once, after the loop, because joining in each turn is a pass over the model.
 
-        What needs the clock waits for it by data, and the clock waits for what it times by control edges: TensorFlow
-        runs whatever is ready, in any order.
+        Operations that need the clock wait for it by data, and the clock waits for the operations that it times by control edges:
+        TensorFlow runs whatever is ready, in any order.
         """
         tf = self._tf
         variables = self._variables(flat)
@@ -176,7 +176,7 @@ class Gradients:
             return self._tf.timestamp()
 
     def _finished(self, sums) -> list:
-        """What must be there before the clock is read: the sums; or a number of each, as a GPU only queues its work."""
+        """The tensors that must be there before the clock is read: the sums, or on a GPU, which only queues its work, a number of each."""
         if self._device == "cpu":
             return list(sums)
         with self._tf.device("CPU:0"):

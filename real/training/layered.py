@@ -13,7 +13,7 @@ WITHOUT_WORK = ("Const", "Shape", "ShapeN")  # TensorFlow merges those that are 
 
 
 class Listener(Protocol):
-    """What the graph talks to, from a thread of TensorFlow's."""
+    """The receiver of the graph's gradients, called from a thread of TensorFlow's."""
 
     def read(self, variable: int) -> np.ndarray:
         """The parameters of a variable, float32 of its shape, once they are there."""
@@ -33,9 +33,9 @@ class ByLayer(Protocol):
 class LayeredGradients(Gradients):
     """As any gradients, and variable by variable.
 
-    TensorFlow runs whatever is ready, in any order: alone it would run what hands a gradient over at the end. Control edges keep the
-    order in which the graph was made. What hands a gradient over comes before all that back-propagation does after it. A variable is
-    read when the computation has come to the variable before it.
+    TensorFlow runs whatever is ready, in any order. Without control edges it would hand over gradients at the end. Control edges keep
+    the order in which the graph was made. The operation that hands a gradient over comes before all later operations of
+    back-propagation. A variable is read when the computation has come to the variable before it.
     """
 
     def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):

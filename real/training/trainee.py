@@ -1,4 +1,4 @@
-"""What a rank trains with: data, gradients, and where it updates parameters an optimiser and a test set."""
+"""A rank's data and gradients, and where it updates parameters its optimiser and test set."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sim.recording import traces
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained; what the simulator need not know.
+    """Settings of training that the simulator does not need.
 
     Args:
-        data: digits, synthetic, words, or a path; what fits the workload if None.
+        data: digits, synthetic, words, or a path; data that fit the workload if None.
         optimiser: sgd, mom, rms or adm.
         learning_rate: of the first step; the optimiser's own default if None.
         decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
@@ -43,7 +43,7 @@ class Training:
     engine: str = engines.DEFAULT
 
     def recorded(self, workload: Workload) -> traces.Training:
-        """As a trace says it: defaults by their names."""
+        """The settings as in a trace: defaults by their names."""
         return traces.Training(
             data=self.data or default_of(workload),
             optimiser=self.optimiser,
@@ -72,11 +72,11 @@ class Workshop:
         self._data: dict = {}
 
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
-        """What this rank needs for one run, warm; with gradients made for this run, if any are given."""
+        """The trainee of this rank for one run, warm; with gradients made for this run, if any are given."""
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
         if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
             self._warm_up(gradients, scenario)
-        if scenario.test_size and self.rank == 0:  # who evaluates
+        if scenario.test_size and self.rank == 0:  # ranks that evaluate
             start, size = np.zeros(scenario.workload.parameters, np.float32), scenario.test_size
             gradients.evaluate(start, data.test_x[:size], data.test_y[:size])
         number = scenario.worker_number(self.rank)
@@ -119,7 +119,7 @@ class Workshop:
         return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
 
     def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
-        """Of the rows that this rank updates, if any."""
+        """The optimiser of the rows that this rank updates, if any."""
         serves_rows = scenario.sends_rows and self.rank < scenario.servers
         return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
 
@@ -127,7 +127,7 @@ class Workshop:
         return self.engine.optimiser(self.training.threads, *self._rates)
 
     def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
-        """Of what else this rank updates, if anything."""
+        """The optimiser of the dense variables that this rank updates, if any."""
         updated, serves = scenario.updated_by(self.rank), self.rank < scenario.servers
         if not updated or (serves and scenario.sends_rows):
             return None

@@ -106,7 +106,7 @@ class Work:
         self.record("reduce", start_s, **about)
 
     def _add_up(self, letter: Letter) -> int:
-        """How many samples are new in the sum."""
+        """The number of samples that are new in the sum."""
         np.add(self._sum, letter.payload, out=self._sum) if self.samples else np.copyto(self._sum, letter.payload)
         return letter.samples
 

@@ -24,13 +24,14 @@ import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
 LINES = [(page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands()]
-MODULE = re.compile(r".*?\bpython (?:-m mpi4py )?-m (\S+)(.*)")
+MODULE = re.compile(r".*?\b(?:python (?:-m mpi4py )?-m (\S+)|trainsim (\S+))(.*)")
 DATA = sorted((ROOT / "docs" / "data").glob("*.json"))
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[line[:60] for _, line in LINES])
 def test_a_command_has_the_options_that_a_page_names(page, line):
-    module, words = MODULE.match(line).groups()
+    module, name, words = MODULE.match(line).groups()
+    module = module or OF_TRAINSIM[name].module
     assert module in KNOWN
     words = [word for word in shlex.split(words) if word not in ("2>&1", "||", "true")]
     import_module(module).parser().parse_args(words)
