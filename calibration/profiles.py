@@ -240,7 +240,17 @@ def _provenance(
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
-    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked)
+    engines = tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)}))
+    if len(engines) > 1:
+        notes.append(f"runs of {' and '.join(engines)} were fitted together: costs are of neither alone")
+    return Provenance(
+        traces=names,
+        made=made,
+        notes=tuple(notes),
+        models=_models(sources),
+        links_measured=linked,
+        engines=engines,
+    )
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:

@@ -205,6 +205,7 @@ class Provenance(BaseModel):
             what the profile says of such runs rests on the model alone.
         laws: of those sleeps, as they were called, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
+        engines: libraries that computed in the runs that were fitted (tensorflow, jax), as far as runs say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -219,6 +220,7 @@ class Provenance(BaseModel):
     crowded: Flag = False
     laws: tuple[str, ...] = ()
     links_measured: Flag = True
+    engines: tuple[str, ...] = ()
 
 
 class Cluster(BaseModel):
