@@ -129,6 +129,7 @@ def _of_protocols(
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         poll_s=place.poll_s,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, said, probe, network),
@@ -154,6 +155,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
         name=name,
         hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         costs=fitted.costs,
         provenance=_provenance(sources, [*fitted.notes, said], probe, linked="network" in fitted.links),
         **fitted.links,
@@ -172,6 +174,7 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         costs={w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
         local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
@@ -237,10 +240,22 @@ def _provenance(
         notes.append(f"the link was given, not measured: {told(network)}")
     elif not probe:
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
+    elif not linked:
+        notes.append(probe.varied)
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
-    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked)
+    engines = tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)}))
+    if len(engines) > 1:
+        notes.append(f"runs of {' and '.join(engines)} were fitted together: costs are of neither alone")
+    return Provenance(
+        traces=names,
+        made=made,
+        notes=tuple(notes),
+        models=_models(sources),
+        links_measured=linked,
+        engines=engines,
+    )
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
-    from sim.platform.cluster import Provenance
+    from sim.platform.cluster import Link, Provenance
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
+SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
 BETWEEN = 1.5  # both_ways where nobody knows whether it is 1 or 2
 TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
 
@@ -60,6 +61,7 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
         found = []
     else:
         found = list(_unmeasured(scenario, outcome, share))
+    found += _of_measurements(scenario, outcome, share)
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
     return found or ([_even(LAW.deviation(0, share))] if short else [])
 
@@ -112,15 +114,62 @@ def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[
     yield _even(LAW.deviation(ignorance.doublings(hosts, 1), share))
 
 
-def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
-    """Nothing is faster than the wire. Messages that hide behind back-propagation are seen where they take longer than that."""
-    times = LINK.at(1)
+def _of_measurements(scenario: Scenario, outcome: Outcome, share: float) -> list[Unknown]:
+    """Of links and sleeps that were measured: as one measurement differed from another. Empty where nobody measured that."""
+    messages = interval.of_normal(_spread_of_messages(scenario))
+    sleeps = interval.of_normal(_spread_of_sleeps(scenario, outcome))
+    if not (messages or sleeps):
+        return []
+    slower = hypot(log(_longer(scenario, outcome, share, exp(messages))), sleeps)
+    faster = hypot(log(1 - share + share * exp(-messages)), sleeps)
+    said = f"from one measurement of the probe to another messages take {exp(messages):.2g} times as long: the interval contains it"
+    return [Unknown(slower, faster, said if slower > LAW.step else "")]
+
+
+def _spread_of_messages(scenario: Scenario) -> float:
+    """Standard deviation of the logarithm of a message's seconds, of a message as long as the job's."""
+    link = _link_of(scenario)
+    pieces = scenario.servers if scenario.served else scenario.ranks
+    bytes_s = scenario.workload.message_bytes / max(1, pieces) / link.bandwidth_bytes_per_s
+    whole_s = bytes_s + link.latency_s + 2 * link.overhead_s + link.gap_s
+    varied_s = hypot(bytes_s * (link.bandwidth_spread or 0.0), link.latency_s * (link.latency_spread or 0.0))
+    return varied_s / whole_s if whole_s > 0 else 0.0
+
+
+def _link_of(scenario: Scenario) -> Link:
+    """The link that most of a job's messages pass."""
+    cluster = scenario.cluster
+    if len(set(scenario.hosts)) < 2:
+        return cluster.local
+    return cluster.network if scenario.served else cluster.library or cluster.network
+
+
+def _spread_of_sleeps(scenario: Scenario, outcome: Outcome) -> float:
+    """Standard deviation of a step by how long sleeps outlast what was asked: an induced one, and those before two messages are seen."""
+    cluster = scenario.cluster
+    sleeps = (scenario.stragglers.mean > 0) + SEEN * (cluster.poll_s > 0)
+    return (
+        sleeps * cluster.oversleep_s * (cluster.oversleep_spread or 0.0) / interval.middle(outcome.step_s.mean(axis=1))
+    )
+
+
+def _longer(scenario: Scenario, outcome: Outcome, share: float, times: float) -> float:
+    """Times as long as a step takes if messages take so many times as long.
+
+    Messages that hide behind back-propagation are seen where they take longer than that.
+    """
     longer = 1 - share + share * times
     if scenario.protocol.overlaps:
         sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / scenario.network.bandwidth_bytes_per_s
         step_s = interval.middle(outcome.step_s.mean(axis=1))
         longer = max(longer, (1 - BACKWARD) * (1 - share) + times * sent_s / step_s)
-    slower = log(longer)
+    return longer
+
+
+def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
+    """Nothing is faster than the wire."""
+    times = LINK.at(1)
+    slower = log(_longer(scenario, outcome, share, times))
     said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
     return Unknown(slower, 0.0, said if slower > LAW.step else "")
 

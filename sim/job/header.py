@@ -117,6 +117,11 @@ class Header:
         """Whether somebody else's runtime ran it for real, in place of the protocol's text."""
         return self.measured and self.world != OWN_TEXT
 
+    @property
+    def engine(self) -> str | None:
+        """The library that computed a real run; None of other runs."""
+        return self.training.engine if self.training and self.measured else None
+
     def same_job(self, other: Header) -> bool:
         """Whether both say the same of what was run, and in which world; of where it was, and how it went, they need not."""
         return self._job() == other._job()

@@ -128,6 +128,8 @@ class Link(BaseModel):
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
             over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
+        latency_spread, bandwidth_spread: standard deviation of the logarithm, from one time at which the link was measured to another;
+            None where nobody measured that. Simulated links do not vary: intervals contain it (sim.answers.extrapolation).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -148,6 +150,8 @@ class Link(BaseModel):
     both_ways: BothWays = 1.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
+    latency_spread: LogSpread | None = None
+    bandwidth_spread: LogSpread | None = None
 
     @model_validator(mode="after")
     def _shapes_alike(self):
@@ -205,6 +209,7 @@ class Provenance(BaseModel):
             what the profile says of such runs rests on the model alone.
         laws: of those sleeps, as they were called, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
+        engines: libraries that computed in the runs that were fitted (tensorflow, jax), as far as runs say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -219,6 +224,7 @@ class Provenance(BaseModel):
     crowded: Flag = False
     laws: tuple[str, ...] = ()
     links_measured: Flag = True
+    engines: tuple[str, ...] = ()
 
 
 class Cluster(BaseModel):
@@ -231,6 +237,7 @@ class Cluster(BaseModel):
         local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
+        oversleep_spread: standard deviation of its logarithm, as of a link's latency; None where nobody measured that.
         poll_s: seconds of a core for one poll of a waiting rank. It sleeps in between (sim.platform.polling) and sees a message at its next
             poll; ranks that share cores take these seconds from one another. 0 for runtimes that are woken.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
@@ -246,6 +253,7 @@ class Cluster(BaseModel):
     local: Annotated[Link, _by_name("links")] = LOCAL
     shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
+    oversleep_spread: LogSpread | None = None
     poll_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None
