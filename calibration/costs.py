@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
+STAGED = ("to_device", "to_host")  # copies, which few runs have
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be separated
 SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
 FEWEST_COLD = 50  # in as many rows
@@ -38,7 +39,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     table = rows.table
     stalled = _stalled(table)
     table, notes = table[~stalled], _stall_notes(table, stalled)
-    side = {name: _line(table[table["activity"] == name]) for name in SIDE}
+    side = {name: _line(table[table["activity"] == name]) for name in (*SIDE, *STAGED)}
     by_rows = table[table["activity"] == "reduce_rows"]
     side["reduce_rows"] = None if by_rows.empty else _line(by_rows)
     compute, loop_s, partition, more = _gradient(table)

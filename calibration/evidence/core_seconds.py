@@ -6,9 +6,10 @@ import numpy as np
 
 from calibration.evidence.seats import Placement
 from sim.event.machines.cores import rate
+from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.platform.polling import polls
 
-BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
+BUSY = ("input", "compute", "pack", TO_DEVICE, TO_HOST, "reduce", "update", "evaluate")
 
 
 def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:

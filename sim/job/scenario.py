@@ -305,6 +305,21 @@ class Scenario:
         loads = [load for server in range(self.servers) for load in self.loads(server)] + self.gathered_loads
         return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.summed_items)
 
+    @property
+    def stages(self) -> bool:
+        """Whether a worker's parameters and gradients are copied between host and device as whole vectors; of rows nothing is known."""
+        return not (self.sends_rows or self.gathered_variables)
+
+    def to_device_bytes(self, samples: int) -> int:
+        """Bytes that a worker copies to its device for a gradient: all parameters, samples and their labels."""
+        numbers = self.workload.parameters + samples * (math.prod(self.workload.sample_shape) + 1)
+        return ITEM_BYTES * numbers * self.stages
+
+    @property
+    def to_host_bytes(self) -> int:
+        """Bytes of a gradient that a worker copies to its host."""
+        return ITEM_BYTES * self.workload.parameters * self.stages
+
     def updated_bytes(self, rank: int) -> list[int]:
         """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
         if rank < self.servers:

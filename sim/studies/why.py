@@ -141,7 +141,7 @@ def _on(scenario: Scenario, **changed) -> Scenario:
 
 
 def _half(line: Line) -> Line:
-    return Line(base_s=line.base_s / 2, slope_s=line.slope_s / 2, cold_s=line.cold_s / 2)
+    return Line(**{name: seconds / 2 for name, seconds in line})
 
 
 def _tried(text: str, base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Compared | None:
