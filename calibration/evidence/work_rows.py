@@ -55,12 +55,14 @@ class Rows:
     hidden: dict[tuple[int, int], float]
 
 
-def measured(traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0) -> Rows:
+def measured(
+    traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0, switching: float = 0.0
+) -> Rows:
     """The rows of traces of one workload.
 
     Args:
         place: where the ranks sat.
-        contention: of their hosts' cores.
+        contention, switching: of their hosts' cores and GPUs.
 
     Raises:
         WrongSetting: a trace without computation after warm-up.
@@ -69,7 +71,7 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
 
     tables, hidden = [], {}
     for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
-        table = _table(trace, place, contention).assign(run=run)
+        table = _table(trace, place, contention, switching).assign(run=run)
         table["quarter"] = _quarter(table)
         if not table["activity"].isin(["compute", "partition"]).any():
             raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
@@ -82,9 +84,9 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
     return Rows(table, hidden)
 
 
-def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
+def _table(trace: Trace, place: Placement, contention: float, switching: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
-    seconds = core_seconds(rows, place, contention)
+    seconds = core_seconds(rows, place, contention, switching)
     rows = rows.assign(
         seconds=seconds,
         turns=1,

@@ -58,6 +58,7 @@ class Header:
         updates_per_step: of rank 0; as many as workers where each gradient is applied by itself.
         training: of a real run.
         hosts: the name and the cores of each rank's host, where ranks said so; shape (ranks, 2).
+        gpus: of each host, which its ranks take in turn; 0 where none computes.
         cpu_s: processor seconds of the measured steps, by rank, where ranks counted them.
         ran_out: how often a worker had time left and no data.
         evaluations: step, loss and accuracy of each.
@@ -93,6 +94,7 @@ class Header:
     updates_per_step: int = 1
     training: Training | None = None
     hosts: tuple[tuple[str, int], ...] = ()
+    gpus: int = 0
     cpu_s: dict[str, float] = field(default_factory=dict)
     ran_out: int = 0
     evaluations: tuple[tuple[int, float, float], ...] = ()
@@ -137,7 +139,7 @@ def measured(world: str) -> bool:
 
 # What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
 RECORDED = (
-    "cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
+    "cluster", "hosts", "gpus", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
     "sleep_in_compute", "communication_in_update",
 )  # fmt: skip
 

@@ -49,6 +49,18 @@ class Groups(NamedTuple):
     of: dict[int, list[int]]
 
 
+class Place(NamedTuple):
+    """A GPU.
+
+    Args:
+        host: the index of its host in the cluster's machines.
+        number: which of the host's.
+    """
+
+    host: int
+    number: int
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One job.
@@ -199,6 +211,23 @@ class Scenario:
         """Whether computing is known from the names of GPUs alone."""
         return named_gpus.covers(self)
 
+    @cached_property
+    def gpus(self) -> list[Place | None]:
+        """The GPU of each rank; None where the host has none. Ranks of a host take its GPUs in turn, as real runs do."""
+        placed: Counter[int] = Counter()
+        found: list[Place | None] = []
+        for host in self.hosts:
+            several = self.machines[host].gpus
+            found.append(Place(host, placed[host] % several) if several else None)
+            placed[host] += 1
+        return found
+
+    @cached_property
+    def gpus_shared(self) -> bool:
+        """Whether several workers compute on one GPU."""
+        taken = [place for place in self.gpus[self.servers :] if place]
+        return len(set(taken)) < len(taken)
+
     @property
     def cores_shared(self) -> bool:
         """Whether ranks share cores, with one another or with a runtime's other threads."""
@@ -208,6 +237,8 @@ class Scenario:
     def cores_suffice(self) -> bool:
         """Whether every thread that works has a core of its own, and none slows another down."""
         if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.poll_s:
+            return False
+        if self.gpus_shared:
             return False
         for index, ranks in Counter(self.hosts).items():
             host = self.machines[index]

@@ -14,7 +14,11 @@ from sim.laws import AnyLaw, Constant, Law, LogNormal
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
-WARMING = ("compute", "pack", TO_HOST)  # of a gradient's activities those after which a rank is warm, as it is after an update
+WARMING = (
+    "compute",
+    "pack",
+    TO_HOST,
+)  # of a gradient's activities those after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 

@@ -106,6 +106,9 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
             for host in scenario.cluster.hosts
         )
         yield "without sharing cores", _on(scenario, hosts=hosts, shared_cores=None, poll_s=0.0)
+    if scenario.gpus_shared:
+        hosts = tuple(host.model_copy(update={"gpus": host.gpus and host.ranks}) for host in scenario.cluster.hosts)
+        yield "without sharing GPUs", _on(scenario, hosts=hosts)
     costs = scenario.costs
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
