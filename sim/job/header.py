@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.ranges import JOB, MOST, MOST_RANKS
+from sim.base.ranges import JOB, MOST, MOST_CORES, MOST_RANKS
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
@@ -147,6 +147,7 @@ RANGES = JOB | {
     "replication": (0, MOST),
     "sleeps_of": (0, MOST),
     "updates_per_step": (1, MOST_RANKS),
+    "gpus": (0, MOST_CORES),
     "ran_out": (0, MOST),
 }
 RANGES_OF_TRAINING = {

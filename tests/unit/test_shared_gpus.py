@@ -97,3 +97,19 @@ def test_what_was_planted_is_recovered():
     assert eight == pytest.approx(step_s(job(8, costs=PLANTED, steps=30)), rel=0.05)
     alone = make([measured(1, seed) for seed in range(2)], "alone")
     assert alone.hosts[0].switching == 0.0  # nothing is known of it
+
+
+FLOORED = Costs(compute=Line(base_s=1e-3, slope_s=1e-5, floor_s=6e-3), noise=LogNormal(cv=0.05))
+
+
+def test_a_floor_is_recovered_and_none_is_invented():
+    """Batches of 32 to 2,048: those below 500 take the floor. Without one, a line explains them all."""
+    batches, found = (32, 128, 512, 1024, 2048), {}
+    for costs in (FLOORED, FLOORED.model_copy(update={"compute": Line(base_s=1e-3, slope_s=1e-5)})):
+        runs = [event.trace(job(1, costs=costs, steps=40, batch=batch)) for batch in batches]
+        made = make([Source(f"{batch}", run) for batch, run in zip(batches, runs, strict=True)], "floor").costs["mlp"]
+        found[costs.compute.floor_s] = made.compute.floor_s
+        for batch in (32, 256, 768, 1536, 4096):
+            assert made.compute(batch) == pytest.approx(costs.compute(batch), rel=0.05)
+            assert made.partition(batch) == pytest.approx(max(costs.compute.floor_s, 1e-5 * batch), rel=0.05)
+    assert found == {6e-3: pytest.approx(6e-3, rel=0.03), 0.0: 0.0}
