@@ -96,14 +96,19 @@ class Workshop:
         """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
         return Trainee(scenario, None, self._loaded(scenario), None, replication, number)
 
+    def gpus(self, scenario: Scenario) -> list[str]:
+        """The names of this host's GPUs, if this rank computes on one."""
+        return self.engine.gpus() if self._device(scenario) == "gpu" else []
+
+    def _device(self, scenario: Scenario) -> str:
+        return "cpu" if self.training.master_on_cpu and self.rank < scenario.servers else self.training.device
+
     def _made(self, scenario: Scenario) -> Gradients:
         workload, training = scenario.workload, self.training
-        serves = self.rank < scenario.servers
-        device = "cpu" if training.master_on_cpu and serves else training.device
         kind = "layered" if computes_by_layer(scenario.protocol) else "whole"
         kind = "rows" if scenario.sends_rows or scenario.gathered_variables else kind
         if (workload, kind) not in self._gradients:
-            settings = workload, training.threads, device, self.gpu_index
+            settings = workload, training.threads, self._device(scenario), self.gpu_index
             self._gradients[workload, kind] = self.engine.gradients(kind, *settings)
         return self._gradients[workload, kind]
 

@@ -80,7 +80,7 @@ class Session:
         if comm is not None:
             barrier(comm)
         hosts = self._hosts(comm)
-        header = self._header(scenario, replication, hosts, trainee)
+        header = self._header(scenario, replication, hosts, trainee, self._gpus(comm, scenario))
         if parts and self.rank == 0:
             begin(parts, header)
         if comm is not None:
@@ -186,10 +186,19 @@ class Session:
         mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
         return comm.allgather(mine) if comm is not None else [mine]
 
-    def _header(self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee) -> Header:
+    def _gpus(self, comm, scenario: Scenario) -> list[str]:
+        """The names of the GPUs of a host, as ranks that compute on them say."""
+        mine = self.workshop.gpus(scenario)
+        return max(comm.allgather(mine), key=len) if comm is not None else mine
+
+    def _header(
+        self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee, gpus: list[str]
+    ) -> Header:
         """Of a run that begins."""
-        recorded = {"training": self.training.recorded(scenario.workload), "hosts": tuple(hosts), "complete": False}
-        return scenario.header(self.world, replication, details=self._details(trainee), **recorded)
+        training = self.training.recorded(scenario.workload)
+        recorded = {"training": training, "hosts": tuple(hosts), "gpus": len(gpus), "complete": False}
+        details = self._details(trainee) | ({"gpus": gpus} if gpus else {})
+        return scenario.header(self.world, replication, details=details, **recorded)
 
     def _details(self, trainee: Trainee) -> dict:
         from importlib.metadata import version

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.ranges import JOB, MOST, MOST_RANKS
+from sim.base.ranges import JOB, MOST, MOST_CORES, MOST_RANKS
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
@@ -58,6 +58,7 @@ class Header:
         updates_per_step: of rank 0; as many as workers where each gradient is applied by itself.
         training: of a real run.
         hosts: the name and the cores of each rank's host, where ranks said so; shape (ranks, 2).
+        gpus: of each host, which its ranks take in turn; 0 where none computes.
         cpu_s: processor seconds of the measured steps, by rank, where ranks counted them.
         ran_out: how often a worker had time left and no data.
         evaluations: step, loss and accuracy of each.
@@ -93,6 +94,7 @@ class Header:
     updates_per_step: int = 1
     training: Training | None = None
     hosts: tuple[tuple[str, int], ...] = ()
+    gpus: int = 0
     cpu_s: dict[str, float] = field(default_factory=dict)
     ran_out: int = 0
     evaluations: tuple[tuple[int, float, float], ...] = ()
@@ -142,7 +144,7 @@ def measured(world: str) -> bool:
 
 # What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
 RECORDED = (
-    "cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
+    "cluster", "hosts", "gpus", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
     "sleep_in_compute", "communication_in_update",
 )  # fmt: skip
 
@@ -150,6 +152,7 @@ RANGES = JOB | {
     "replication": (0, MOST),
     "sleeps_of": (0, MOST),
     "updates_per_step": (1, MOST_RANKS),
+    "gpus": (0, MOST_CORES),
     "ran_out": (0, MOST),
 }
 RANGES_OF_TRAINING = {

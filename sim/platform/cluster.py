@@ -32,6 +32,7 @@ from sim.base.ranges import (
     Slowdown,
     Speed,
     Spread,
+    Switching,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
@@ -60,13 +61,16 @@ class Host(BaseModel):
     Args:
         name: what mpirun would call it; numbered when count > 1.
         cores: ranks beyond this number share them; one for each GPU if only that is known by name.
-        gpus: of each, one for every rank placed here; ranks then compute on their own and share only the cores and the port.
+        gpus: of each, which ranks take in turn; ranks then share only the cores and the port, unless there are more slots than GPUs:
+            of ranks that compute on one GPU at once, each goes at its share of the pace.
         gpu: each of them, by its name in sim.catalogue or with its rates: see sim.platform.gpu.
         slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
         speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
         contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
             own.
+        switching: how much longer work on a GPU takes that several ranks compute on at once, beside their shares of it: it changes
+            from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,6 +83,7 @@ class Host(BaseModel):
     speed: Speed = 1.0
     contention: Slowdown = 0.0
     contention_error: LogSpread = 0.0
+    switching: Switching = 0.0
 
     @model_validator(mode="before")
     @classmethod

@@ -65,7 +65,7 @@ class Calls:
         if algorithm == "ring":
             return self._ring(pieces, ports, speeds, waited, after_ring, wants_idle)
         plan = self._plan(algorithm, pieces)
-        played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
+        played = play(plan, ports, self._link, speeds, self._reduce(plan.size_bytes))
         for ranks, from_s, to_s in played.waits:
             waited(from_s, to_s, ranks)
         return played.ports, played.idle_s
@@ -113,7 +113,7 @@ class Calls:
             [ITEM_BYTES * (part.stop - part.start) for part in cut(slice(*whole), len(self._hosts))] for whole in wholes
         ]
         size_bytes = np.tile(np.array(cuts, float), 2)
-        return self._link.occupancy_s(size_bytes), self._reduce.base_s + self._reduce.slope_s * size_bytes
+        return self._link.occupancy_s(size_bytes), self._reduce(size_bytes)
 
     def _plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
         self._check(algorithm, pieces[0])

@@ -21,6 +21,7 @@ from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Law
+from sim.model.copies import copies_s
 from sim.model.costs import Line
 from sim.protocols import name_of
 from sim.protocols.base import Protocol
@@ -264,6 +265,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         """Sleeps and noise of each round, of the streams that the event world draws."""
         scenario, replications = self.world.scenario, self.world.replications
         costs, first = scenario.costs, scenario.worker_number(self.ranks[0])
+        self._to_device_s, self._to_host_s = copies_s(scenario)
         self._cools = any(line.cold_s for line in (costs.compute, costs.partition, costs.update))
         numbers = range(first, first + len(self.ranks))
 
@@ -341,8 +343,9 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         costs = self.world.scenario.costs
         core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
         if costs.compute.cold_s:
-            core_s = core_s + costs.compute.cold(begun_s - self._warm_s)
-        self._computed_s = begun_s + self._seconds(core_s + costs.pack(self.world.scenario.packed_bytes))
+            core_s = core_s + costs.compute.cold(begun_s + self._seconds(self._to_device_s) - self._warm_s)
+        beside_s = self._to_device_s + costs.pack(self.world.scenario.packed_bytes) + self._to_host_s
+        self._computed_s = begun_s + self._seconds(core_s + beside_s)
         return self._computed_s
 
     def end_computing(self) -> None:
@@ -354,6 +357,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self.at_hand.begin_gradient()
         self._input(batch)
+        if self._to_device_s:
+            self._spend(self._to_device_s)
         factor, micro_batch = self._of_step(self._factors), batch // partitions
         self._spend(factor * costs.loop_s + self._cold_s(costs.partition))
         partition_s = self._seconds(factor * costs.partition(micro_batch))
@@ -369,7 +374,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def _packed(self) -> None:
         """The gradient is packed; until then the ranks are warm."""
-        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes))
+        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes) + self._to_host_s)
         self._warm_s = self.now_s
 
     def _input(self, samples: int) -> None:
