@@ -92,10 +92,11 @@ class Simulating:
     def _affordable(self, scenario: Scenario, world: str, effort: int) -> Effort:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
-        if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:
-            much = much._replace(warmup=max(much.warmup, SPENT))
         shorter = 1 if world == "vector" or scenario.protocol.overlaps else SHORT_CUTS
-        return much.affordable(needs.round_s(scenario, world) / shorter, much.share * self.within_s)
+        found = much.affordable(needs.round_s(scenario, world) / shorter, much.share * self.within_s)
+        if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:
+            return found._replace(warmup=max(found.warmup, SPENT))
+        return found
 
     def _take(self, one: Candidate, job: Job, row: dict, effort: int) -> None:
         one.effort = effort
