@@ -79,7 +79,8 @@ def refusal(scenario: Scenario) -> str | None:
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
         or scenario.sends_rows
         or (scenario.served and scenario.summed),
-        "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
+        "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared
+        and not _share_ports_alone(scenario),
         "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
         and not scenario.cores_suffice,
         "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.poll_s,
@@ -89,6 +90,12 @@ def refusal(scenario: Scenario) -> str | None:
         or network.store_and_forward,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _share_ports_alone(scenario: Scenario) -> bool:
+    """Whether ranks of a host have a core each, copy from one another, and share its port; and no master or server is among them."""
+    local = scenario.cluster.local
+    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.served and not scenario.protocol.overlaps
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
