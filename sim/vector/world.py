@@ -30,6 +30,7 @@ from sim.vector.hub import Hub
 from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
 from sim.vector.served import Barrier
+from sim.vector.shared import Neighbours
 from sim.vector.together import Refused, Together
 from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
@@ -95,7 +96,7 @@ def refusal(scenario: Scenario) -> str | None:
 def _share_ports_alone(scenario: Scenario) -> bool:
     """Whether ranks of a host have a core each, copy from one another, and share its port; and no master or server is among them."""
     local = scenario.cluster.local
-    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.served and not scenario.protocol.overlaps
+    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers and not scenario.protocol.overlaps
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
@@ -129,6 +130,13 @@ class VectorWorld:
         self.master = Group(self, range(first), speeds[:, :first])
         self.workers = Group(self, range(first, scenario.ranks), speeds[:, first:])
         self.refused: Refused | None = None
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """How a master and workers send to one another where some share hosts; None where none do."""
+        hosts = self.scenario.hosts
+        shared = self.scenario.served and len(set(hosts)) < len(hosts)
+        return Neighbours(self.scenario, self.refuse) if shared else None
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
@@ -426,6 +434,12 @@ class Group(Hub, Lockstep, Overlap, Barrier):
             yield
 
     @cached_property
+    def has_hosts(self) -> bool:
+        """Whether each rank has a host, and so ports, of its own."""
+        hosts = [self.world.scenario.hosts[rank] for rank in self.ranks]
+        return len(set(hosts)) == len(hosts)
+
+    @cached_property
     def _updated_bytes(self) -> np.ndarray:
         """Of each rank's update, shape (ranks,); of workers, whose updates are alike, shape (1,)."""
         several = self.ranks if self is self.world.master else self.ranks[:1]
@@ -448,7 +462,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
         A port that is free before anything can come makes no difference, whenever that was.
         """
-        out_free_s = np.maximum(self._out_free_s, self.now_s)
+        begins_s = self.now_s if self.world.neighbours is None and self.has_hosts else self.world.first_s
+        out_free_s = np.maximum(self._out_free_s, begins_s)
         in_free_s = np.maximum(self._in_free_s, self.world.first_s)
         moments, numbers = [self.now_s, out_free_s, in_free_s, self._last_reach_s], []
         if self._cools:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from sim.vector.shared.calls import SharedCalls
+from sim.vector.shared.neighbours import Neighbours
 
-__all__ = ["SharedCalls"]
+__all__ = ["Neighbours", "SharedCalls"]
