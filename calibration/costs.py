@@ -60,12 +60,12 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
 
 
 def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
-    """How well the mean of the computation is known, from its factors by run and host; None if they do not say."""
+    """The uncertainty of the mean of the computation, from its factors by run and host; None if they do not show it."""
     within = factors.uncertainty(drift.to_numpy())
     runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
     if not np.isfinite(within) or (runs == 1 and slow.believed):
         return []
-    several = f" on {sat} hosts" * (sat > 1) + ", which does not say how runs differ" * (runs == 1)
+    several = f" on {sat} hosts" * (sat > 1) + ", which does not show how runs differ" * (runs == 1)
     return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
 
 

@@ -134,7 +134,7 @@ def parser() -> command.Parser:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile to write, .toml")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument(
-        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="what TRACE is"
+        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="format of TRACE"
     )
     parser.add_argument("--name", help="name of the cluster (default: that of the output file)")
     parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="the link between hosts, if it was not measured")
@@ -145,19 +145,22 @@ def parser() -> command.Parser:
         metavar="N",
         help="cores of the machine that has all hosts on it as containers or namespaces",
     )
-    imported = parser.add_argument_group("for imported logs, which do not say it")
-    imported.add_argument("--workload", metavar="NAME", help=f"what was trained (default: {NOTHING.workload})")
+    imported = parser.add_argument_group("for imported logs, which lack this")
+    imported.add_argument("--workload", metavar="NAME", help=f"the trained model (default: {NOTHING.workload})")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="induced sleeps, such as niagara")
     imported.add_argument(
-        "--ranks", type=int, metavar="N", help="of a timeline, a test or a trace (default: those that it names)"
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="number of ranks of a timeline, a test or a trace (default: those that it names)",
     )
     imported.add_argument(
-        "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
+        "--batch", type=int, metavar="N", help="samples per rank and step (default: as logged, or the workload's)"
     )
     imported.add_argument(
         "--protocol",
         metavar="NAME",
-        help="of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
+        help="protocol of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
     )
     imported.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of that protocol")
     return parser

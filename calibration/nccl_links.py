@@ -178,7 +178,7 @@ def _notes(measured: Measured, found: Fit, link: Link) -> tuple[str, ...]:
     ]
     if measured.collective == "all_reduce":
         if small == large:
-            said = "taken as a ring: one number of ranks does not tell which algorithm it was"
+            said = "taken as a ring: one number of ranks does not determine the algorithm"
         else:
             said = f"up to {found.until_bytes:.3g} bytes {small} explains the times best, beyond {large}"
         notes.append(f"{said}; simulate with --set algorithm={large}")
@@ -189,7 +189,7 @@ def _notes(measured: Measured, found: Fit, link: Link) -> tuple[str, ...]:
     if hosts > 1 and ranks > hosts:
         notes.append("links within hosts taken as that between them: the tests see the slowest on the way")
     if measured.device and gpu_of(measured.device) is None:
-        notes.append(f"{measured.device} is no GPU of the catalogue: computing takes what the workload says")
+        notes.append(f"{measured.device} is no GPU of the catalogue: computing is nominal")
     if not measured.whole:
         notes.append("the text has no end (average bus bandwidth): further sizes may be missing")
     if measured.wrong:

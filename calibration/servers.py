@@ -215,13 +215,13 @@ class Carried(NamedTuple):
 
     @classmethod
     def of(cls, chains: list[Chain]) -> Carried:
-        """From models of several sizes. With one size, the whole time of these phases is attributed to its bytes."""
+        """Base and slope from models of several sizes. With one size, the whole time of these phases is attributed to its bytes."""
         sizes = [c.size_bytes for c in chains]
         return cls(*(_line(sizes, [c.phase_s[name] for c in chains], steep=True)[1] for name in ("receive", "send")))
 
 
 def _local(carried: Carried, further: FurtherServer) -> Link:
-    """Between processes of a host; a byte takes what it takes to push."""
+    """The link between processes of a host; a byte costs as much as in a push."""
     return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried.push_s_per_byte, 1e-14), **_ends(further))
 
 
@@ -232,7 +232,7 @@ def _ends(further: FurtherServer) -> dict[str, float]:
 
 
 def _network(chains: list[Chain], probed: Link, further: FurtherServer) -> Link:
-    """Between hosts: the link that was probed, in which gRPC waits for nobody to ask; its own bandwidth only if that is less.
+    """The link between hosts: the probed one, without rendezvous, because gRPC has none; with gRPC's bandwidth if that is less.
 
     Pushes of models of several sizes tell, whose work at the ends the wire hides. A small model's is not all hidden, so what they
     tell is the most that gRPC can have: more than the link that was probed is none.

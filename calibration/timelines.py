@@ -48,7 +48,7 @@ def ring(reductions: list[Reduction], ranks: int) -> Ring:
         WrongSetting: fewer than two ranks, or nothing that moved.
     """
     if ranks < 2:
-        raise WrongSetting("--ranks", ranks or "not in the timeline", "2 or more: nobody sums alone")
+        raise WrongSetting("--ranks", ranks or "not in the timeline", "2 or more: one rank has nothing to sum")
     sizes = np.array([r.bytes for r in reductions], float)
     moved_s = np.array([r.moved_s for r in reductions])
     kept = moved_s > 0

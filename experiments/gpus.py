@@ -103,7 +103,7 @@ def held_out(by: str) -> Iterator[tuple[Cell, float, float]]:
 
 
 def coverage(by: str) -> tuple[int, int, float]:
-    """How many of how many held-out shares their 90 % interval covers, and their mean error as a factor."""
+    """Number of held-out shares that their 90 % interval covers, number of all, and their mean error as a factor."""
     off = [(abs(cell.log - np.log(middle)), of_normal(spread)) for cell, middle, spread in held_out(by)]
     return sum(far <= half for far, half in off), len(off), float(np.exp(np.mean([far for far, _ in off])))
 

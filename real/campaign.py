@@ -134,7 +134,7 @@ def _done(cell: argparse.Namespace) -> bool:
 
 
 def header_of(cell: argparse.Namespace) -> Header:
-    """The head that the trace of a cell begins with, but for what only a run knows."""
+    """The header of a cell's trace, without the facts that only a run knows."""
     scenario = scenario_of(cell)
     return scenario.header(runtime_of(cell).world, training=training(cell).recorded(scenario.workload))
 

@@ -62,7 +62,7 @@ class Cell:
         return f"{self.called or self.protocol}{limit},{model} {self.workers}w{servers} x {self.batch}, {law}"
 
     def words(self) -> list[str]:
-        """As options of sim.run, and of real.run."""
+        """The job as options of sim.run and of real.run."""
         settings = (
             [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
         )

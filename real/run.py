@@ -97,7 +97,7 @@ def supervise(given: argparse.Namespace, argv: list[str], scenario: Scenario) ->
 
 
 def check(given: argparse.Namespace) -> Scenario:
-    """Refuse what the ranks would refuse, before they are started; the scenario.
+    """The scenario. Settings that ranks would refuse are refused before ranks are started.
 
     Raises:
         WrongSetting: naming the option.
@@ -143,7 +143,7 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
 
 
 def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=None) -> None:
-    """Write the files asked for, and answer on stdout, as sim.run does; `found` is what a search for partitions found."""
+    """Write the requested files, and answer on stdout, as sim.run does; `found` is the result of a search for partitions."""
     import json
 
     from real.recording import growing_trace as parts

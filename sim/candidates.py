@@ -1,4 +1,4 @@
-"""Where nobody said by which algorithm a library sums: all candidates are simulated and weigh the same; the interval is of the mixture."""
+"""The algorithm of a library is unknown: all candidates are simulated with equal weights, and the interval is that of the mixture."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of(scenario: Scenario) -> dict[str, Scenario]:
 def mixed(
     scenario: Scenario, one: Callable[..., Result], replications: int | None, within_s: float = math.inf
 ) -> Result:
-    """What came of all candidates together, in equal numbers of replications.
+    """The result of all candidates together, in equal numbers of replications.
 
     Args:
         one: simulates one of them: one(scenario, replications, within_s).
@@ -82,9 +82,9 @@ def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:
 
 
 def said(speeds: dict[str, float]) -> str:
-    """In words, the fastest first."""
+    """The candidates as text, the fastest first."""
     from sim.answers.summary import number
 
     listed = ", ".join(f"{name} {number(speed)}" for name, speed in sorted(speeds.items(), key=lambda one: -one[1]))
     apart = max(speeds.values()) / min(speeds.values())
-    return f"nobody said which algorithm sums: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"
+    return f"the library's algorithm is unknown: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"

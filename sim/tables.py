@@ -27,7 +27,7 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
         columns: that it needs, for complaints.
 
     Raises:
-        WrongSetting: no such file, another format, or one that is empty or broken.
+        WrongSetting: the file does not exist, has another format, is empty, or is broken.
     """
     import pandas as pd
 
@@ -45,10 +45,10 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
 
 
 def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0.0, most: float = 1e6) -> np.ndarray:
-    """One column, as numbers of which none is missing; shape (rows,).
+    """One column as numbers without gaps; shape (rows,).
 
     Raises:
-        WrongSetting: no rows, no such column, or a value that is no number from `least` to `most`.
+        WrongSetting: there are no rows, the column is missing, or a value is no number from `least` to `most`.
     """
     import numpy as np
     import pandas as pd

@@ -30,9 +30,9 @@ class Entry(NamedTuple):
 
 def parser() -> command.Parser:
     """The command line."""
-    found = command.Parser(prog="trainsim list", description="List what there is by name, or show one of it.")
+    found = command.Parser(prog="trainsim list", description="List the names of a kind, or show one of them.")
     found.add_argument("kind", nargs="?", choices=tuple(KINDS), help="what to list; none: the kinds")
-    found.add_argument("name", nargs="?", metavar="NAME", help="show all that is known of it")
+    found.add_argument("name", nargs="?", metavar="NAME", help="show everything about it")
     return found
 
 

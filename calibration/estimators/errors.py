@@ -96,5 +96,5 @@ class Residuals(NamedTuple):
         return float(np.sqrt(max(0.0, excess) / np.mean(self.rest[slept] ** 2)))
 
     def after(self, resume_s: float) -> Residuals:
-        """With so many seconds more after each sleep simulated."""
+        """The errors with so many further seconds simulated after each sleep."""
         return self._replace(off=self.off + self.rest * resume_s)

@@ -26,19 +26,19 @@ NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its 
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
-    """The profile with the error of each workload's costs, and a note of what that is, from the runs that it was fitted on."""
+    """The profile with the error of each workload's costs and a note about it, from the runs that it was fitted on."""
     costs, notes, repeated = dict(profile.costs), [], []
     for name in sorted({trace.header.workload for trace in traces} & set(costs)):
         try:
             found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
         except (RunFailed, WrongSetting) as refused:
             notes.append(
-                f"{name}: intervals do not know how runs differ: the runs fitted cannot be simulated ({refused})"
+                f"{name}: intervals lack the variation between runs: the fitted runs cannot be simulated ({refused})"
             )
             continue
         if found.freedom < 1:
             count = f"{len(found.off)} run{'s' * (len(found.off) > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
-            notes.append(f"{name}: intervals do not know how runs differ: {count} cannot tell; repeat some")
+            notes.append(f"{name}: intervals lack the variation between runs: {count} cannot show it; repeat some")
             continue
         resume_s = max(0.0, costs[name].resume_s + found.resume_s())
         found = found.after(resume_s - costs[name].resume_s)
@@ -47,7 +47,9 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         costs[name] = costs[name].model_copy(update=said)
         repeated.append(name)
         far = np.sqrt(np.mean(found.off**2))
-        notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
+        notes.append(
+            f"{name}: simulated, the {len(found.off)} fitted runs have an error of {far:.1%} (root mean square)"
+        )
     seen = _seen(profile, traces) | {"notes": (*profile.provenance.notes, *notes), "repeated": tuple(repeated)}
     about = profile.provenance.model_copy(update=seen)
     return profile.model_copy(update={"costs": costs, "provenance": about})

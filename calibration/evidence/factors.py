@@ -47,7 +47,7 @@ def uncertainty(factors: np.ndarray, level: float = interval.LEVEL) -> float:
 
 
 def like_student(freedom: float, level: float = interval.LEVEL) -> float:
-    """Factor on a standard deviation so that a normal law's interval is as wide as Student's t of so much freedom has it."""
+    """Factor on a standard deviation with which a normal law's interval is as wide as that of Student's t with so much freedom."""
     from scipy.special import ndtri, stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2))

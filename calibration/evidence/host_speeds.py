@@ -74,7 +74,10 @@ def _lasts(logs: np.ndarray) -> tuple[bool, str]:
         return False, "hosts equally fast"
     p = _chance(list(logs))
     if p < SIGNIFICANT:
-        return True, f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), others may have others"
+        return (
+            True,
+            f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), other runs may have other speeds",
+        )
     return False, f"hosts taken as equally fast: their differences did not last through the one run (p = {p:.2g})"
 
 

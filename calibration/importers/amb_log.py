@@ -63,7 +63,7 @@ def read(path: str | Path, about: About) -> list[Trace]:
 
 
 def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
-    """All lines of a file say which rank sent, or none does; so with sleeps."""
+    """Refuse a file in which some lines name the rank, or the sleep, and some do not."""
     for name, said in (("rank", [rank for rank, _ in lines]), ("sleep_time", [line.sleep_s for _, line in lines])):
         missing = sum(value is None for value in said)
         if 0 < missing < len(said):

@@ -17,13 +17,13 @@ UP_TO = {"bert": (2, 3), "imagenet": (2, 3), "cifar10": (2, 4, 8)}  # hosts that
 
 
 def table(name: str) -> Table:
-    """Of one of MODELS."""
+    """The table of one of MODELS."""
     found = figures.table(f"t4_{name}")
     return Table(*(found[column].to_numpy(float) for column in found.columns))
 
 
 def gradient_bytes(name: str) -> float:
-    """That are summed in a step."""
+    """Bytes that are summed in a step."""
     from sim.model import workload
 
     return float(ITEM_BYTES * workload.NAMED[MODELS[name]].parameters)

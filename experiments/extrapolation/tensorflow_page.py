@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
     @property
     def hosts(self) -> int:
-        """Of 8 GPUs each."""
+        """Hosts, of 8 GPUs each."""
         return -(-self.gpus // MOST_A_HOST)
 
     @property

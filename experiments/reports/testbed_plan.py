@@ -58,7 +58,7 @@ class Where(NamedTuple):
 
 
 def places(rate: str) -> list[Where]:
-    """All that is predicted for one rate."""
+    """The predicted jobs for one rate."""
     return [Where(rate, *rest) for rest in product(HOSTS, MODELS, WAYS)]
 
 

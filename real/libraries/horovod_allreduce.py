@@ -88,7 +88,7 @@ class Horovod:
     name = "horovod"
 
     def __init__(self, comm, timeline: str | None = None):
-        """Of all ranks of the launch, or of this one alone if None; `timeline` is the file of the first run's, if one is wanted."""
+        """Horovod on all ranks of `comm`, or on this one alone if None; `timeline` is the file for the first run's timeline, if any."""
         from importlib.metadata import version
 
         self.versions = {"horovod": version("horovod")}

@@ -81,7 +81,7 @@ class SummedGradients(Gradients):
         return Step([np.asarray(total) for total in sums], float(computed_s) - called_s, float(summed_s) - called_s)
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
-        """As of any gradients; collective."""
+        """Warm up as any gradients do; collective."""
         parameters = np.zeros(self._workload.parameters, np.float32)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):

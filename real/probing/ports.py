@@ -119,7 +119,7 @@ def queue_bytes(trio, link: dict) -> float:
 
 
 def _moved(pending) -> bool:
-    """Have MPI move what is pending; always true."""
+    """Let MPI move pending messages; always true."""
     for request in pending:
         request.Test()
     return True

@@ -40,7 +40,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of its numbers."""
+        """Bytes of its numbers."""
         return self.parameters.nbytes + sum(array.nbytes for array in self.optimiser)
 
 
@@ -67,7 +67,7 @@ class Attempts:
         return self._read(SETTINGS)["every"]
 
     def begin(self, every: int) -> None:
-        """Nothing has been tried yet."""
+        """Begin a run without attempts."""
         self._write(SETTINGS, {"every": every})
 
     def keep(self, checkpoint: Checkpoint) -> None:

@@ -58,7 +58,7 @@ def _keep(trace: str | None, finished: Callable[[Trace], Trace]) -> None:
         return
     try:
         found = finished(traces.read_parts(folder(trace)))
-    except WrongSetting as error:  # what ended the run is to be said, and not this alone
+    except WrongSetting as error:  # the error that ended the run must be reported, and not this one alone
         print(f"{called('real.run')}: {error}", file=sys.stderr)
         return
     found.write(trace)

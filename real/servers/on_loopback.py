@@ -68,7 +68,7 @@ class Process:
 
     @property
     def name(self) -> str:
-        """As its user would say."""
+        """Its name for users."""
         return f"{'server' if self.job == 'ps' else 'worker'} {self.task}"
 
     @property
@@ -89,7 +89,7 @@ class Process:
         return RunFailed(message or f"{self.name} {self.death()}; the run is ended")
 
     def death(self) -> str:
-        """How it died, with its process number."""
+        """The manner of its death, with its process number."""
         code = self.ended()
         how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit {code}"
         return f"died (process {self._process.pid}, {how})"

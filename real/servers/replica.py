@@ -59,7 +59,7 @@ class Replica:
         return device.task if device.job == "ps" else -1
 
     def _variables(self) -> list:
-        """For each variable of the workload the list of its parts; TensorFlow partitions and places them."""
+        """The list of parts of each variable of the workload; TensorFlow partitions and places them."""
         tf1, workload, parts = self._tf1, self._scenario.workload, self._scenario.variable_partitions
         values = np.split(initial(workload, self._scenario.seed), np.cumsum([v.size for v in workload.variables])[:-1])
         partitioner = tf1.fixed_size_partitioner(parts) if parts > 1 else None

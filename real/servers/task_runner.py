@@ -244,7 +244,7 @@ def _hook(worker: Worker):
 
 
 def watch(tasks: Tasks, servers: int, over: threading.Event) -> None:
-    """Until `over`, end this process, with a line, when a server is gone: MonitoredSession would wait for it."""
+    """End this process with a line when a server is gone before `over`, because MonitoredSession would wait for it."""
 
     def look():
         missed = dict.fromkeys(range(servers), 0)

@@ -88,7 +88,7 @@ class Gradients:
         self._evaluate = tf.function(self._evaluate_graph, input_signature=batch, autograph=False)
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
-        """Of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
         called_s = time.time()
         gradient, loss, computed_s = self._fixed(parameters, x, y)
         return Gradient(np.asarray(gradient), len(x), float(loss), float(computed_s) - called_s)
@@ -96,7 +96,7 @@ class Gradients:
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
     ) -> Gradient:
-        """Of as many micro-batches as start within `remaining_s` of this call.
+        """The gradient of as many micro-batches as start within `remaining_s` of this call.
 
         A micro-batch holds int(len(x) / partitions) samples. At least one is done, the last overruns, and the loop ends
         early when the partitions are used up.

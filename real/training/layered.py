@@ -27,11 +27,11 @@ class ByLayer(Protocol):
     """Gradients, of any engine, that can be had variable by variable."""
 
     def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> float:
-        """As LayeredGradients'."""
+        """The same as LayeredGradients'."""
 
 
 class LayeredGradients(Gradients):
-    """As any gradients, and variable by variable.
+    """Gradients of a minibatch at once, and variable by variable.
 
     TensorFlow runs whatever is ready, in any order. Without control edges it would hand over gradients at the end. Control edges keep
     the order in which the graph was made. The operation that hands a gradient over comes before all later operations of
@@ -50,7 +50,7 @@ class LayeredGradients(Gradients):
         return float(self._by_layer(x, y))
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
-        """As of any gradients."""
+        """Warm up as any gradients do."""
         super().warm_up(batch, partitions)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):

@@ -158,7 +158,7 @@ class Rank(Work, Messages):
     # ---- sums over workers, and two texts
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
-        """As the verb; a sum that is summed again is a mistake."""
+        """The verb, except that summing a sum again is a mistake."""
         if self.summed:
             self.at_hand.begin_sum()
         yield from allreduce.__wrapped__(self, algorithm, fused)
@@ -180,7 +180,7 @@ class Rank(Work, Messages):
 
     @verb
     def departed(self):
-        """Until all that was handed over has left."""
+        """Wait until all sent pieces have left."""
         self.exchanges.departed()
 
     @verb

@@ -30,7 +30,7 @@ class Work:
         return self._minibatch is not None
 
     def minibatch(self) -> tuple[np.ndarray, np.ndarray]:
-        """That one, or the next."""
+        """The fetched minibatch, or the next."""
         fetched, self._minibatch = self._minibatch or self._input(), None
         return fetched
 

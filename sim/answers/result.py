@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Amount(NamedTuple):
-    """How much is simulated.
+    """The amount of simulation.
 
     Args:
         runs: replications.
@@ -108,12 +108,12 @@ class Result:
 
     @property
     def asked(self) -> Amount:
-        """How much was asked for."""
+        """The amount that was asked for."""
         return Amount(self.runs, self.scenario.steps, self.scenario.warmup)
 
     @property
     def done(self) -> Amount:
-        """How much there was time for."""
+        """The amount that there was time for."""
         runs, steps = self.outcome.step_s.shape
         return Amount(runs, steps, self.outcome.warmup)
 

@@ -1,4 +1,4 @@
-"""Where pieces of a vector begin and end, for vectors of many sizes at once: an algorithm's exchanges are laid out once."""
+"""The bounds of a vector's pieces, for vectors of many sizes at once: an algorithm's exchanges are laid out once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START, STOP = 0, 1  # the numbers of the bounds of the whole
 
 
 class Bounds:
-    """All that an algorithm works out from the bounds of the whole vector; what it works out twice is there once."""
+    """All bounds that an algorithm computes from those of the whole vector; equal ones are there once."""
 
     def __init__(self):
         self._known: dict[tuple, int] = {("start",): START, ("stop",): STOP}

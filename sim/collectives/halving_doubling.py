@@ -13,8 +13,8 @@ def halving_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges
     Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004; Thakur et al. 2005, section 4.5. n ranks, a power
     of two, m bytes: 2 log2 n rounds, 2 m (n - 1) / n bytes through each port.
 
-    Other numbers are folded to the power below: of the first ranks, two and two swap halves and add them up, the second hands
-    its half to the first, sits out, and is told the result. So Open MPI does it, coll_base_allreduce.c.
+    Other numbers are folded to the power below: the first ranks swap halves in pairs and add them up. The second of a pair sends its
+    half to the first, sits out, and receives the result. Open MPI does so, coll_base_allreduce.c.
     """
     beyond = len(group) - (1 << (len(group).bit_length() - 1))
     index = group.index(rank)

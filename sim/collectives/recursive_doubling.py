@@ -8,13 +8,13 @@ from sim.collectives.base import Exchanges, hand, swap, take
 
 
 def recursive_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """Everything is swapped with the rank at distance 1, then 2, 4, ...
+    """Each rank swaps the whole vector with the rank at distance 1, then 2, 4, ...
 
     Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005, section 4.5. n
     ranks, a power of two, m bytes: log2 n rounds of m bytes.
 
-    Other numbers are folded to the power below: of the first ranks, two and two, the first hands all it has to the second, sits
-    out, and is told the result.
+    Other numbers are folded to the power below: the first ranks form pairs. The first of a pair sends its vector to the second, sits
+    out, and receives the result.
     """
     beyond = len(group) - (1 << (len(group).bit_length() - 1))
     index = group.index(rank)

@@ -12,7 +12,7 @@ LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how 
 
 
 class Tcp(BaseModel):
-    """Windows: bytes that a sender may have on their way before they are acknowledged.
+    """Windows: bytes that a sender may have in flight before they are acknowledged.
 
     Args:
         initial_window_bytes: ten segments of an Ethernet (RFC 6928).
@@ -53,7 +53,7 @@ def transfer_s(size_bytes: float, window_bytes: float, most_bytes: float, round_
 
 
 class Connection:
-    """From one rank to another."""
+    """A connection from one rank to another."""
 
     def __init__(self, tcp: Tcp, latency_s: float, rate: float):
         self._initial, self._most = tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections

@@ -166,7 +166,7 @@ def _child(node: Any, key: Any):
 
 
 def _opened(table: Any, key: Any, node) -> dict | list:
-    """What a table holds at a key, so that it can be changed; all of the node if the table leaves it to defaults."""
+    """The value at a key of a table, so that it can be changed; the whole node if the table leaves it to defaults."""
     if isinstance(table, dict) and key not in table:
         table[key] = _plain(node)
     if isinstance(table[key], tuple):
@@ -183,7 +183,7 @@ def _plain(node):
 
 
 def _value(text: str):
-    """As TOML reads it, or else the text itself."""
+    """The value as TOML reads it, or else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

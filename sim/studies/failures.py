@@ -1,9 +1,9 @@
-"""Hosts that fail: what a run loses to checkpoints, to work that is done again, and to restarts.
+"""Hosts that fail: the losses of a run to checkpoints, to repeated work, and to restarts.
 
-Failures of a host come at random, independent of its age (exponential times between them). Where the failed host has a master or a
-server, or a worker for which the others wait, the run stops, restarts, and does again what it had done since its last checkpoint.
-Where the protocol takes gradients from whichever worker has one, the other workers go on, and the run lacks that host's gradients
-until it is back; nothing is done again.
+Failures of a host are random and independent of its age (exponential times between them). If the failed host has a master or a
+server, or a worker for which the others wait, the run stops, restarts, and repeats the work since its last checkpoint. If the
+protocol takes gradients from whichever worker has one, the other workers go on. The run lacks that host's gradients until the host is
+back, and no work is repeated.
 
 Segments between checkpoints are tried until one ends before a failure, and so are restarts: Daly, "A higher order estimate of the
 optimum checkpoint interval for restart dumps", Future Generation Computer Systems 22 (2006), equation 20, is their mean length.
@@ -36,14 +36,14 @@ LEAST_S, MOST_S = 1.0, 1e3 * LONGEST_S  # of a setting; hosts last for years
 
 @dataclass(frozen=True)
 class Failures:
-    """How hosts fail and what is done about it, seconds.
+    """Failures of hosts and the remedies, seconds.
 
     Args:
         mtbf_s: mean time between the failures of one host; of a spot instance, between preemptions.
-        restart_s: from a failure until the run, or the host's worker, trains again.
-        checkpoint_s: that a checkpoint takes, while nobody trains.
-        every_s: of training between two checkpoints; None is what loses least.
-        run_s: of a run, training and all else.
+        restart_s: time from a failure until the run, or the host's worker, trains again.
+        checkpoint_s: time of a checkpoint, during which no rank trains.
+        every_s: time of training between two checkpoints; None is the time that loses least.
+        run_s: length of a run, training and everything else.
     """
 
     mtbf_s: float
@@ -58,11 +58,11 @@ class Lost:
     """The losses of a run.
 
     Args:
-        every_s: of training between two checkpoints.
+        every_s: time of training between two checkpoints.
         goodput: share of the throughput that is left, the mean over runs.
-        interval: low and high between which the share of one more run falls nine times in ten.
-        checkpoints, repeated, restarts, missing: shares of the time that checkpoints take, work that is done again, restarts, and of the
-            throughput that workers are missing which the others do not wait for.
+        interval: low and high end of the 90 % interval for the share of one more run.
+        checkpoints, repeated, restarts, missing: shares of the time for checkpoints, repeated work and restarts; share of the
+            throughput lost by missing workers for which the others do not wait.
         stops: failures in a run that stop it, the mean.
     """
 
@@ -149,7 +149,7 @@ def lost(scenario: Scenario, failures: Failures) -> Lost:
 
 
 def stopping_hosts(scenario: Scenario) -> tuple[int, float]:
-    """How many hosts stop the run when they fail, and the share of the workers that are on others."""
+    """The number of hosts whose failure stops the run, and the share of the workers on other hosts."""
     hosts, servers = scenario.hosts, scenario.servers
     if scenario.protocol.waits_for_all(scenario.workers):
         return len(set(hosts)), 0.0
@@ -189,7 +189,7 @@ def _no_progress(failures: Failures, hosts: int) -> WrongSetting:
 
 
 def _failed(rng, needed: np.ndarray, rate: float, long_s: float) -> np.ndarray:
-    """How many attempts fail until so many have lasted so long without a failure: a sum of geometric numbers; shape of `needed`."""
+    """The number of failed attempts until so many have lasted so long: a sum of geometric numbers; shape of `needed`."""
     failed = np.zeros(len(needed), int)
     some = needed > 0
     if rate * long_s > 0:

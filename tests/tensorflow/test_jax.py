@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from test_gradients import HOUR_S
-from test_layered import Heard
+from test_layered import Heard, waits_for_a_late_variable
 from test_models import sample, split
 
 from real.data import Batches, load
@@ -100,17 +99,7 @@ def test_variable_by_variable_it_is_the_same_gradient(name):
 
 def test_a_variable_that_is_late_is_waited_for():
     model = NAMED["mlp"]
-    parameters, x, y = sample(model, 4)
-    listener = Heard(parameters, model.variables, late=2)
-    thread = threading.Thread(target=gradients("jax", "mlp", "layered").by_layer, args=(listener, x, y))
-    thread.start()
-    while ("reads", 2) not in listener.heard:
-        assert thread.is_alive()
-        thread.join(0.01)
-    assert not listener.gradients
-    listener.come.set()
-    thread.join(60)
-    assert sorted(listener.gradients) == [0, 1, 2, 3]
+    waits_for_a_late_variable(gradients("jax", "mlp", "layered"), model.variables, *sample(model, 4))
 
 
 @pytest.mark.parametrize("name", ["lstm_lm", "bigram"])

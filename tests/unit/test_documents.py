@@ -17,6 +17,7 @@ from test_commands import COMMANDS
 from experiments import run
 from experiments.kit import kept, pages
 from sim.base.errors import WrongSetting
+from sim.version import VERSION
 from trainsim.commands import COMMANDS as OF_TRAINSIM
 
 sys.path.append(str(ROOT / "docs" / "extensions"))
@@ -46,6 +47,16 @@ def test_the_readme_is_short_and_has_the_table_of_the_results():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 120
     assert results.summary() in text
+
+
+def test_package_citation_and_changelog_name_one_version():
+    said = {
+        "CITATION.cff": r"^version: (\S+)$",
+        "CHANGELOG.md": r"^## (\d\S*)",
+        "setup.cfg": r"^version = attr: sim\.version\.(VERSION)$",
+    }
+    found = {name: re.search(line, (ROOT / name).read_text(), re.MULTILINE)[1] for name, line in said.items()}
+    assert found == {"CITATION.cff": VERSION, "CHANGELOG.md": VERSION, "setup.cfg": "VERSION"}
 
 
 @pytest.mark.parametrize("path", DATA, ids=[path.stem for path in DATA])
