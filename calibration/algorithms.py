@@ -1,4 +1,4 @@
-"""Which algorithm summed, where nobody said: candidates are weighed by how well each explains what was measured on several sizes of a cluster.
+"""Which algorithm summed, where nobody said: candidates are weighed by how well each explains times on several sizes of a cluster.
 
 One number of ranks does not tell: every algorithm then takes a straight line, seconds by bytes, on a link of its own. A profile therefore
 keeps each candidate's link beside its weight, and simulations of other numbers of ranks differ by as much as nobody knows (sim.candidates).
@@ -94,6 +94,6 @@ def weights(off: Mapping[str, float], told: int) -> dict[str, float]:
 def note(found: Mapping[str, float], told: int) -> str:
     """In words."""
     if told < 1:
-        return "which algorithm sums is not told: all candidates weigh the same; --set algorithm=unknown simulates them, each on its own link"
+        return "one size of a cluster does not tell which algorithm sums: --set algorithm=unknown simulates all, each on its own link"
     listed = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(found.items(), key=lambda one: -one[1]))
     return f"algorithms weighed by how well they explain the times: {listed}; --set algorithm=unknown simulates their mixture"

@@ -58,7 +58,9 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     if weights:
         notes.append(algorithms.note(weights, summing.told(rows, able)))
     made = _made(sums, rows, model, name, Path(path).name, notes, link)
-    weighed = {one: Candidate(weight=weights[one], **_links(able[one])) for one in able}
+    weighed = {
+        one: Candidate(weight=weights[one], network=_network(of), local=_link(of.within_s)) for one, of in able.items()
+    }
     assert made.provenance is not None  # `_made` makes one
     return made.model_copy(update={"provenance": made.provenance.model_copy(update={"algorithms": weighed})})
 
@@ -114,15 +116,15 @@ def _made(
     return Cluster(
         name=name,
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
-        **(_links(found) if apart else {"network": link or Link(), "local": _link(found.within_s)}),
+        network=_network(found) if apart else link or Link(),
+        local=_link(found.within_s),
         costs={model.name: Costs(compute=compute, error=found.residual)},
         provenance=known,
     )
 
 
-def _links(found: Scaling) -> dict[str, Link]:
-    network = _link(found.between_s).model_copy(update={"gap_s": found.round_s, "both_ways": found.both_ways})
-    return {"network": network, "local": _link(found.within_s)}
+def _network(found: Scaling) -> Link:
+    return _link(found.between_s).model_copy(update={"gap_s": found.round_s, "both_ways": found.both_ways})
 
 
 def _link(byte_s: float) -> Link:

@@ -125,8 +125,8 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD, algorith
     start, low, high = _bounds(rows, gradient_bytes)
     free = high > low
     of_messages = [name for name, one in zip(FITTED, free, strict=True) if one and name in OF_MESSAGES]
-    about = {"backward": backward, "algorithm": algorithm, "free": len(of_messages)}
-    nothing = Scaling(gradient_bytes, 0.0, 0.0, 0.0, **about)
+    free_of_messages = len(of_messages)
+    nothing = Scaling(gradient_bytes, 0.0, 0.0, 0.0, backward=backward, algorithm=algorithm, free=free_of_messages)
     scale = start[free]
 
     def made(at) -> Scaling:
