@@ -94,6 +94,6 @@ def weights(off: Mapping[str, float], told: int) -> dict[str, float]:
 def note(found: Mapping[str, float], told: int) -> str:
     """In words."""
     if told < 1:
-        return "one size of a cluster does not tell which algorithm sums: --set algorithm=unknown simulates all, each on its own link"
+        return "too few sizes of a cluster to tell which algorithm sums: --set algorithm=unknown simulates all, each on its own link"
     listed = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(found.items(), key=lambda one: -one[1]))
     return f"algorithms weighed by how well they explain the times: {listed}; --set algorithm=unknown simulates their mixture"

@@ -72,7 +72,7 @@ def test_one_number_of_ranks_tells_nothing_and_each_candidate_has_its_link(tmp_p
     """All explain what was measured, and differ on other numbers of ranks."""
     (path,) = texts(tmp_path, "ring", (8,))
     assert fit.main([path, "--from", "nccl-tests", "-o", str(tmp_path / "p.toml")]) == 0
-    assert "one size of a cluster does not tell" in capsys.readouterr().out
+    assert "too few sizes of a cluster" in capsys.readouterr().out
     found = cluster.read(str(tmp_path / "p.toml"))
     assert [one.weight for one in found.provenance.algorithms.values()] == pytest.approx([0.25] * 4)
     free = workload.read("mlp").model_copy(update={"costs": Costs()})
