@@ -76,15 +76,15 @@ class Inline:
         self._depth += 1
         if self._depth > DEEPEST:
             raise WrongSetting("--stragglers", self._text, f"laws within laws, at most {DEEPEST} deep")
-        if self._takes("{"):
-            found = self._settings("a table", "}")
-        else:
-            found = self._list() if self._takes("[") else self._law_or_text()
+        found = self._list() if self._takes("[") else self._table() if self._takes("{") else self._law_or_text()
         self._depth -= 1
         return found
 
     def _law_or_text(self):
         return self._sum() if self._begins_a_law() else _number(self._word())
+
+    def _table(self) -> dict:
+        return self._settings("a table", "}")
 
     def _list(self) -> list:
         values = []
