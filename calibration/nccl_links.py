@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-from calibration import checks
+from calibration import algorithms, checks
 from calibration.importers.nccl_tests import Measured, read
 from sim import catalogue, collectives
-from sim.base.errors import RunFailed
+from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_BYTES
 from sim.model.workload import ITEM_BYTES
-from sim.platform.cluster import Cluster, Host, Link, Provenance
+from sim.platform.cluster import Candidate, Cluster, Host, Link, Provenance
 from sim.platform.other_sizes import told
 
 CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
@@ -41,37 +42,99 @@ class Fit:
     until_bytes: float
     error: float
 
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second; 0 if times do not grow with bytes."""
+        return 1 / self.seconds_per_byte if self.seconds_per_byte else 0.0
 
-def profile(path: str, name: str, ranks: int | None = None) -> Cluster:
-    """The cluster that a text of nccl-tests was measured on.
+    @property
+    def possible(self) -> bool:
+        """Whether there is such a link."""
+        return LEAST_BANDWIDTH <= self.bandwidth <= MOST_BYTES
+
+    @property
+    def link(self) -> Link:
+        """The link."""
+        return Link(latency_s=self.latency_s, overhead_s=0, bandwidth_bytes_per_s=self.bandwidth)
+
+
+def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluster:
+    """The cluster that texts of nccl-tests are of: one, or several of other numbers of ranks.
 
     It has one link, between hosts and within them, because the tests see the slowest link of a path. It has no costs: computing is
     nominal, or that of the GPUs if they are known by name.
 
     Raises:
-        WrongSetting: see calibration.importers.nccl_tests.
-        RunFailed: no link fits the times.
+        WrongSetting: see calibration.importers.nccl_tests; several texts that are not of allreduces of several numbers of ranks.
+        RunFailed: times to which no link fits.
     """
-    measured = read(path, ranks)
-    with checks.fitting(Path(path).name):
-        found = fitted(measured)
-    bandwidth = 1 / found.seconds_per_byte if found.seconds_per_byte else 0.0
-    if not LEAST_BANDWIDTH <= bandwidth <= MOST_BYTES:
-        raise RunFailed(f"no link fits {Path(path).name}: its times do not grow with the bytes")
-    link = Link(latency_s=found.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
+    tests = [read(path, ranks) for path in paths]
+    _check_several(tests, paths)
+    largest, called = max(tests, key=lambda test: len(test.hosts)), ", ".join(Path(path).name for path in paths)
+    sums = largest.collective == "all_reduce"
+    with checks.fitting(called):
+        able = {one: _of_all(one, tests) for one in _candidates(tests)} if sums else {}
+        told = 2 * (len(tests) - 1)  # a line of each text, less the one of the link
+        weights = algorithms.weights({one: fit.error for one, fit in able.items()}, told)
+        best = max(weights, key=lambda one: weights[one], default="ring")
+        found = able[best] if len(tests) > 1 else fitted(largest)
+        able = {one: fit for one, fit in able.items() if fit.possible}
+    if not found.possible:
+        raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
+    notes = _notes(largest, found, found.link, len(tests))
     return Cluster(
         name=name,
-        hosts=_hosts(measured),
-        network=link,
-        local=link,
+        hosts=_hosts(largest),
+        network=found.link,
+        local=found.link,
         provenance=Provenance(
-            traces=(Path(path).name,),
+            traces=tuple(Path(path).name for path in paths),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=_notes(measured, found, link),
-            workers=len(measured.hosts),
-            hosts=len(set(measured.hosts)),
+            notes=(*notes, algorithms.note(weights, told)) if sums else notes,
+            workers=len(largest.hosts),
+            hosts=len(set(largest.hosts)),
+            algorithms={
+                one: Candidate(weight=weights[one], network=fit.link, local=fit.link) for one, fit in able.items()
+            },
         ),
     )
+
+
+def _check_several(tests: list[Measured], paths: Sequence[str]) -> None:
+    """Refuse several texts that do not tell which algorithm sums.
+
+    Raises:
+        WrongSetting: naming the first that cannot be.
+    """
+    if len(tests) == 1:
+        return
+    for test, path in zip(tests, paths, strict=True):
+        if test.collective != "all_reduce":
+            raise WrongSetting(f"{path}: collective", test.collective, "all_reduce, where there are several texts")
+    if len({_place(test) for test in tests}) < len(tests):
+        raise WrongSetting("TRACE", " ".join(paths), "one text for each number of ranks and hosts")
+
+
+def _place(test: Measured) -> tuple[int, int]:
+    """Hosts, and ranks of each."""
+    hosts = len(set(test.hosts))
+    return hosts, max(1, len(test.hosts) // hosts)
+
+
+def _candidates(tests: list[Measured]) -> list[str]:
+    places = [_place(test) for test in tests]
+    return algorithms.names(max(hosts for hosts, _ in places), max(each for _, each in places))
+
+
+def _of_all(algorithm: str, tests: list[Measured]) -> Fit:
+    """The link with which an algorithm explains all texts best, each of which weighs the same."""
+    designs = []
+    for test in tests:
+        of = algorithms.travel(algorithm, *_place(test))
+        rounds, share = of.rounds + of.inner, of.between + of.within
+        designs.append(np.column_stack([np.full(len(test.sizes), rounds), share * test.sizes]))
+    seconds = np.concatenate([test.seconds for test in tests])
+    return _of(np.concatenate(designs), seconds, (algorithm, algorithm), max(float(test.sizes[-1]) for test in tests))
 
 
 def fitted(measured: Measured) -> Fit:
@@ -105,9 +168,7 @@ def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray) -> Link | None
     if not found.seconds_per_byte or len(np.unique(sizes)) < 2:
         seconds_per_byte = float((seconds / amounts("ring", ranks, sizes)[:, 1]).mean())
         found = Fit(0.0, seconds_per_byte, ("ring", "ring"), 0.0, 0.0)
-    bandwidth = 1 / found.seconds_per_byte if found.seconds_per_byte > 0 else 0.0
-    possible = LEAST_BANDWIDTH <= bandwidth <= MOST_BYTES
-    return Link(latency_s=found.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth) if possible else None
+    return found.link if found.possible else None
 
 
 def amounts(algorithm: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
@@ -169,14 +230,17 @@ def gpu_of(device: str):
     return catalogue.find("gpus", max(names, key=len)) if names else None
 
 
-def _notes(measured: Measured, found: Fit, link: Link) -> tuple[str, ...]:
+def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str, ...]:
     ranks, hosts = len(measured.hosts), len(set(measured.hosts))
     small, large = found.algorithms
     notes = [
         f"{measured.collective} of {ranks} ranks on {hosts} host{'s' * (hosts != 1)}, {len(measured.sizes)} sizes of "
         f"{measured.sizes[0]:.3g} to {measured.sizes[-1]:.3g} bytes: a link of {told(link)}, off by {found.error:.1%} (root mean square)"
     ]
-    if measured.collective == "all_reduce":
+    if texts > 1:
+        notes[0] += f"; with {texts - 1} text{'s' * (texts > 2)} of other ranks"
+        notes.append(f"{large} explains the texts best; simulate with --set algorithm={large}")
+    elif measured.collective == "all_reduce":
         if small == large:
             said = "taken as a ring: one number of ranks does not determine the algorithm"
         else:

@@ -186,7 +186,6 @@ class Session:
         mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
         return comm.allgather(mine) if comm is not None else [mine]
 
-<<<<<<< HEAD
     def _gpus(self, comm, scenario: Scenario) -> list[str]:
         """The names of the GPUs of a host, as ranks that compute on them say."""
         mine = self.workshop.gpus(scenario)
@@ -200,12 +199,6 @@ class Session:
         recorded = {"training": training, "hosts": tuple(hosts), "gpus": len(gpus), "complete": False}
         details = self._details(trainee) | ({"gpus": gpus} if gpus else {})
         return scenario.header(self.world, replication, details=details, **recorded)
-=======
-    def _header(self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee) -> Header:
-        """The header of a run that begins."""
-        recorded = {"training": self.training.recorded(scenario.workload), "hosts": tuple(hosts), "complete": False}
-        return scenario.header(self.world, replication, details=self._details(trainee), **recorded)
->>>>>>> docs
 
     def _details(self, trainee: Trainee) -> dict:
         from importlib.metadata import version

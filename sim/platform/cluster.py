@@ -26,6 +26,7 @@ from sim.base.ranges import (
     LogSpread,
     Name,
     Parameters,
+    Probability,
     Ranks,
     RanksIfAny,
     Seconds,
@@ -203,6 +204,20 @@ class Model(BaseModel):
         return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
+class Candidate(BaseModel):
+    """An algorithm that may have summed in the runs that were fitted, where nobody said which.
+
+    Args:
+        weight: how likely it is, by how well it explains these runs.
+        network, local: the links with which it does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    weight: Probability
+    network: Link
+    local: Link
+
+
 class Provenance(BaseModel):
     """Where the numbers of a profile come from.
 
@@ -215,6 +230,7 @@ class Provenance(BaseModel):
         laws: of those sleeps, as they were called, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
         engines: libraries that computed in the runs that were fitted (tensorflow, jax), as far as runs say.
+        algorithms: by which a library may have summed, where nobody said it; their weights sum to 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -230,6 +246,7 @@ class Provenance(BaseModel):
     laws: tuple[str, ...] = ()
     links_measured: Flag = True
     engines: tuple[str, ...] = ()
+    algorithms: dict[str, Candidate] = {}
 
 
 class Cluster(BaseModel):

@@ -33,7 +33,7 @@ def tree(ranks: int):
 def fitted(tmp_path, printed: str, ranks: int | None = None):
     path = tmp_path / "t.txt"
     path.write_text(printed)
-    return nccl_links.profile(str(path), "tested", ranks)
+    return nccl_links.profile([str(path)], "tested", ranks)
 
 
 @pytest.mark.parametrize(("ranks", "hosts"), [(2, 2), (4, 4), (8, 1), (16, 2)])
@@ -113,7 +113,7 @@ def test_rows_in_any_order_are_the_same(tmp_path):
 
 def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
     found = fitted(tmp_path, WHOLE[: WHOLE.index(ROWS[-1])])
-    assert "no end" in found.provenance.notes[-1]
+    assert any("no end" in note for note in found.provenance.notes)
 
 
 @pytest.mark.parametrize(
