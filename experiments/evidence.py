@@ -79,6 +79,7 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
     held = [law.covers(row, of_others[row.source]) for row in rows]
     each = [np.mean([law.covers(row, of_others[row.source]) for row in of]) for of in sources.values()]
     yield f"90 % intervals hold {np.mean(held):.1%} of {len(held)} rows, {np.mean(each):.1%} on the average of sources"
+    yield _paired(rows, of_others)
     yield "the law's form was chosen on these tables, its numbers for each on the others: on new tables fewer rows may be covered"
     yield f"the law of all of them: {learned}"
     for beyond in (0, 1, 2, 3, 5):
@@ -104,6 +105,20 @@ def _table(title: str, groups: dict[str, list[Held]], of_others: dict[str, law.L
             f"{np.mean([law.covers(row, laws) for row in rows]):.0%}",
             f"x or / {np.exp(np.median(widths)):.2f}",
         )
+    return made
+
+
+def _paired(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
+    """Of every two rows of a table that were held out together, the ratio: what one job is unknown by, less what both share."""
+    made = pages.table(
+        "Ratios of two rows of a split, as of --what-if", "source", "pairs", "covered by 90 %", "median width"
+    )
+    shares = []
+    for source, of in law.by_source(rows).items():
+        off, half = law.ratios(of, of_others[source])
+        shares.append(np.mean(off <= half))
+        made.add_row(source, f"{len(off)}", f"{shares[-1]:.0%}", f"x or / {np.exp(np.median(half)):.2f}")
+    made.add_row("average of sources", "", f"{np.mean(shares):.0%}", "")
     return made
 
 
