@@ -24,6 +24,7 @@ import numpy as np
 from experiments.extrapolation import cores, law
 from experiments.extrapolation.held import Held, mean_error
 from experiments.kit import pages
+from sim import reports
 from sim.base.progress import Progress, advance
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ LARGE = 200  # rows
 WIDE = 165  # characters of a line
 
 
-def run(out: Path, seed: int = 0) -> None:
-    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; nothing is drawn."""
+def run(out: Path, seed: int = 0, report: str | None = None) -> None:
+    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; the page `report` if it is asked for."""
     with Progress("fitting and predicting", sum(SOURCES.values()) + LEARNING):
         rows = held_out()
         of_others = law.left_out(rows)
@@ -54,8 +55,12 @@ def run(out: Path, seed: int = 0) -> None:
 
         clusters = links.factors()
         unmeasured = list(horovod_page.unmeasured())
-    pages.show(*_answer(rows, of_others, learned), width=WIDE)
-    pages.show(_links(clusters), _unmeasured(unmeasured, links.learned(clusters)), width=WIDE)
+    printed = [*_answer(rows, of_others, learned), _links(clusters), _unmeasured(unmeasured, links.learned(clusters))]
+    pages.show(*printed, width=WIDE)
+    if report:
+        from experiments.reports.evidence_page import evidence_page
+
+        reports.write(report, evidence_page(rows, of_others, printed, "python -m experiments.run evidence", out))
 
 
 def held_out() -> list[Held]:

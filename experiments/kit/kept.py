@@ -73,8 +73,8 @@ def keep(
         date=datetime.datetime.now(datetime.UTC).date(),
         machine=f"{os.cpu_count()} cores",
         fitted=fitted,
-        shown=[_shown(part, out) for part in shown if not isinstance(part, list)],
-        cells=[cell for part in shown if isinstance(part, list) for cell in part],
+        shown=[part(one, out) for one in shown if not isinstance(one, list)],
+        cells=[cell for one in shown if isinstance(one, list) for cell in one],
     )
     text = made.model_dump_json(by_alias=True, indent=1, exclude=set() if made.cells else {"cells"})
     write_whole(path, lambda temporary: Path(temporary).write_text(f"{text}\n"))
@@ -91,8 +91,9 @@ def read(path: Path) -> Kept:
     return validated(Kept, json.loads(path.read_text()), str(path))
 
 
-def _shown(part: Printed | str, out: Path) -> Table | str:
-    return _placeless(part.strip(), out) if isinstance(part, str) else _data(part)
+def part(printed: Printed | str, out: Path) -> Table | str:
+    """A table or a line as it is kept."""
+    return _placeless(printed.strip(), out) if isinstance(printed, str) else _data(printed)
 
 
 def _placeless(line: str, out: Path) -> str:
