@@ -90,6 +90,11 @@ QUESTIONS = {
         "4 min",
         "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
     ),
+    "exhaustive": Question(
+        "Are a plan's ten best those of simulating every configuration of a grid of 500?",
+        "10 min",
+        "nothing: both are simulated",
+    ),
     "evidence": Question(
         "How good is it beyond what was measured, on rows of published tables that were held out in turn?",
         "2 min",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from experiments.kit import pages
 from sim.base.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from experiments.kit.comparison import Comparison
 
@@ -124,7 +125,9 @@ def write_csv(rows: list[Comparison], path: Path) -> None:
     """One line a cell; seconds, samples, and shares."""
     import pandas as pd
 
-    table = pd.DataFrame(map(record, rows))
+    records = [record(row) for row in rows]
+    pages.keep(records)
+    table = pd.DataFrame(records)
     write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
 
 
@@ -141,7 +144,28 @@ def record(row: Comparison) -> dict[str, str | float]:
         "measured_samples": row.real("samples"),
         "predicted_samples_per_s": row.said("throughput"),
         "measured_samples_per_s": row.real("throughput"),
+        **runs_of(row),
     }
+
+
+def runs_of(row: Comparison) -> dict[str, str]:
+    """Samples/s of each run, and what is unknown of the cell beside others: JSON, by which `decisions` compares cells."""
+    from sim.answers import paired
+
+    unknown = paired.of(row.scenario, row.predicted) if row.scenario else []
+    return {
+        "predicted_runs": _listed(row.predicted.throughput()),
+        "measured_runs": _listed([float(one.throughput()[0]) for one in row.measured]),
+        "unknown": json.dumps([[_short(one.slower), _short(one.faster), "", one.shared] for one in unknown]),
+    }
+
+
+def _listed(numbers: Iterable[float]) -> str:
+    return json.dumps([_short(number) for number in numbers])
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
 
 
 def figure(rows: list[Comparison], path: Path) -> None:
