@@ -1,4 +1,4 @@
-"""ResNet-18 (K. He et al., CVPR 2016), with the variables of sim.zoo.residual: kernels (filters, channels, height, width) as PyTorch has them.
+"""ResNet-18 (K. He et al., CVPR 2016), with the variables of sim.zoo.residual; kernels are (filters, channels, height, width).
 
 Batch normalisation is that of training: by the mean and variance of the minibatch, or of the partition, also when the model is
 evaluated. Its moving statistics are not kept.
