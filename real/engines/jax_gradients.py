@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from real.engines.jax_setup import jax_on
-from real.models import forward_of
+from real.models import BY_BATCH, forward_of
 from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Copies, Gradient, check_partitions
 from sim.model.workload import Workload
 
@@ -72,9 +72,13 @@ class JaxGradients:
         loss = right = 0.0
         for start in range(0, len(x), EVALUATED_AT_ONCE):
             part = slice(start, start + EVALUATED_AT_ONCE)
-            more, hits = self._evaluate(*self._there(parameters, *_filled_up(x[part], y[part])))
+            more, hits = self._evaluate(*self._there(parameters, *self._shaped(x[part], y[part])))
             loss, right = loss + float(more), right + int(hits)
         return loss / len(x), right / len(x)
+
+    def _shaped(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Samples as they are evaluated: none added where others would change their answers."""
+        return (x, y) if self._workload.name in BY_BATCH else _filled_up(x, y)
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
         """Compile and run everything that steps of `batch` samples will, so that step 0 is a step like any other."""

@@ -74,7 +74,7 @@ class Workshop:
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
         """The trainee of this rank for one run, warm; with gradients made for this run, if any are given."""
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
-        if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
+        if self.rank >= scenario.servers or not scenario.workers:  # a server computes nothing, and compiling takes long
             self._warm_up(gradients, scenario)
         if scenario.test_size and self.rank == 0:  # ranks that evaluate
             start, size = np.zeros(scenario.workload.parameters, np.float32), scenario.test_size
