@@ -63,13 +63,14 @@ class Training:
 
 
 class Workshop:
-    """Trainees of one process; what is slow to make (data, traced graphs) is made once and used for every run."""
+    """Trainees of one process; what is slow to make (data, traced graphs, updates) is made once and used for every run."""
 
     def __init__(self, training: Training, rank: int, gpu_index: int = 0):
         self.training, self.rank, self.gpu_index = training, rank, gpu_index
         self.engine = engines.engine_of(training.engine)
         self._gradients: dict[tuple, Gradients] = {}
         self._data: dict = {}
+        self._optimisers: dict[int, tuple[Optimiser, list[np.ndarray]]] = {}
 
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
         """The trainee of this rank for one run, warm; with gradients made for this run, if any are given."""
@@ -139,8 +140,16 @@ class Workshop:
         if serves and scenario.protocol.layerwise:
             held = {n: v.size for n, (v, server) in enumerate(scenario.placed) if server == self.rank}
             return OptimiserByVariable(held, self._new_optimiser)
-        optimiser = self._new_optimiser()
-        optimiser.warm_up(updated)
+        return self._warm_optimiser(updated)
+
+    def _warm_optimiser(self, size: int) -> Optimiser:
+        """Of so many numbers, at step 0; compiled in the first run that asks for it."""
+        if size not in self._optimisers:
+            made = self._new_optimiser()
+            made.warm_up(size)
+            self._optimisers[size] = made, made.state
+        optimiser, start = self._optimisers[size]
+        optimiser.restore([part.copy() for part in start])
         return optimiser
 
 

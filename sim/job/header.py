@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sim.base.errors import WrongSetting, from_validation
 from sim.base.ranges import JOB, MOST, MOST_CORES, MOST_RANKS
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
@@ -172,7 +176,7 @@ def checked(text: str | bytes, source: str) -> Header:
     Raises:
         WrongSetting: no JSON, another schema, a field missing, of another type or out of its range.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         table = json.loads(text)
@@ -186,7 +190,7 @@ def checked(text: str | bytes, source: str) -> Header:
     if missing:
         raise WrongSetting(f"{source}: {missing[0]}", "nothing", "this key is required")
     try:
-        header = TypeAdapter(Header).validate_json(text)
+        header = _headers().validate_json(text)
     except ValidationError as error:
         raise from_validation(source, error) from error
     _check_ranges(header, RANGES, source)
@@ -194,6 +198,14 @@ def checked(text: str | bytes, source: str) -> Header:
         _check_ranges(header.training, RANGES_OF_TRAINING, f"{source}: training")
     _check_ranks(header, source)
     return header
+
+
+@cache
+def _headers() -> TypeAdapter[Header]:
+    """Its validator, which takes longer to make than to use."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Header)
 
 
 def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:

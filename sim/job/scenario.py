@@ -315,7 +315,7 @@ class Scenario:
             return [variable.load(self.batch, minibatches) for variable in held]
         return [Load(0, sum(variable.size for variable in held))]
 
-    @property
+    @cached_property
     def sends_rows(self) -> bool:
         """Whether rows of sparse variables travel between servers and workers."""
         return self.protocol.has_servers and any(variable.rows for variable in self.served)

@@ -22,6 +22,8 @@ from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.sweeps import pools
 
+pytestmark = pytest.mark.slow
+
 ASKED = {"seed": 3, "probability": 0.8, "keep": 3}
 SMALL = {"hosts": ["p3.2xlarge", "g5.12xlarge"], "counts": [1, 2, 3], "batches": [256, 1024]}
 QUICK = {"protocols": ["allreduce", "fmb"], "workload": "toy_fc"}

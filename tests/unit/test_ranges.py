@@ -279,6 +279,7 @@ TOO_LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "option", "said"), TOO_LARGE, ids=lambda words: str(words)[:60])
 def test_jobs_that_no_memory_holds_are_refused(words, option, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

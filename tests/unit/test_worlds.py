@@ -214,6 +214,7 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
     assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 6), 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.world.MANY]))
 def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):
