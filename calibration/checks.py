@@ -13,13 +13,14 @@ from sim.answers import outcome
 from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.job import replay
 from sim.job.header import RECORDED
+from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from sim.job.header import Header
     from sim.recording.traces import Trace
 
-ONE_BY_ONE = ("input", "compute", "pack")
+ONE_BY_ONE = ("input", "compute", "pack", TO_DEVICE, TO_HOST)
 CLOCKS_S = 1e-3  # by which a clock may be set back
 MOST_MESSAGES = 16  # all parameters of the model, times this and the ranks, are more bytes than any row has
 OF_WORLDS = (*RECORDED, "training", "world", "replication")  # what a scenario does not say

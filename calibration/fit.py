@@ -27,6 +27,7 @@ OF_SOURCES = {
     "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
 }
+SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 LINKED = (TORCH, SCALING)  # those of PROFILES that know no link
 NOTHING = About()
 
@@ -63,7 +64,7 @@ def _check_source(given: Namespace) -> None:
             raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
     if given.source not in PROFILES:
         return
-    if len(given.traces) > 1 and given.source != TORCH:
+    if len(given.traces) > 1 and given.source not in SEVERAL:
         raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
     of_links = ("workload",) if given.source == NCCL else ()
     for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",)), *of_links):
@@ -97,7 +98,7 @@ def _by_itself(given: Namespace) -> Cluster:
 
     path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
     if given.source == NCCL:
-        return nccl_links.profile(path, name, given.ranks)
+        return nccl_links.profile(given.traces, name, given.ranks)
     if given.source == SCALING:
         return profiled.profile(path, name, about.workload, about.protocol, about.link)
     if given.source == TORCH:

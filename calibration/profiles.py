@@ -119,16 +119,23 @@ def _of_protocols(
     traces = [s.trace for s in sources]
     place = _looking(place, [*traces, *beside], probe)
     apart = _looking(of_traces(beside), beside, probe) if beside else None
-    contention = contentions.fit(list(beside), apart) if apart else contentions.fit(traces, place)
+    contention = contentions.fit(list(beside), apart) if apart else contentions.NONE
+    switching = contentions.of_gpus(traces, place) if place.gpus else contentions.NONE
+    if not (apart or place.gpus):  # what GPUs compute says nothing of cores
+        contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
-    learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
+    learned = {w: _learn(w, sources, place, contention.value, switching.value) for w in workloads}
     said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     if place.poll_s:
         said.append(f"a poll of a waiting rank takes {place.poll_s * 1e6:.0f} us of a core")
+    if place.gpus:
+        known = f"1 + it known to within {switching.error:.0%}, standard deviation"
+        said.append(f"ranks that compute on one GPU at once: switching {switching.value:.2f} ({known})")
     made = Cluster(
         name=name,
-        hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
+        hosts=_hosts(place, [x.speeds for x in learned.values()], contention, switching),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         poll_s=place.poll_s,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, said, probe, network),
@@ -154,6 +161,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
         name=name,
         hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         costs=fitted.costs,
         provenance=_provenance(sources, [*fitted.notes, said], probe, linked="network" in fitted.links),
         **fitted.links,
@@ -172,6 +180,7 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         costs={w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
         local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
@@ -185,9 +194,11 @@ def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> 
     return replace(place, poll_s=poll_s, oversleep_s=oversleep_s)
 
 
-def _learn(workload: str, sources: list[Source], place: Placement, contention: float) -> Learned:
+def _learn(
+    workload: str, sources: list[Source], place: Placement, contention: float, switching: float = 0.0
+) -> Learned:
     mine = [s for s in sources if s.trace.header.workload == workload]
-    rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention)
+    rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention, switching)
     return learn(rows, list(place.of_rank))
 
 
@@ -195,10 +206,13 @@ def _said(contention: Contention) -> str:
     return f"contention {contention.value:.2f} (1 + it known to within {contention.error:.0%}, standard deviation)"
 
 
-def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -> tuple[Host, ...]:
+def _hosts(
+    place: Placement, speeds: list[np.ndarray], contention: Contention, switching: Contention = contentions.NONE
+) -> tuple[Host, ...]:
     """The hosts that the ranks sat on, as fast as the workloads say on average."""
     speed = np.exp(np.mean(np.log(speeds), axis=0))
     slowed = {"contention": contention.value, "contention_error": contention.error}
+    slowed |= {"gpus": place.gpus, "switching": switching.value} if place.gpus else {}
     if len(place.names) == 1:
         return (Host(name="localhost", cores=place.cores[0], slots=SLOTS, **slowed),)
     if (speed == 1).all() and not place.shared and set(place.cores) == {1}:
@@ -237,10 +251,22 @@ def _provenance(
         notes.append(f"the link was given, not measured: {told(network)}")
     elif not probe:
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
+    elif not linked:
+        notes.append(probe.varied)
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
-    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked)
+    engines = tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)}))
+    if len(engines) > 1:
+        notes.append(f"runs of {' and '.join(engines)} were fitted together: costs are of neither alone")
+    return Provenance(
+        traces=names,
+        made=made,
+        notes=tuple(notes),
+        models=_models(sources),
+        links_measured=linked,
+        engines=engines,
+    )
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:

@@ -112,8 +112,9 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
     clusters, rows = profiles(chosen, traces, out), []
     for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
-        simulated = predict(cell, clusters[WAYS[cell.called].profile], REPLICATIONS)
-        rows.append(Comparison(cell, simulated, real))
+        cluster = clusters[WAYS[cell.called].profile]
+        simulated = predict(cell, cluster, REPLICATIONS)
+        rows.append(Comparison(cell, simulated, real, scenario=cell.scenario(cluster)))
     validate_report.write_csv(rows, out / "collectives.csv")
     validate_report.figure(rows, out / "collectives.png")
     validate_report.show(rows, out, "1 and 2 ranks without stragglers; 1 and 2 workers of fmb for contention")

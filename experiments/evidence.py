@@ -25,6 +25,7 @@ import numpy as np
 from experiments.extrapolation import cores, law
 from experiments.extrapolation.held import Held, mean_error
 from experiments.kit import pages
+from sim import reports
 from sim.base.progress import Progress, advance
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ LARGE = 200  # rows
 WIDE = 165  # characters of a line
 
 
-def run(out: Path, seed: int = 0) -> None:
-    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; nothing is drawn."""
+def run(out: Path, seed: int = 0, report: str | None = None) -> None:
+    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; the page `report` if it is asked for."""
     with Progress("fitting and predicting", sum(SOURCES.values()) + LEARNING):
         rows = held_out()
         of_others = law.left_out(rows)
@@ -55,8 +56,12 @@ def run(out: Path, seed: int = 0) -> None:
 
         clusters = links.factors()
         unmeasured = list(horovod_page.unmeasured())
-    pages.show(*_answer(rows, of_others, learned), width=WIDE)
-    pages.show(_links(clusters), _unmeasured(unmeasured, links.learned(clusters)), width=WIDE)
+    printed = [*_answer(rows, of_others, learned), _links(clusters), _unmeasured(unmeasured, links.learned(clusters))]
+    pages.show(*printed, width=WIDE)
+    if report:
+        from experiments.reports.evidence_page import evidence_page
+
+        reports.write(report, evidence_page(rows, of_others, printed, "python -m experiments.run evidence", out))
 
 
 def held_out() -> list[Held]:
@@ -80,6 +85,7 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
     held = [law.covers(row, of_others[row.source]) for row in rows]
     each = [np.mean([law.covers(row, of_others[row.source]) for row in of]) for of in sources.values()]
     yield f"90 % intervals hold {np.mean(held):.1%} of {len(held)} rows, {np.mean(each):.1%} on the average of sources"
+    yield _paired(rows, of_others)
     yield "the law's form was chosen on these tables, its numbers for each on the others: on new tables fewer rows may be covered"
     yield f"the law of all of them: {learned}"
     for beyond in (0, 1, 2, 3, 5):
@@ -105,6 +111,20 @@ def _table(title: str, groups: dict[str, list[Held]], of_others: dict[str, law.L
             f"{np.mean([law.covers(row, laws) for row in rows]):.0%}",
             f"x or / {np.exp(np.median(widths)):.2f}",
         )
+    return made
+
+
+def _paired(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
+    """Of every two rows of a table that were held out together, the ratio: what one job is unknown by, less what both share."""
+    made = pages.table(
+        "Ratios of two rows of a split, as of --what-if", "source", "pairs", "covered by 90 %", "median width"
+    )
+    shares = []
+    for source, of in law.by_source(rows).items():
+        off, half = law.ratios(of, of_others[source])
+        shares.append(np.mean(off <= half))
+        made.add_row(source, f"{len(off)}", f"{shares[-1]:.0%}", f"x or / {np.exp(np.median(half)):.2f}")
+    made.add_row("average of sources", "", f"{np.mean(shares):.0%}", "")
     return made
 
 

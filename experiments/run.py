@@ -80,6 +80,11 @@ QUESTIONS = {
         "2 to 3 min",
         "one bandwidth a transport, on VGG-16 with 16 GPUs; of shaped links, the share of the bandwidth on one network",
     ),
+    "gpu": Question(
+        "How close are predictions to real runs on this machine's GPU, which ranks share?",
+        "not known yet",
+        "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
+    ),
     "gpus": Question(
         "What share of a GPU's peak does training reach, and how far off are unmeasured models?",
         "5 s",
@@ -89,6 +94,11 @@ QUESTIONS = {
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
         "4 min",
         "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
+    ),
+    "exhaustive": Question(
+        "Are a plan's ten best those of simulating every configuration of a grid of 500?",
+        "10 min",
+        "nothing: both are simulated",
     ),
     "evidence": Question(
         "How good is it beyond what was measured, on rows of published tables that were held out in turn?",
@@ -122,6 +132,7 @@ FURTHER = (
     "cluster",
     "steps",
     "report",
+    "device",
 )  # options that not all experiments have
 
 
@@ -149,6 +160,7 @@ def parser() -> command.Parser:
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
+    some.add_argument("--device", choices=("gpu", "cpu"), help="what computes (default: gpu)")
     some.add_argument("--report", metavar="FILE", help="write what was found as a page for a browser, .html")
     return parser
 

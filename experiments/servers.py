@@ -66,7 +66,8 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
         way = next(way for way, protocols in WAYS.items() if cell.protocol in protocols)
         real = [traces[f"predict-{index}-{repeat}"] for repeat in range(chosen.repeats)]
         played = simulated_runs(cell, clusters[way], REPLICATIONS)
-        rows.append(Comparison(cell, join([of_trace(t) for t in played]), [of_trace(t) for t in real]))
+        predicted, measured = join([of_trace(t) for t in played]), [of_trace(t) for t in real]
+        rows.append(Comparison(cell, predicted, measured, scenario=cell.scenario(clusters[way])))
         if cell.protocol == "ps-async" and cell.workers > 1:
             stale.append((cell, histogram(played), histogram(real)))
     validate_report.write_csv(rows, out / "servers.csv")

@@ -100,7 +100,7 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
         each([*chosen.predicted, *chosen.further], "simulating", label=lambda cell: cell.label)
     ):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
-        rows.append(Comparison(cell, predict(cell, cluster), real))
+        rows.append(Comparison(cell, predict(cell, cluster), real, scenario=cell.scenario(cluster)))
     predicted, further = rows[: len(chosen.predicted)], rows[len(chosen.predicted) :]
     show(predicted, further, out)
     if report:

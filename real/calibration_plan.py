@@ -62,6 +62,17 @@ class Asked:
         return max(1, min(16, self.batch // 4))
 
     @property
+    def ladder(self) -> list[int]:
+        """Smaller batches that are fitted on a GPU, whose time has a floor: down to a sixty-fourth."""
+        known = {self.batch, self.batch // 2, self.batch // self.partitions}
+        return [batch for part in (4, 8, 32, 64) if (batch := self.batch // part) and batch not in known] * self.on_gpu
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU computes."""
+        return self.device == "gpu"
+
+    @property
     def anytime(self) -> tuple[str, ...]:
         """The protocols that cut a batch into partitions."""
         return tuple(name for name in self.protocols if issubclass(protocols.find(name), AnytimeMinibatch))
@@ -96,6 +107,7 @@ def fitted(asked: Asked, compute_s: float) -> list[Cell]:
     cells = fitted_cells(
         seed=asked.seed, batches=batches, workers=counts, anytime=bool(asked.anytime), **asked.job
     )  # and what renews its parameters between partitions
+    cells += [Cell("fmb", 1, batch, seed=asked.seed, **asked.job) for batch in asked.ladder]
     renewing = [name for name in asked.anytime if "window_s" in protocols.find(name).__dataclass_fields__]
     return cells + [_anytime(name, 1, asked.batch, compute_s, asked, stragglers=SLEEPS) for name in renewing]
 

@@ -6,6 +6,7 @@ import math
 import os
 import resource
 from collections import defaultdict
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +77,12 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
     else:
         _of_event(found, scenario, least, within_s)
     return found
+
+
+def round_s(scenario: Scenario, world: str) -> float:
+    """Seconds of one more step of one run: by counts, so that they do not depend on how busy the machine is."""
+    few, more = (of(replace(scenario, warmup=warmup), world).seconds for warmup in (0, 1))
+    return more - few
 
 
 def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     options.check_files(given)
     read = options.Readers(remember=True)
     if given.sweep:
-        return sweep(given, read)
+        return sweep(given, read, line(argv))
     for name in ("output", "resume"):
         if getattr(given, name):
             raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
@@ -57,16 +57,23 @@ def main(argv: list[str] | None = None) -> int:
     found, free, answers = simulated(given, scenario, asked, began_s)
     found = replace(found, search=search)
     if given.report:
-        reported(given, found, free, answers, sys.argv[1:] if argv is None else argv)
+        reported(given, found, free, answers, line(argv))
     report(given, found, free, answers)
     return 0
 
 
-def sweep(given: argparse.Namespace, read: options.Readers) -> int:
+def line(argv: list[str] | None) -> str:
+    """The command line, as a shell takes it."""
+    import shlex
+
+    return shlex.join(["python", "-m", "sim.run", *(sys.argv[1:] if argv is None else argv)])
+
+
+def sweep(given: argparse.Namespace, read: options.Readers, asked: str) -> int:
     """Several jobs in place of one."""
     from sim.studies import swept
 
-    rows = swept.run(given, read)
+    rows = swept.run(given, read, asked)
     if given.json:
         print(json.dumps({"schema": "sweep-rows/1", "rows": rows.to_pylist()}))
     return 0
@@ -179,10 +186,8 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def reported(given: argparse.Namespace, found, free, answers: questions.Answers, words: list[str]) -> None:
-    """Write the page of --report; `words` are the command line."""
-    import shlex
-
+def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:
+    """Write the page of --report; `asked` is the command line."""
     from sim import reports
     from sim.reports import answer, steps
     from sim.simulation import simulate
@@ -190,8 +195,7 @@ def reported(given: argparse.Namespace, found, free, answers: questions.Answers,
     drawn = steps.of(found, lambda few: simulate(few, "event", 1, want_trace=True, within_s=DRAWN_WITHIN_S))
     told = {said: other.answer() for said, other in free.items()}
     said = found.answer() | answers.as_json()
-    line = shlex.join(["python", "-m", "sim.run", *words])
-    reports.write(given.report, answer.answer_page(said, found.outcome, line, drawn, told))
+    reports.write(given.report, answer.answer_page(said, found.outcome, asked, drawn, told))
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:

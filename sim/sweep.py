@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
+import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sim import command, options
+from sim import command, options, reports
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs
 from sim.base.progress import Progress
@@ -126,6 +128,7 @@ def parser() -> command.Parser:
         help="number of processes; 1: this one alone (default: one for each core)",
     )
     parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
+    parser.add_argument("--report", metavar="FILE", help="the rows as a page for a browser, .html")
     return parser
 
 
@@ -138,12 +141,20 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     from sim.sweeps import crossing, grid, jobs, pools
 
-    check_outputs([("--output", given.output)], [given.GRID])
+    check_outputs([("--output", given.output), ("--report", given.report)], [given.GRID])
+    reports.check(given.report)
     tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
     read = options.Readers(remember=True)
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
-    print(said(swept(wanted, given.output, pool, given.resume), given))
+    rows = swept(wanted, given.output, pool, given.resume)
+    ended = said(rows, given)
+    if given.report:
+        from sim.reports.sweep import sweep_page
+
+        asked = shlex.join(["python", "-m", "sim.sweep", *(sys.argv[1:] if argv is None else argv)])
+        reports.write(given.report, sweep_page(rows, asked))
+    print(ended)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Straight lines through seconds whose noise is a factor of mean 1: fitted by that moment, not by least squares."""
+"""Lines, straight or with a floor, through seconds whose noise is a factor of mean 1: fitted by that moment, not by least squares."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ TRIMMED = 0.02  # of seconds at each end that a mean leaves out
 STALL = 5  # a row that took so many times the median of its group may be a stall,
 RARE = 0.01  # if no more than this share of rows did: more are what the machine is like
 DRIFT = 0.05  # a run that is off by much more than this counts less: the processor was elsewhere
+CLEARLY = 9.0  # by how much squares of deviations must fall, in the unit of the drift, for a floor to be believed
+FEWEST_LEVELS = 3  # of amounts, of which more are needed for a line with a floor
 INSIDE = 0.1  # where a coefficient starts at least, in units that make it near 1: the solver creeps if it starts at its bound
 
 
@@ -61,6 +63,32 @@ def line(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
         return float(base_s), float(slope_s)
     mean_s = float(np.mean(seconds))
     return (0.0, mean_s / float(levels[0])) if levels[0] else (mean_s, 0.0)
+
+
+def floored(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float, float]:
+    """base_s, slope_s and floor_s: a line, or one below which small amounts take the same, where amounts say so clearly.
+
+    Each number of the smallest amounts is tried as those that take the floor. A floor is one number more, so that there must be two
+    amounts more than a line needs, and what it explains must be beyond drift.
+    """
+    base_s, slope_s = line(amounts, seconds)
+    levels = np.unique(amounts)
+    best, floor_s = _off(amounts, seconds, base_s, slope_s, 0.0) - CLEARLY, 0.0
+    for least in levels[1:-1] if len(levels) > FEWEST_LEVELS else ():
+        low = amounts < least
+        flat_s = float(np.exp(np.mean([np.log(seconds[amounts == level].mean()) for level in levels[levels < least]])))
+        tried = *line(amounts[~low], seconds[~low]), flat_s
+        off = _off(amounts, seconds, *tried)
+        if off < best:
+            best, (base_s, slope_s, floor_s) = off, tried
+    return base_s, slope_s, floor_s
+
+
+def _off(amounts: np.ndarray, seconds: np.ndarray, base_s: float, slope_s: float, floor_s: float) -> float:
+    """How far means of equal amounts are from what is said of them: squares of logarithms, in the unit of the drift."""
+    factors = seconds / np.maximum(floor_s, base_s + slope_s * amounts)
+    means = np.array([factors[amounts == level].mean() for level in np.unique(amounts)])
+    return float(((np.log(means) / DRIFT) ** 2).sum())
 
 
 def trimmed_mean(seconds) -> float:

@@ -94,9 +94,8 @@ def _about(first: Fitted) -> list[str]:
 
 def _of_ranks(found: ranks.Varies) -> list[str]:
     slow = ", ".join(f"rank {rank} ({ratio:.3f} times the median rank)" for rank, ratio in found.slow.items())
-    said = [
-        f"slow throughout: {slow or 'no rank'} (F test, p {found.ranks_p:.3g}); their slowness is not in the laws above"
-    ]
+    apart = "; their slowness is not in the laws above" if found.slow else ""
+    said = [f"slow throughout: {slow or 'no rank'} (F test, p {found.ranks_p:.3g}){apart}"]
     lasting = "stragglers last" if found.persists else "each step draws anew"
     said.append(f"{lasting}: autocorrelation {found.persistence:.3f} from step to step (p {found.persistence_p:.3f})")
     return said

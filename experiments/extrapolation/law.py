@@ -39,7 +39,7 @@ def learned(rows: Sequence[Held]) -> Law:
     bounds = [(log(LABORATORIES), log(MOST)), *[(log(LEAST), log(MOST))] * (len(START) - 1)]
     found = minimize(misses, np.log(START), bounds=bounds).x
     step, step_growth, messages, of_rows, growth = map(float, np.exp(found))
-    return Law(step, step_growth, float(np.hypot(messages, of_rows)), growth)
+    return Law(step, step_growth, float(np.hypot(messages, of_rows)), growth, of_rows)
 
 
 def _misses(table: np.ndarray, step: float, of_rows: float, spreads: np.ndarray) -> float:
@@ -74,6 +74,25 @@ def covers(row: Held, law: Law) -> bool:
     """Whether that interval holds what was measured."""
     low, high = interval_s(row, law)
     return low <= row.measured_s <= high
+
+
+def ratios(rows: Sequence[Held], law: Law) -> tuple[np.ndarray, np.ndarray]:
+    """Of every two rows of a split, how far their predicted ratio is off, and how far it may be nine times in ten: logarithms.
+
+    What the rows of one table share cancels (sim.answers.ignorance.Law.common).
+    """
+    off, half = [], []
+    for split in dict.fromkeys(row.split for row in rows):
+        mine = [row for row in rows if row.split == split]
+        one, other = np.triu_indices(len(mine), 1)
+        each = np.array([log(row.measured_s / row.predicted_s) for row in mine])
+        common = np.array([law.common(row.doublings, row.share) for row in mine])
+        whole = np.array([row.residual**2 + law.deviation(row.doublings, row.share) ** 2 for row in mine])
+        own = whole - (common**2).sum(axis=1)
+        variance = own[one] + own[other] + ((common[one] - common[other]) ** 2).sum(axis=1)
+        off.append(abs(each[one] - each[other]))
+        half.append(of_normal(1.0) * np.sqrt(variance))
+    return np.concatenate(off), np.concatenate(half)
 
 
 def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:

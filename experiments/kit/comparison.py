@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,14 +11,22 @@ from real.cells import Cell
 from sim.answers import interval
 from sim.answers.outcome import Outcome
 
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat."""
+    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat.
+
+    Args:
+        scenario: that was simulated, by which it is known what is unknown of it; None if nobody asks.
+    """
 
     cell: Cell
     predicted: Outcome
     measured: list[Outcome]
+    scenario: Scenario | None = field(default=None, kw_only=True)
 
     def said(self, quantity: str = "step_s") -> float:
         """Predicted: the middle of the replications; `quantity` is step_s (its mean), samples or throughput."""

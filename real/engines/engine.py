@@ -31,5 +31,8 @@ class Engine(Protocol):
     def optimiser(self, threads: int, *rates: Any) -> Optimiser:
         """What updates parameters, as real.training.optimiser.Rates takes its rates."""
 
+    def gpus(self) -> list[str]:
+        """What the GPUs of this host are called, that this process sees."""
+
     def version(self) -> str:
         """The version of its package."""

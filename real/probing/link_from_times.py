@@ -7,6 +7,7 @@ import numpy as np
 SMALL_BYTES = 1_024  # takes no time but the link's latency and overhead
 LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
 SHARED_BYTES = 1_048_576  # of each of two messages that share a port
+TIMES = 5  # into which what was measured is cut, in its order, to see how it differs from one to another
 MOST_OF_A_PORT = 0.95
 LEAST_BYTES = 8_192  # less is the noise of the times
 EAGER_BYTES = 65_536  # btl_tcp_eager_limit of Open MPI: a longer message leaves when its receiver has asked for it
@@ -52,6 +53,24 @@ def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False)
         "burst_bytes": float(burst_bytes) if bursts else 0.0,
         **({"eager_bytes": EAGER_BYTES} if turns else {}),
         "message_s": {str(int(size)): float(time_s) for size, time_s in zip(sizes, seconds, strict=True)},
+    }
+
+
+def spread(values) -> float:
+    """Standard deviation of the logarithm of what was measured at several times, from its coefficient of variation; 0 if it is all 0.
+
+    >>> round(spread([0.9, 1.0, 1.1]), 3)
+    0.1
+    """
+    mean = float(np.mean(values))
+    return float(np.sqrt(np.log1p((np.std(values, ddof=1) / mean) ** 2))) if mean > 0 else 0.0
+
+
+def spreads(links: list[dict]) -> dict[str, float]:
+    """How a link differed from one time at which it was measured to another: two fields of sim.platform.cluster.Link."""
+    return {
+        "latency_spread": spread([one["latency_s"] for one in links]),
+        "bandwidth_spread": spread([1 / one["bandwidth_bytes_per_s"] for one in links]),
     }
 
 

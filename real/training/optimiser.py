@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from real.training.lean_imports import OF_KERAS, without
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST
 
@@ -154,16 +155,19 @@ class OptimiserByVariable:
 
 
 def _schedule(learning_rate: float, decay_steps: int, decay_rate: float):
-    import keras
-
     if decay_steps == 0:
         return learning_rate
-    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate)
+    return _optimizers().schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate)
+
+
+def _optimizers():
+    with without(*OF_KERAS):
+        from keras import optimizers
+    return optimizers
 
 
 def _keras(name: str, learning_rate):
-    from keras import optimizers
-
+    optimizers = _optimizers()
     make = {
         "sgd": lambda: optimizers.SGD(learning_rate),
         "mom": lambda: optimizers.SGD(learning_rate, momentum=MOMENTUM),

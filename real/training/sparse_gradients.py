@@ -36,7 +36,7 @@ class SparseGradient(NamedTuple):
         sum: of the dense variables one after another, float32 (numbers,).
         rows: of each sparse variable the rows that were read, float32 (n, width): what its IndexedSlices add up to, because a row
             that several words of a minibatch are has several slices.
-        samples, loss, computed_s: likewise.
+        samples, loss, computed_s: likewise. Copies of rows are part of computing.
     """
 
     sum: np.ndarray
@@ -44,6 +44,7 @@ class SparseGradient(NamedTuple):
     samples: int
     loss: float
     computed_s: float
+    copies: None = None
 
 
 class SparseGradients(Gradients):

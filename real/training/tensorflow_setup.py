@@ -7,6 +7,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 
+from real.training.lean_imports import OF_TENSORFLOW, without
 from sim.base.errors import WrongSetting
 
 DEVICES = ("cpu", "gpu")
@@ -29,8 +30,8 @@ def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=
     if device not in DEVICES:
         raise WrongSetting("--device", device, ", ".join(DEVICES))
     with _quiet():
-        import tensorflow as tf
-
+        with without(*OF_TENSORFLOW):
+            import tensorflow as tf
         _configure(tf, threads, device, gpu_index)
         first(tf)
         tf.constant(0)  # starts the runtime, which logs

@@ -20,12 +20,14 @@ class Law(NamedTuple):
         step_growth: of a step, for each doubling beyond them.
         messages: of a step that is messages alone, at sizes that were measured.
         growth: of such a step, for each doubling beyond them.
+        own: the part of `messages` that each job has for itself; the rest, and all growth, is common to the jobs of one cluster.
     """
 
     step: float
     step_growth: float
     messages: float
     growth: float
+    own: float = 0.0
 
     def deviation(self, doublings: float, share: float) -> float:
         """Of the logarithm of a step; its variance is in proportion to the share, because small shares are known worse.
@@ -36,6 +38,11 @@ class Law(NamedTuple):
         """
         of_messages = self.messages**2 + (self.growth * doublings) ** 2
         return (self.step**2 + (self.step_growth * doublings) ** 2 + share * of_messages) ** 0.5
+
+    def common(self, doublings: float, share: float) -> tuple[float, float, float]:
+        """Of that deviation what jobs have in common: of messages, of their growth, of the growth of steps. It cancels between two jobs."""
+        messages = max(0.0, self.messages**2 - self.own**2) ** 0.5
+        return share**0.5 * messages, share**0.5 * self.growth * doublings, self.step_growth * doublings
 
     def factor(self, doublings: float, share: float) -> float:
         """That a step is within, nine times in ten."""
@@ -59,7 +66,7 @@ class Spread(NamedTuple):
 
 
 # As `python -m experiments.run evidence` prints them.
-LAW = Law(step=0.025, step_growth=0.011, messages=0.105, growth=0.036)
+LAW = Law(step=0.025, step_growth=0.011, messages=0.105, growth=0.036, own=0.105)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.28
 LINK = Spread(0.49, 1.08)  # times as long as a byte takes at the bandwidth that a network is called by

@@ -122,7 +122,7 @@ class Result:
         """Caveats, a line each."""
         found = notes(self.scenario, self.outcome, self.world, self.trace)
         if self.speeds:
-            found.append(candidates.said(self.speeds))
+            found.append(candidates.said(self.scenario, self.speeds))
         return found + [str(self.search)] * (self.search is not None) + self._cut_short()
 
     def _cut_short(self) -> list[str]:

@@ -68,7 +68,7 @@ def validated(model, table: dict, source: str):
     try:
         return model.model_validate(table)
     except ValidationError as error:
-        raise from_validation(source, error) from error
+        raise from_validation(source, error, model) from error
 
 
 def check_output(option: str, path: str | Path | None) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting, from_validation
@@ -20,6 +21,8 @@ from sim.job.header import Header, checked
 from sim.job.heading import digest, same_names
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from sim.job.scenario import Scenario
     from sim.laws import Stragglers
     from sim.model.workload import Workload
@@ -62,14 +65,22 @@ def law_of(header: Header) -> Stragglers:
     Raises:
         WrongSetting: it is none.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
+
+    try:
+        return _laws().validate_python(header.law)
+    except ValidationError as error:
+        raise from_validation("law", error) from error
+
+
+@cache
+def _laws() -> TypeAdapter[Stragglers]:
+    """Any law's validator, which takes longer to make than to use."""
+    from pydantic import TypeAdapter
 
     from sim.laws import AnyStragglers
 
-    try:
-        return TypeAdapter(AnyStragglers).validate_python(header.law)
-    except ValidationError as error:
-        raise from_validation("law", error) from error
+    return TypeAdapter(AnyStragglers)
 
 
 def workload_of(header: Header) -> Workload:

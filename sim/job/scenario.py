@@ -49,6 +49,18 @@ class Groups(NamedTuple):
     of: dict[int, list[int]]
 
 
+class Place(NamedTuple):
+    """A GPU.
+
+    Args:
+        host: the index of its host in the cluster's machines.
+        number: which of the host's.
+    """
+
+    host: int
+    number: int
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One job.
@@ -199,6 +211,23 @@ class Scenario:
         """Whether computing is known from the names of GPUs alone."""
         return named_gpus.covers(self)
 
+    @cached_property
+    def gpus(self) -> list[Place | None]:
+        """The GPU of each rank; None where the host has none. Ranks of a host take its GPUs in turn, as real runs do."""
+        placed: Counter[int] = Counter()
+        found: list[Place | None] = []
+        for host in self.hosts:
+            several = self.machines[host].gpus
+            found.append(Place(host, placed[host] % several) if several else None)
+            placed[host] += 1
+        return found
+
+    @cached_property
+    def gpus_shared(self) -> bool:
+        """Whether several workers compute on one GPU."""
+        taken = [place for place in self.gpus[self.servers :] if place]
+        return len(set(taken)) < len(taken)
+
     @property
     def cores_shared(self) -> bool:
         """Whether ranks share cores, with one another or with a runtime's other threads."""
@@ -208,6 +237,8 @@ class Scenario:
     def cores_suffice(self) -> bool:
         """Whether every thread that works has a core of its own, and none slows another down."""
         if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.poll_s:
+            return False
+        if self.gpus_shared:
             return False
         for index, ranks in Counter(self.hosts).items():
             host = self.machines[index]
@@ -284,7 +315,7 @@ class Scenario:
             return [variable.load(self.batch, minibatches) for variable in held]
         return [Load(0, sum(variable.size for variable in held))]
 
-    @property
+    @cached_property
     def sends_rows(self) -> bool:
         """Whether rows of sparse variables travel between servers and workers."""
         return self.protocol.has_servers and any(variable.rows for variable in self.served)
@@ -304,6 +335,21 @@ class Scenario:
         """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
         loads = [load for server in range(self.servers) for load in self.loads(server)] + self.gathered_loads
         return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.summed_items)
+
+    @property
+    def stages(self) -> bool:
+        """Whether a worker's parameters and gradients are copied between host and device as whole vectors; of rows nothing is known."""
+        return not (self.sends_rows or self.gathered_variables)
+
+    def to_device_bytes(self, samples: int) -> int:
+        """Bytes that a worker copies to its device for a gradient: all parameters, samples and their labels."""
+        numbers = self.workload.parameters + samples * (math.prod(self.workload.sample_shape) + 1)
+        return ITEM_BYTES * numbers * self.stages
+
+    @property
+    def to_host_bytes(self) -> int:
+        """Bytes of a gradient that a worker copies to its host."""
+        return ITEM_BYTES * self.workload.parameters * self.stages
 
     def updated_bytes(self, rank: int) -> list[int]:
         """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""

@@ -1,4 +1,4 @@
-"""The costs of a rank's work on one core, as straight lines: base_s + slope_s x amount."""
+"""The costs of a rank's work on one core or GPU, as lines with a floor: max(floor_s, base_s + slope_s x amount)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from sim.laws import AnyLaw, Constant, Law, LogNormal
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
-WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
+TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
+WARMING = (
+    "compute",
+    "pack",
+    TO_HOST,
+)  # of a gradient's activities those after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
 
 
@@ -24,16 +29,19 @@ class Line(BaseModel):
         base_s: seconds whatever the amount.
         slope_s: seconds for each sample or byte more.
         cold_s: seconds more after the rank has long been idle: its caches have gone cold, and its threads sleep.
+        floor_s: no amount takes less. A GPU's small minibatch takes what launching its kernels takes, whatever its size.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     base_s: Seconds = 0.0
     slope_s: Seconds = 0.0
     cold_s: Seconds = 0.0
+    floor_s: Seconds = 0.0
 
-    def __call__(self, amount: float) -> float:
-        """Seconds for an amount, in samples or bytes, of a warm rank."""
-        return self.base_s + self.slope_s * amount
+    def __call__(self, amount):
+        """Seconds for an amount, in samples or bytes, of a warm rank: a number or an array."""
+        seconds = self.base_s + self.slope_s * amount
+        return np.maximum(self.floor_s, seconds) if self.floor_s else seconds
 
     def cold(self, idle_s):
         """Seconds more after so many idle ones, a number or an array; no gradient was computed or packed and no update made meanwhile."""
@@ -65,6 +73,8 @@ class Costs(BaseModel):
             takes `cold_s` more, once.
         loop_s: entering the in-graph loop of partitions, once a step.
         partition: one turn of that loop; amount in samples of the micro-batch. A workload that gives neither has them from `compute`.
+        to_device, to_host: a rank's copies between host and device: parameters and minibatch before a gradient, the joined gradient
+            after it; amount in bytes. A rank whose host computes has none.
         pack: the gradients of all variables are joined into one message; amount in bytes.
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
@@ -91,6 +101,8 @@ class Costs(BaseModel):
     compute: Line = Line()
     loop_s: Seconds = 0.0
     partition: Line = Line()
+    to_device: Line = Line()
+    to_host: Line = Line()
     pack: Line = Line()
     take_up: Line = Line()
     reduce: Line = Line()
@@ -118,4 +130,5 @@ class Costs(BaseModel):
         """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""
         if self.model_fields_set & {"loop_s", "partition"} or "compute" not in self.model_fields_set:
             return self
-        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": Line(slope_s=self.compute.slope_s)})
+        partition = Line(slope_s=self.compute.slope_s, floor_s=self.compute.floor_s)
+        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": partition})

@@ -18,7 +18,7 @@ class Effort(NamedTuple):
     """How much of a job is simulated.
 
     Args:
-        share: of all seconds, that one job may take; then it is answered from fewer runs or steps.
+        share: of all seconds, that one job may take by sim.needs; then it is answered from fewer runs or steps.
         optimism: by which an answer is taken to be better when a candidate is thrown out because it misses the target.
     """
 
@@ -30,7 +30,7 @@ class Effort(NamedTuple):
     optimism: float
 
     def affordable(self, round_s: float, within_s: float) -> Effort:
-        """As much of it as there is time for: fewer steps, and then fewer runs.
+        """As much of it as there is time for, where a step of a run takes `round_s`: fewer steps, and then fewer runs.
 
         Runs are odd in number, because those after the first are at equal distances from the median (Scenario.error_factor).
         """
@@ -60,7 +60,6 @@ class Figures:
         low, high: of the interval in which one more run falls nine times in ten; equal to mid where none is known.
         why_none: why no interval is known.
         steps, warmup, runs: that were simulated.
-        round_s: seconds that simulating a step took.
         goodput: share that failures leave.
     """
 
@@ -72,7 +71,6 @@ class Figures:
     steps: int = 0
     warmup: int = 0
     runs: int = 0
-    round_s: float = 0.0
     goodput: float = 1.0
 
     def chance(self, needed: float, optimism: float = 1.0) -> float:

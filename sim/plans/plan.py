@@ -163,6 +163,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
     values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration).costs.error)
+    whole = whole and not simulating.cut
     return Plan(question, room, best, met, front, simulated, rejected, values, whole, time.monotonic() - start_s)
 
 

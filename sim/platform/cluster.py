@@ -26,12 +26,14 @@ from sim.base.ranges import (
     LogSpread,
     Name,
     Parameters,
+    Probability,
     Ranks,
     RanksIfAny,
     Seconds,
     Slowdown,
     Speed,
     Spread,
+    Switching,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
@@ -60,13 +62,16 @@ class Host(BaseModel):
     Args:
         name: what mpirun would call it; numbered when count > 1.
         cores: ranks beyond this number share them; one for each GPU if only that is known by name.
-        gpus: of each, one for every rank placed here; ranks then compute on their own and share only the cores and the port.
+        gpus: of each, which ranks take in turn; ranks then share only the cores and the port, unless there are more slots than GPUs:
+            of ranks that compute on one GPU at once, each goes at its share of the pace.
         gpu: each of them, by its name in sim.catalogue or with its rates: see sim.platform.gpu.
         slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
         speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
         contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
         contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
             own.
+        switching: how much longer work on a GPU takes that several ranks compute on at once, beside their shares of it: it changes
+            from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,6 +84,7 @@ class Host(BaseModel):
     speed: Speed = 1.0
     contention: Slowdown = 0.0
     contention_error: LogSpread = 0.0
+    switching: Switching = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -128,6 +134,8 @@ class Link(BaseModel):
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
             over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
         tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
+        latency_spread, bandwidth_spread: standard deviation of the logarithm, from one time at which the link was measured to another;
+            None where nobody measured that. Simulated links do not vary: intervals contain it (sim.answers.extrapolation).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -148,6 +156,8 @@ class Link(BaseModel):
     both_ways: BothWays = 1.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
+    latency_spread: LogSpread | None = None
+    bandwidth_spread: LogSpread | None = None
 
     @model_validator(mode="after")
     def _shapes_alike(self):
@@ -194,6 +204,20 @@ class Model(BaseModel):
         return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
+class Candidate(BaseModel):
+    """An algorithm that may have summed in the runs that were fitted, where nobody said which.
+
+    Args:
+        weight: how likely it is, by how well it explains these runs.
+        network, local: the links with which it does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    weight: Probability
+    network: Link
+    local: Link
+
+
 class Provenance(BaseModel):
     """Where the numbers of a profile come from.
 
@@ -205,6 +229,8 @@ class Provenance(BaseModel):
             what the profile says of such runs rests on the model alone.
         laws: of those sleeps, as they were called, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
+        engines: libraries that computed in the runs that were fitted (tensorflow, jax), as far as runs say.
+        algorithms: by which a library may have summed, where nobody said it; their weights sum to 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -219,6 +245,8 @@ class Provenance(BaseModel):
     crowded: Flag = False
     laws: tuple[str, ...] = ()
     links_measured: Flag = True
+    engines: tuple[str, ...] = ()
+    algorithms: dict[str, Candidate] = {}
 
 
 class Cluster(BaseModel):
@@ -231,6 +259,7 @@ class Cluster(BaseModel):
         local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
         shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
         oversleep_s: how much longer than asked a sleep takes.
+        oversleep_spread: standard deviation of its logarithm, as of a link's latency; None where nobody measured that.
         poll_s: seconds of a core for one poll of a waiting rank. It sleeps in between (sim.platform.polling) and sees a message at its next
             poll; ranks that share cores take these seconds from one another. 0 for runtimes that are woken.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
@@ -246,6 +275,7 @@ class Cluster(BaseModel):
     local: Annotated[Link, _by_name("links")] = LOCAL
     shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
+    oversleep_spread: LogSpread | None = None
     poll_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None

@@ -41,6 +41,8 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
         "latency_s": given.latency_s,
         "bandwidth_bytes_per_s": given.bandwidth_bytes_per_s,
         "sustained_bytes_per_s": None,
+        "latency_spread": None,
+        "bandwidth_spread": None,
     }
     library = cluster.library and cluster.library.model_copy(update=update)
     return cluster.model_copy(update={"network": cluster.network.model_copy(update=update), "library": library})

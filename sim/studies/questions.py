@@ -95,7 +95,7 @@ class Questions:
         from sim.studies import failures
         from sim.studies.what_if import compare
 
-        compared = [compare(text, base, simulate(other)) for text, other in self.changed]
+        compared = [compare(text, base, simulate(other), real=True) for text, other in self.changed]
         lost = failures.lost(base.scenario, self._failures) if self._failures else None
         if not self._given.why:
             return Answers(compared, lost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.vector.exchanges import Ports
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, passing_s
+from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
 
 ANSWERS = 2  # messages to each rank
 
@@ -61,4 +61,4 @@ class ByName:
         clocks = [
             np.concatenate(parts, axis=1) for parts in zip([ends_s, ends_s, never_s, never_s], others_s, strict=True)
         ]
-        return Told(Ports(*clocks), clocks[3])
+        return Told(Ports(*clocks), clocks[3], idle_before(clocks[3]))

@@ -7,7 +7,7 @@ import numpy as np
 from sim.collectives.schedule import schedule
 from sim.collectives.tree import tree
 from sim.vector.exchanges import Ports, play
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, passing_s
+from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
 from sim.verbs.fusion import REQUEST
 
 
@@ -106,7 +106,7 @@ class ByTree:
         pass_s = never_s.copy()
         for ranks, _, to_s in played.waits:
             pass_s[:, ranks] = to_s
-        return Told(played.ports, pass_s)
+        return Told(played.ports, pass_s, idle_before(played.ports.last_reach_s))
 
 
 def _merged(waits, again, some: np.ndarray):

@@ -79,6 +79,7 @@ class Decided:
         self._pieces, self._ranks = pieces[::-1], speeds.shape[1]
         self._calls = Calls(scenario, scenario.hosts)
         told = negotiation.tell(scenario.network.overhead_s / speeds, speeds)
+        self._told_idle_s = told.idle_s
         agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
         self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
         self._known: dict[Decision, int] = {}
@@ -169,6 +170,7 @@ class Decided:
         kinds = np.array([decision.kind for decision in decisions])
         ports, after_ring = Ports(*(clock[kinds] for clock in self._begun)), [False] * len(decisions)
         idle_s = self._never_idle(len(decisions))
+        idle_s[:, 0] = self._told_idle_s[:, kinds]
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
         for turn in range(max(map(len, buffers))):
             groups = defaultdict(list)
@@ -194,7 +196,7 @@ class Decided:
         now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
         waited_in = _in_rows(waited, rows)
         after, known_s = self._calls.play(
-            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, True
+            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, idle_s[:, :, rows]
         )
         idle_s[:, :, rows] = np.inf
         idle_s[:, : known_s.shape[1], rows] = known_s

@@ -72,10 +72,20 @@ class Told(NamedTuple):
     Args:
         ports: clocks when each rank has been told; shape (rows, ranks).
         pass_s: when its answer begins to pass each rank's port; -infinity at rank 0.
+        idle_s: from when until when each port is idle before that, shape (2, rows, ranks).
     """
 
     ports: Ports
     pass_s: np.ndarray
+    idle_s: np.ndarray
+
+
+def idle_before(reach_s: np.ndarray) -> np.ndarray:
+    """From when until when each port is idle before its answer reaches it; rank 0 is sent none. Shape (2, rows, ranks).
+
+    All requests have passed by then, as rank 0 has them at time 0.
+    """
+    return np.stack([np.where(reach_s > -np.inf, 0.0, np.inf), reach_s])
 
 
 def passing_s(

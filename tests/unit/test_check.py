@@ -73,6 +73,7 @@ def checked(tmp_path, monkeypatch, capsys):
     return check_text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)
 def test_all_of_ours_pass(checked, name):
     more = {"amb-dg": ["--set", "partitions=4"]}.get(name, [])

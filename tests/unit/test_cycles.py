@@ -90,6 +90,7 @@ def test_equal_ranks_that_begin_together_pass_a_port_in_the_order_of_their_numbe
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(2, 13),

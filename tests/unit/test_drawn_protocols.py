@@ -24,6 +24,8 @@ from sim.protocols.base import Protocol
 from sim.vector.together import Each
 from sim.verbs.me import GRADIENT, PARAMETERS
 
+pytestmark = pytest.mark.slow
+
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
 # By name, so that the class does not say which of them it uses.

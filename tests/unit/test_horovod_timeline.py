@@ -83,9 +83,9 @@ def test_a_tensor_that_the_cache_knows_is_rank_0s_from_the_begin_of_its_negotiat
 
 
 def test_planted_costs_of_a_ring_are_recovered(timeline):
-    found = timelines.ring(read(timeline).reductions, RANKS)
-    assert found.latency_s == pytest.approx(LATENCY_S, rel=1e-3)
-    assert found.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=1e-3)
+    found = timelines.learned(read(timeline).reductions, RANKS)
+    ring = found.links["ring"]
+    assert (ring.latency_s, ring.bandwidth_bytes_per_s) == pytest.approx((LATENCY_S, BANDWIDTH), rel=1e-3)
     assert found.copy_s == pytest.approx(COPY_S)
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_timeline_is_refused(tmp_path, text):
 
 def test_one_rank_has_no_ring(timeline):
     with pytest.raises(WrongSetting, match="--ranks"):
-        timelines.ring(read(timeline).reductions, 1)
+        timelines.learned(read(timeline).reductions, 1)
 
 
 SAMPLE_S, BATCH = 2e-4, 100  # planted in a simulated run

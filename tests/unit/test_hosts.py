@@ -52,6 +52,7 @@ def test_what_lasts_through_a_single_run_is_the_host_s():
     assert (hosts.tell_apart(passing.mean(axis=1), np.arange(3), 3, passing).speeds == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_single_run_is_replayed_with_its_slow_host(hidden):
     """Fixed minibatches wait for the slowest: p5 to p95 of the steps are those of the run, whether or not sleeps were logged."""

@@ -49,6 +49,7 @@ def test_every_scenario_was_recorded():
     assert set(SCENARIOS) == set(RECORDED.index)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("want_trace", [True, False])
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_the_event_world_says_what_was_recorded(cluster, want_trace, monkeypatch):
