@@ -66,7 +66,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
 
     Raises:
         WrongSetting: see calibration.importers.nccl_tests; several texts that are not of allreduces of several numbers of ranks.
-        RunFailed: times to which no link fits.
+        RunFailed: no link fits the times.
     """
     tests = [read(path, ranks) for path in paths]
     _check_several(tests, paths)

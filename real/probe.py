@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def ranks_for(testbed_rate: str | None) -> int:
-    """How many a probe is launched with: three hosts tell how messages share a port."""
+    """The number of ranks of a probe: three hosts show how messages share a port."""
     return 3 if testbed_rate else 2
 
 

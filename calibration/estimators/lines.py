@@ -6,15 +6,15 @@ import numpy as np
 
 TRIMMED = 0.02  # of seconds at each end that a mean leaves out
 STALL = 5  # a row that took so many times the median of its group may be a stall,
-RARE = 0.01  # if no more than this share of rows did: more are what the machine is like
-DRIFT = 0.05  # a run that is off by much more than this counts less: the processor was elsewhere
+RARE = 0.01  # if no more than this share of rows did: a larger share is the machine's usual behaviour
+DRIFT = 0.05  # a run with a much larger error counts less: the processor was elsewhere
 CLEARLY = 9.0  # by how much squares of deviations must fall, in the unit of the drift, for a floor to be believed
 FEWEST_LEVELS = 3  # of amounts, of which more are needed for a line with a floor
 INSIDE = 0.1  # where a coefficient starts at least, in units that make it near 1: the solver creeps if it starts at its bound
 
 
 def stalled(seconds: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Which rows took more than 5 times the median of their group, if they are 1 % of all or fewer; shape (rows,)."""
+    """The rows that took more than 5 times the median of their group, if they are 1 % of all or fewer; shape (rows,)."""
     import pandas as pd
 
     series = pd.Series(np.asarray(seconds))
@@ -56,7 +56,7 @@ def fit(design: np.ndarray, seconds: np.ndarray, groups: np.ndarray) -> np.ndarr
 
 
 def line(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
-    """base_s and slope_s. A single amount is all slope, for work is proportional before it is anything else; amount 0 is base."""
+    """base_s and slope_s. A single amount is all slope, because work is mostly proportional; amount 0 is base."""
     levels = np.unique(amounts)
     if len(levels) > 1:
         base_s, slope_s = fit(np.column_stack([np.ones(len(amounts)), amounts]), seconds, amounts)

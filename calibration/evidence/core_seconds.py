@@ -18,13 +18,13 @@ BUSY = ("input", "compute", "pack", TO_DEVICE, TO_HOST, "reduce", "update", "eva
 def core_seconds(rows, place: Placement, contention: float = 0.0, switching: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
-    On average over the turns that tasks take (sim.event.machines.cores), n busy ranks on c cores each get min(1, c / n) of one, less
-    contention; one that waits counts for the share of its wait that its polls take. A profile holds the time that work takes
-    on a core of its own, and the simulator shares the cores; without this the sharing would count twice.
+    Tasks take turns (sim.event.machines.cores). On average n busy ranks on c cores each get min(1, c / n) of a core, less contention.
+    A waiting rank counts for the share of its wait that its polls take. A profile holds the time of work on a core of its own,
+    because the simulator shares the cores again: the sharing would otherwise count twice.
 
     Args:
         rows: a trace's.
-        place: where the ranks sat.
+        place: the hosts that the ranks were on.
         contention, switching: of the hosts' cores and GPUs, see sim.platform.cluster.Host. What GPUs compute takes no core.
     """
     lasted_s = (rows["end_s"] - rows["start_s"]).to_numpy(float)
@@ -72,7 +72,7 @@ def _polls(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
 
 
 def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-    """Which rows receive from a rank of the same host: a core copies the bytes, no port moves them."""
+    """The rows that receive from a rank of the same host: a core copies the bytes, and no port moves them."""
     return (rows["activity"] == "receive").to_numpy() & (host == hosts[rows["peer"].to_numpy(int)])
 
 

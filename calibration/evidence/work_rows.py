@@ -33,8 +33,8 @@ COSTED = (
     "evaluate",
 )  # fields of Costs
 FOLLOWING = ("pack", TO_HOST)  # a computation, without a pause
-RENEWING = "amb-dg"  # the protocol whose workers never wait, and take up new parameters between partitions
-LEAST_OF_A_QUARTER = 50  # steps of which sleeps can be told from the computation
+RENEWING = "amb-dg"  # the protocol whose workers never wait, and adopt new parameters between partitions
+LEAST_OF_A_QUARTER = 50  # so many steps separate sleeps from the computation
 SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
 
 
@@ -111,7 +111,7 @@ def _table(trace: Trace, place: Placement, contention: float, switching: float) 
 
 
 def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
-    """Which updates are a worker's, of parameters that came; workers of the hybrid make updates of their own too."""
+    """The updates in which a worker adopts received parameters; workers of the hybrid make updates of their own too."""
     of_workers = (rows["activity"] == "update") & (rows["rank"] >= servers) & (servers > 0)
     return of_workers & (rows["samples"] == 0)
 
@@ -122,9 +122,9 @@ def _induced(rows: pd.DataFrame, protocol: str) -> bool:
 
 
 def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
-    """Seconds to the start of each gradient and update from the end of the rank's last, or of its packing; 0 of other rows.
+    """Seconds from the end of the rank's last gradient, update or packing to the start of the next; 0 of other rows.
 
-    As in the simulator. Packing is work, after which a rank is warm.
+    The simulator counts alike. Packing is work, and leaves a rank warm.
     """
     heavy = rows["activity"].isin([*WARMING, "update"]) & ~_taken_up(rows, servers)
     found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")

@@ -1,9 +1,9 @@
-"""Links between two ranks, from how long messages take between them.
+"""Links between two ranks, from the times of messages between them.
 
-A send recorded in training spans its peer's lateness too; a probe's does not. A rank of training sleeps between polls, and sees what
-has come at its next poll, on average half a sleep later: the longer it has waited, the later (sim.platform.polling). That is
-no time of the link's, and is
-taken out of it. Between hosts the link is measured also as a library's collective finds it, which does not sleep while bytes come.
+A send recorded in training contains its peer's lateness; a probe's does not. A rank in training sleeps between polls, and notices a
+message at its next poll, on average half a sleep later: the longer it has waited, the later (sim.platform.polling). That time is not
+the link's, and is subtracted. Between hosts the link is also measured for a library's collective, which does not sleep while bytes
+arrive.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SIZES_BYTES = (  # within a host
 )  # what parameters and gradients are; MPI sends less eagerly
 ROUNDS, WARM_UP = 10, 2
 EXCHANGES, EXCHANGED_BYTES = 40, wire.LARGE_BYTES[1]  # of messages of 1 MB
-LASTS_S = 15.0  # between hosts it goes on for so long: a machine's bad moments last for seconds
+LASTS_S = 15.0  # between hosts a probe lasts for so long, because a machine's bad moments last for seconds
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
-SHORT_S = 3e-3  # between hosts, where what is waited for is mostly messages
+SHORT_S = 3e-3  # between hosts, where ranks mostly wait for messages
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
 
 
@@ -106,7 +106,7 @@ def rounds(comm, least: int, for_s: float) -> Iterator[int]:
 def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
     """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks.
 
-    Of many rounds: where ranks take turns, some messages of the late rank go at once all the same.
+    The median is of many rounds: where ranks take turns, some messages of the late rank leave at once all the same.
     """
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(WARM_UP + EXCHANGES):
