@@ -1,7 +1,8 @@
-"""Which algorithm summed, where nobody said: candidates are weighed by how well each explains times on several sizes of a cluster.
+"""The algorithm of a log that does not name it: candidates are weighed by their errors on several sizes of a cluster.
 
-One number of ranks does not tell: every algorithm then takes a straight line, seconds by bytes, on a link of its own. A profile therefore
-keeps each candidate's link beside its weight, and simulations of other numbers of ranks differ by as much as nobody knows (sim.candidates).
+One number of ranks does not determine it: every algorithm is then a straight line of seconds over bytes, on a link of its own. A
+profile therefore keeps each candidate's link beside its weight, and simulations of other numbers of ranks differ by that ignorance
+(sim.candidates).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ITEMS = 2**12  # of a rank's share
 
 
 class Travel(NamedTuple):
-    """What passes a link in an allreduce, one message after another.
+    """The messages of an allreduce on a link, one after another.
 
     Args:
         rounds, between: messages between hosts, and the bytes that pass the busiest port, a share of those that are summed.
@@ -40,7 +41,7 @@ class Travel(NamedTuple):
 
 @lru_cache(maxsize=256)
 def travel(algorithm: str, hosts: int, each: int) -> Travel:
-    """Of an algorithm among the ranks of so many hosts, each with so many ranks, in order."""
+    """The messages of an algorithm among the ranks of so many hosts, each with so many ranks, in order."""
     ranks = hosts * each
     if algorithm == "ring":  # Patarasuk and Yuan (2009)
         rounds, share = 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks
@@ -92,7 +93,7 @@ def weights(off: Mapping[str, float], told: int) -> dict[str, float]:
 
 
 def note(found: Mapping[str, float], told: int) -> str:
-    """In words."""
+    """The candidates as text."""
     if told < 1:
         return "too few sizes of a cluster to tell which algorithm sums: --set algorithm=unknown simulates all, each on its own link"
     listed = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(found.items(), key=lambda one: -one[1]))

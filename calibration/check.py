@@ -1,7 +1,7 @@
 """Does a profile still predict its cluster? `python -m calibration.check profile.toml TRACE...` simulates each run again and compares.
 
-Repeats of one job are judged by their mean. It exits with 1 if the mean step of any job is further off than the tolerance, so that it can
-run every night.
+Repeats of one job are judged by their mean. It exits with 1 if the error of the mean step of any job exceeds the tolerance. It can
+therefore run every night.
 """
 
 from __future__ import annotations

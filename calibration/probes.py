@@ -58,7 +58,7 @@ class Probe(BaseModel):
 
     @property
     def varied(self) -> str:
-        """In words, by how much its measurements differed from one time to another."""
+        """The spread of its measurements from one time to another, as text."""
         link = self.network or self.local
         if link is None or link.bandwidth_spread is None or link.latency_spread is None:
             return "the probe does not say how its measurements differed (an older version made it): probe again"

@@ -37,7 +37,7 @@ def run(out: Path, seed: int = 0) -> None:
 
 
 def tables(choices: list[Choice]) -> Iterator[Table | str]:
-    """What is printed."""
+    """The printed tables."""
     found = pairs(choices)
     yield _pairs(found)
     wrong = [pair for pair in found if not pair.right]

@@ -32,7 +32,7 @@ PILOT_STEPS = 10
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """The runs of the experiment.
 
     Args:
         device: gpu or cpu.
@@ -40,9 +40,9 @@ class Plan:
         models: by name.
         fitted_batches, batches: of a worker, for what is fitted and what is predicted.
         fitted_workers, workers: likewise; of the first of them all batches are fitted.
-        slept: numbers of workers that are predicted with sleeps.
+        slept: numbers of workers with sleeps in predicted cells.
         partitions: of amb's batches.
-        fits, repeats: how often each is run.
+        fits, repeats: runs of each fitted and of each predicted cell.
     """
 
     device: str
@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def fitted(self) -> list[Cell]:
-        """What the profile is learned from: batches on one worker, sharing, partitions, and sleeps."""
+        """The cells that the profile is learned from: batches on one worker, sharing, partitions, and sleeps."""
         (alone, *several), middle, large = self.fitted_workers, self.fitted_batches[1], self.fitted_batches[-2]
         found = []
         for job in map(self.job, self.models):
@@ -84,7 +84,7 @@ class Plan:
 
     @property
     def predicted(self) -> list[Cell]:
-        """What is predicted."""
+        """The predicted cells."""
         found = []
         for model in self.models:
             ways = [(count, batch, "none") for count in self.workers for batch in self.batches]
@@ -99,7 +99,7 @@ class Plan:
         return Cell(protocol, workers, batch, limit_s, law, settings=settings, **job)
 
     def seconds(self, model: str, batch: int) -> float:
-        """What a batch takes, to two digits: between the pilots'."""
+        """The time of a batch, to two digits, between the pilots'."""
         ends = min(self.batches), max(self.batches)
         return float(f"{np.interp(batch, ends, [self.compute_s.get((model, end), 1.0) for end in ends]):.2g}")
 

@@ -11,7 +11,7 @@ from sim.protocols.amb import AnytimeMinibatch
 
 LEAST_BATCH = 8  # of which a half, three quarters and a partition differ
 PILOT_STEPS, WARMUP = 8, 3
-LIMIT = 0.6  # of what computing a batch takes, which protocols that stop by the clock are given
+LIMIT = 0.6  # of the time of computing a batch: the limit for protocols that stop by the clock
 SHORTEST_S = 1e-3  # such a limit
 WINDOW = 1.7  # of that limit, after which their master updates
 CHECKS = 2  # times that each checked run is made

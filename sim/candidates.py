@@ -1,4 +1,4 @@
-"""Where nobody said by which algorithm a library sums: all candidates are simulated, and the interval is of the mixture.
+"""Unknown algorithms of libraries: all candidates are simulated, and the interval is that of the mixture.
 
 They weigh the same, unless the profile weighs them by how well each explains the runs that were fitted (calibration.algorithms). The runs
 simulated are shared out by weight.
@@ -88,7 +88,7 @@ def shared_out(shares: dict[str, float], runs: int) -> dict[str, int]:
 def mixed(
     scenario: Scenario, one: Callable[..., Result], replications: int | None, within_s: float = math.inf
 ) -> Result:
-    """What came of all candidates together, in numbers of replications by their weights.
+    """The result of all candidates together, in numbers of replications by their weights.
 
     Args:
         one: simulates one of them: one(scenario, replications, within_s).
@@ -128,7 +128,7 @@ def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:
 
 
 def said(scenario: Scenario, speeds: dict[str, float]) -> str:
-    """In words, the fastest first; by their weights the likeliest first."""
+    """The candidates as text, the fastest first; with weights, the likeliest first."""
     from sim.answers.summary import number
 
     if weighed(scenario):

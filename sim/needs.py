@@ -36,7 +36,7 @@ ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
 SHARE = 0.5  # of the machine's memory that may be taken
-PATIENCE_S = 120.0  # for which a user waits who has not said how long
+PATIENCE_S = 120.0  # that a user is assumed to wait
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -116,7 +116,7 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float) -> 
 
 
 def messages(scenario: Scenario) -> float:
-    """How many messages ranks send in a step, roughly."""
+    """The number of messages that ranks send in a step, roughly."""
     protocol, workers, found = scenario.protocol, scenario.workers, 0.0
     if scenario.served:
         apart = protocol.layerwise or scenario.sends_rows
@@ -128,7 +128,7 @@ def messages(scenario: Scenario) -> float:
 
 
 def _calls(scenario: Scenario) -> float:
-    """How many sums there are in a step."""
+    """The number of sums in a step."""
     if not getattr(scenario.protocol, "fused", True):
         return len(scenario.summed)
     fusion_bytes = getattr(scenario.protocol, "fusion_bytes", math.inf)
@@ -136,7 +136,7 @@ def _calls(scenario: Scenario) -> float:
 
 
 def _exchanges(scenario: Scenario) -> int:
-    """How many exchanges a rank has in a sum."""
+    """The number of exchanges of a rank in a sum."""
     hosts, algorithm = scenario.hosts[scenario.servers :], getattr(scenario.protocol, "algorithm", "ring")
     if len(hosts) < 2:
         return 0
@@ -154,7 +154,7 @@ def _cores(scenario: Scenario) -> int:
 
 
 def _turns(scenario: Scenario) -> float:
-    """How many partitions a worker computes in a step, at most."""
+    """The largest number of partitions that a worker computes in a step."""
     partitions = getattr(scenario.protocol, "partitions", 0)
     partition_s = scenario.costs.partition(scenario.batch // max(1, partitions))
     limit_s = getattr(scenario.protocol, "time_limit_s", math.inf)
@@ -162,7 +162,7 @@ def _turns(scenario: Scenario) -> float:
 
 
 def _ahead(scenario: Scenario) -> float:
-    """How many steps a worker takes while a master takes one that it does not wait for, at least one."""
+    """The number of steps of a worker during one of a master that does not wait for it, at least one."""
     protocol, costs = scenario.protocol, scenario.costs
     if protocol.has_servers or not (scenario.served and protocol.counts_updates):
         return 1

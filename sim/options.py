@@ -126,7 +126,7 @@ def _as_it_is(read: Read) -> Read:
 
 
 class Readers:
-    """What reads the files and names that options give.
+    """Reads the files and names that options give.
 
     Args:
         remember: read each of them once, as for many scenarios; equal ones are then one object.
@@ -206,10 +206,10 @@ def workload_of(options: argparse.Namespace, read: Readers | None = None) -> Wor
 
 
 def replications(options: argparse.Namespace, default: int | None) -> int | None:
-    """How many runs; the default, which may be none, if nothing is asked for.
+    """The number of runs; the default, which may be None, if it was not given.
 
     Raises:
-        WrongSetting: fewer than one.
+        WrongSetting: the number is below one.
     """
     count = default if options.replications is None else options.replications
     if count is not None:
@@ -246,7 +246,7 @@ def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
 
 
 def inputs(given: argparse.Namespace) -> list[str | None]:
-    """What may be files to read."""
+    """Values that may be files to read."""
     return [given.cluster, given.workload, given.stragglers]
 
 

@@ -111,7 +111,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def asked(given: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of the question."""
+    """The question in the options."""
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): text.split(",") for name in LISTS if (text := _of(given, name)) is not None}

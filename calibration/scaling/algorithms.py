@@ -1,4 +1,4 @@
-"""Which algorithm sums in a table of steps: each candidate is fitted, and weighed by how it meets the arrangements of hosts and GPUs."""
+"""The algorithm behind a table of steps: each candidate is fitted, and weighed by its error on the arrangements of hosts and GPUs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from sim.platform.other_sizes import told
 if TYPE_CHECKING:
     from sim.model.workload import Workload
 
-PROTOCOLS = {"horovod": BACKWARD, "allreduce": 0.0}  # share of computing behind which messages hide
+PROTOCOLS = {"horovod": BACKWARD, "allreduce": 0.0}  # share of computing that hides messages
 FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 FEWEST = 3  # rows
 

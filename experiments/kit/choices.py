@@ -75,11 +75,11 @@ def pairs(choices: list[Choice]) -> list[Pair]:
 
 
 class Ratio(NamedTuple):
-    """How often intervals of a difference hold what was measured.
+    """The coverage of measured differences by intervals.
 
     Args:
         pairs: of two runs, one of each configuration.
-        covered: how many of them.
+        covered: the number of covered pairs.
         width: the median factor from the middle of an interval to its end.
     """
 

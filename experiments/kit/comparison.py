@@ -20,7 +20,7 @@ class Comparison:
     """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat.
 
     Args:
-        scenario: that was simulated, by which it is known what is unknown of it; None if nobody asks.
+        scenario: the simulated one, for its unknowns; None if they are not needed.
     """
 
     cell: Cell

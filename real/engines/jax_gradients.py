@@ -17,7 +17,7 @@ NOBODYS = -1  # the label of a sample that fills up a shape
 
 
 class JaxGradients:
-    """A workload's gradients by JAX; every method returns when its results are in NumPy. As real.training.gradients.Gradients.
+    """A workload's gradients by JAX, as real.training.gradients.Gradients; every method returns when its results are in NumPy.
 
     JAX has no clock within a compiled computation. `anytime` therefore calls a compiled micro-batch in a loop of the host, which
     reads the clock when the device has finished one.
@@ -28,7 +28,7 @@ class JaxGradients:
         gpu_index: the local rank, if gpu.
 
     Raises:
-        WrongSetting: a workload without a model, a device that is not there, or not what the process began with.
+        WrongSetting: the workload has no model, or the device does not exist or is not the one that the process began with.
     """
 
     def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):
@@ -42,7 +42,7 @@ class JaxGradients:
         self._evaluate = jit(self._evaluation)
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
-        """Of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
         call = Call(self._copied, parameters, x, y)
         gradients, loss = self._finished(self._whole(*call.there))
         return self._gradient(call, gradients, len(x), loss, call.elapsed_s)
@@ -50,10 +50,10 @@ class JaxGradients:
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
     ) -> Gradient:
-        """Of as many micro-batches as start within `remaining_s` of this call, at least one; the last overruns.
+        """The gradient of as many micro-batches as start within `remaining_s` of this call, at least one; the last overruns.
 
         Raises:
-            WrongSetting: fewer samples than partitions.
+            WrongSetting: there are fewer samples than partitions.
         """
         check_partitions(partitions, len(x))
         call, size = Call(self._copied, parameters, x, y), len(x) // partitions

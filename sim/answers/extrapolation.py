@@ -1,4 +1,4 @@
-"""How far an answer may be off because nobody measured such a job: by size, by links that are known by name, by nominal computing."""
+"""The error of answers for jobs beyond the measurements: by size, by links that are known by name, by nominal computing."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
 SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
-BETWEEN = 1.5  # both_ways where nobody knows whether it is 1 or 2
-TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
+BETWEEN = 1.5  # both_ways if it is unknown whether it is 1 or 2
+TIMES = ("time_limit_s", "window_s")  # settings that fix the duration of a step's computing
 
 
 class Unknown(NamedTuple):
-    """Something that is not known of a job.
+    """Something unknown about a job.
 
     Args:
-        slower, faster: how much longer and shorter a step may take for it, nine times in ten; logarithms.
-        said: in words; empty if a user is told elsewhere.
-        shared: by cause, what of these two another job with that cause has too: it cancels where they are compared.
+        slower, faster: 90 % limits of the logarithm by which a step may take longer, and shorter.
+        said: as text; empty if another note has it.
+        shared: by cause, the part of these two that another job with that cause has too: it cancels where jobs are compared.
     """
 
     slower: float
@@ -41,11 +41,11 @@ class Unknown(NamedTuple):
 
 
 def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) -> tuple[float, float]:
-    """An interval of throughputs with what is unknown besides; independent of one another, and of the runs.
+    """An interval of throughputs widened by unknowns, which are independent of one another and of the runs.
 
     Args:
         pair: of runs alone; not finite if they are too few.
-        middle: that it lies around.
+        middle: of the interval.
     """
     low, high = pair if np.isfinite(pair).all() else (middle, middle)
     slower = hypot(log(middle / low), *(one.slower for one in unknown))
@@ -54,7 +54,7 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 
 
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
-    """All that is not known of a simulated job; nothing where its costs are the user's own, whose spread they say themselves."""
+    """All unknowns of a simulated job; none if its costs are the user's own, which state their spread themselves."""
     share = share_of_messages(scenario, outcome)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
@@ -69,7 +69,7 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
 
 
 def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
-    """Of a step, that is neither computing nor an induced sleep: messages, updates and waiting."""
+    """The share of a step that is neither computing nor an induced sleep: messages, updates and waiting."""
     alone = scenario.ranks < 2
     step_s = interval.middle(outcome.step_s.mean(axis=1))
     busy_s = computing_s(scenario) + scenario.stragglers.mean
@@ -77,7 +77,7 @@ def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
 
 
 def share_of_computing(scenario: Scenario, outcome: Outcome) -> float:
-    """Of a step, that is computing."""
+    """The share of a step that is computing."""
     step_s = interval.middle(outcome.step_s.mean(axis=1))
     return min(1.0, computing_s(scenario) / step_s) if step_s > 0 else 0.0
 
@@ -91,7 +91,7 @@ def computing_s(scenario: Scenario) -> float:
 
 
 def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: float) -> Iterator[Unknown]:
-    """Of a job of a model that was fitted."""
+    """The unknowns of a job whose model was fitted."""
     beyond = trust.beyond(scenario)
     if beyond:
         doublings = beyond.doublings
@@ -117,7 +117,7 @@ def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: 
 
 
 def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[Unknown]:
-    """Of a job of which nothing was measured, or one process alone."""
+    """The unknowns of a job of which nothing was measured, or one process alone."""
     hosts = len(set(scenario.hosts))
     if not scenario.on_named_gpus and not scenario.workload.step:
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
@@ -129,7 +129,7 @@ def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[
 
 
 def _of_measurements(scenario: Scenario, outcome: Outcome, share: float) -> list[Unknown]:
-    """Of links and sleeps that were measured: as one measurement differed from another. Empty where nobody measured that."""
+    """The unknowns of measured links and sleeps: the spread between measurements. Empty if that was not measured."""
     messages = interval.of_normal(_spread_of_messages(scenario))
     sleeps = interval.of_normal(_spread_of_sleeps(scenario, outcome))
     if not (messages or sleeps):
@@ -168,9 +168,9 @@ def _spread_of_sleeps(scenario: Scenario, outcome: Outcome) -> float:
 
 
 def _longer(scenario: Scenario, outcome: Outcome, share: float, times: float) -> float:
-    """Times as long as a step takes if messages take so many times as long.
+    """The factor on a step's length if messages take so many times as long.
 
-    Messages that hide behind back-propagation are seen where they take longer than that.
+    Messages hidden by back-propagation show when they take longer than it.
     """
     longer = 1 - share + share * times
     if scenario.protocol.overlaps:
@@ -202,7 +202,7 @@ def _machines(scenario: Scenario) -> str:
 
 
 def _counted(doublings: float) -> str:
-    """In words, "three doublings"; "1.6 doublings" in between."""
+    """The number as text, "three doublings"; "1.6 doublings" in between."""
     whole = round(doublings)
     if abs(doublings - whole) < 0.05:
         number = NUMBERS[whole] if whole < len(NUMBERS) else str(whole)

@@ -1,4 +1,4 @@
-"""Errors for users: a wrong setting is told by its name, the given value and the allowed values."""
+"""Errors for users: the message of a wrong setting has its name, the given value and the allowed values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _line(text: str) -> str:
 
 
 def _shown(given: object) -> str:
-    """As Python writes it, cut short where it is long."""
+    """The value as Python writes it, shortened."""
     try:
         text = repr(given)
     except ValueError:  # an integer of more digits than Python writes

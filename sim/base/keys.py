@@ -1,4 +1,4 @@
-"""The keys that a table of a file may have, for those who wrote another."""
+"""The allowed keys of a file's table, for complaints about another key."""
 
 from __future__ import annotations
 

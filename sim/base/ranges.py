@@ -1,6 +1,6 @@
-"""The range of every number that a user may write, in files, options and protocols' settings; none is infinite but where it says so.
+"""The range of every number that a user may write, in files, options and protocols' settings; finite unless it says otherwise.
 
-Lower limits are what has a meaning, upper limits far beyond what has been built: a number beyond them is a slip of the pen.
+Lower limits are the smallest values with a meaning. Upper limits are far beyond any machine: a larger number is a slip of the pen.
 """
 
 from __future__ import annotations

@@ -69,20 +69,20 @@ class Scenario:
         workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.
-        cluster: one rank a host if None; a scenario that was made has one, and a batch.
-        stragglers: law of the induced sleep of each worker and step, seconds, or of what else slows workers down.
-        stragglers_name: what the user called it.
+        cluster: one rank a host if None; a finished scenario always has a cluster and a batch.
+        stragglers: law of the induced sleep of each worker and step, seconds, or of another cause of slow workers.
+        stragglers_name: the user's name for it.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
-        servers: parameter servers, of protocols that have them; else 1, the master, or 0 where there is none.
-        placement: how variables are placed on them, round-robin or greedy.
-        variable_partitions: parts that each variable is cut into before.
-        servers_on: own: servers, or the master, fill slots before the workers do; workers: they sit on the workers' hosts in turn,
-            beside them, and take no slot (TF_PS_IN_WORKER of seed 004).
+        servers: number of parameter servers, for protocols that have them; else 1 (the master), or 0 where there is none.
+        placement: rule by which variables are placed on them, round-robin or greedy.
+        variable_partitions: parts that each variable is cut into before placement.
+        servers_on: own: servers, or the master, fill slots before the workers do; workers: they are put on the workers' hosts in
+            turn, and take no slot (TF_PS_IN_WORKER of seed 004).
         sleeps_of: the replication whose sleeps all replications have; each its own if None.
 
     Raises:
-        WrongSetting: a number out of range, or more ranks than slots.
+        WrongSetting: a number is out of range, or there are more ranks than slots.
     """
 
     protocol: Protocol
@@ -370,7 +370,7 @@ class Scenario:
         return max(1, min(self.workers, self.protocol.gradients_per_update(self.workers)))
 
     def updated_by(self, rank: int) -> int:
-        """How many parameters a rank applies the optimiser to."""
+        """The number of parameters that a rank applies the optimiser to."""
         if rank < self.servers:
             return sum(variable.size for variable, server in self.placed if server == rank)
         return self.summed_items
@@ -437,10 +437,10 @@ class Scenario:
         return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
 
     def error_factor(self, replication: int) -> float:
-        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise.
+        """The factor on all work of one run for the error of its profile, median 1; replications walk through it likewise.
 
-        Where it is large, on GPUs that are known by name alone, the first has the median, and two that follow are at equal distances
-        from it: the answer of a few replications would else be far off.
+        On GPUs that are known by name alone the error is large. The first replication then has the median, and later pairs are at
+        equal distances from it: the answer of a few replications would otherwise have a large error.
         """
         if self.on_named_gpus:
             place = ((replication + 1) // 2 * SILVER_RATIO + 0.5) % 1
@@ -452,9 +452,9 @@ class Scenario:
         return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
 
     def contention(self, replication: int, host: Host) -> float:
-        """How much busy cores of a host slow each other, as far as calibration knows: of one replication.
+        """The contention between busy cores of a host in one replication, with calibration's uncertainty.
 
-        Some draws are below 0, or ignorance would make jobs slower; all busy cores together never work twice as fast.
+        Some draws are below 0, because ignorance would otherwise make jobs slower. All busy cores together never work twice as fast.
         """
         off = math.exp(self._off(host.contention_error, replication, 1, BRONZE_RATIO))
         return max(-0.5 / host.cores, (1 + host.contention) * off - 1)

@@ -1,4 +1,4 @@
-"""What copies between a rank's host and its device take."""
+"""The time of copies between a rank's host and its device."""
 
 from __future__ import annotations
 

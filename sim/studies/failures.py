@@ -166,7 +166,7 @@ def _warned(rng, hosts: int, failures: Failures, whole_s: np.ndarray) -> np.ndar
 
 
 def _share_missing(failures: Failures) -> float:
-    """Of the time, in which a host that nobody waits for is away."""
+    """The share of time in which a host that no rank waits for is away."""
     away_s = [failures.restart_s / between_s for between_s in (failures.mtbf_s, failures.preemption_s) if between_s]
     return sum(away_s) / (1 + sum(away_s))
 

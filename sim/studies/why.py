@@ -1,6 +1,6 @@
-"""Why a job takes as long as it does: what it would gain without each cause, and which changes would help. All of it is simulated.
+"""The causes of a job's step time: its gain without each cause, and the changes that would help. All of them are simulated.
 
-Causes overlap (what hides behind computing costs nothing), so their gains do not add up; the largest one is the critical resource.
+Causes overlap (messages hidden by computing cost nothing), and their gains do not add up. The largest one is the critical resource.
 """
 
 from __future__ import annotations
