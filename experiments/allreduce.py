@@ -14,8 +14,9 @@ NCCL's chunks and TCP's windows are as documented. At 50 ms the chunks cost an a
 would forbid the reduce and broadcast of the same page, which carry 104 MB/s there.
 
 One row cannot be predicted: a server took 14.1 s for 1024 MiB at 1 Gbit/s and 10 ms, although 2 GiB need 17.2 s on the wire. If the
-reduce and the broadcast overlapped, they would do so at 50 ms, too, where they took 20.6 s, and with 256 MiB, where they took 5.55 s
-against 4.3 s on the wire. Another row contradicts its neighbours. By the straight line through both sizes, sharded servers take 0.6 s
+reduce and the broadcast overlapped, they would also do so at 50 ms and with 256 MiB. But they took 20.6 s at 50 ms, and 5.55 s with
+256 MiB, against 4.3 s on the wire. Another row contradicts its neighbours. By the straight line through both sizes, sharded servers
+take 0.6 s
 for no bytes at 5 ms, but 0.25 s at 10 ms and 0.2 s at 50 ms.
 """
 

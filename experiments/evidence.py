@@ -5,8 +5,8 @@ predicted, with 90 % intervals. The model's ignorance is a law (sim.answers.igno
 one that it is used on. By the trivial rule a step takes as long as on the largest number of hosts that was fitted.
 
 The law's numbers for a table come from the others; its form does not. Some ten forms were tried, and one was chosen by the coverage
-that this experiment prints. The choices were the grouping of sources (TensorFlow's one host and several are one page, Horovod's two
-tables another), the share (in proportion, not squared), a least spread of steps, and no drift. New tables may be covered less often.
+that this experiment prints. The choices were: the grouping of sources (TensorFlow's one host and several are one page, Horovod's two
+tables another); the share in proportion, not squared; a least spread of steps; no drift. New tables may be covered less often.
 A row is in several splits.
 
 The rule that a byte takes twice as long on two hosts as on more (calibration.scaling.steps) was found on the T4 rows, and is no

@@ -1,7 +1,7 @@
 """TensorFlow's servers, Horovod, TensorFlow's collectives and our texts over MPI on one model, compared as in seeds 000 and 001.
 
 Every platform runs several times for its speed: steps/s in every 50 steps (seed 000), and over the second half, steps 100 to
-200 (seed 001). It runs once for its accuracy, because evaluation takes time, and once for its correctness: from the same parameters,
+200 (seed 001). It runs once for its accuracy, because evaluation takes time, and once for its correctness. From the same parameters,
 over the same minibatches, synchronous platforms must end with the same parameters, up to rounding. All runs share one launch in
 random order. Among them are the runs that profiles are fitted on: other batches, of 1 worker and, by MPI, 2.
 """

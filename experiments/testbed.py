@@ -1,8 +1,9 @@
 """Networks of a cluster in a box (real.launching.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
 
-All predictions come from three measurements. A probe measures the link between two of the hosts. Runs over that link, by one worker
-with a master or with one of TensorFlow's servers and by two workers in a ring, give the ranks' computing (longer after a wait), the
-time of a message in training, and gRPC's bandwidth. Runs of a master with one worker and with two, without shaped links, give the
+All predictions come from three measurements. A probe measures the link between two of the hosts. Runs over that link give the ranks'
+computing (longer after a wait), the time of a message in training, and gRPC's bandwidth. They are by one worker with a master or with
+one of TensorFlow's servers, and by two workers in a ring. Runs of a master with one worker and with two, without shaped links, give
+the
 contention of the cores that all hosts share. Fitted runs are mixed with predicted ones, because a machine has slow minutes. Master
 and servers have a host of their own. Minibatches are small, so that the network dominates.
 """

@@ -1,8 +1,8 @@
 """Predicted against measured on this machine: a fit on runs of 1 and 2 workers, few of them with sleeps, predicts all others.
 
 All runs share one launch in random order, because the processor drifts. Every cell runs several times, and the noise floor is the
-spread of those repeats. No run that is predicted was fitted. Further cells are of models, laws of sleeps
-and protocols that the simulator was not built on: of each model fmb and amb are fitted, on 1 and 2 workers, and amb-dg on 1.
+spread of those repeats. No run that is predicted was fitted. Further cells are of models, laws of sleeps and protocols that the
+simulator was not built on. For each model fmb and amb are fitted on 1 and 2 workers, and amb-dg on 1.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def fitted_cells(
     """The cells that a profile is learned from: 1 and 2 workers, two batches, few sleeps.
 
     amb runs with one partition a step and with all of them, which separates the cost of entering the loop from that of a turn. fmb
-    also runs with a minibatch as small as a partition, because amb-dg computes such ones, and with sleeps, which give the extra time
-    of idle ranks.
+    also runs with a minibatch as small as a partition, because amb-dg computes such ones. Its runs with sleeps give the extra time of
+    idle ranks.
 
     Args:
         workers: each of these numbers of them.

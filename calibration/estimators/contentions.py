@@ -61,7 +61,7 @@ def fit(traces: list[Trace], place: Placement) -> Contention:
     """Contention with which the same computation costs the same core seconds in every run.
 
     Least absolute deviations of the logarithms of the median computation of each (run, rank) from the median of its kind:
-    protocol, settings, batch. 0 where no kind was run with different numbers of ranks, because nothing can be said then. Its
+    protocol, settings, batch. 0 if no kind was run with different numbers of ranks. Its
     error by a parametric bootstrap: the same fit, had the runs drifted otherwise (Efron and Tibshirani 1993, section 6.5).
 
     Args:

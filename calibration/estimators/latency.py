@@ -1,7 +1,7 @@
 """The time of messages between hosts in training, where no other message delays them: runs of one worker and its master.
 
-They may take longer than a probe's, which follow one another closely: caches are cold, and a probe's medians leave out the bad
-moments that a mean step contains. The difference is added to the link's latency.
+They may take longer than a probe's, which follow one another closely. Caches are cold, and a probe's medians leave out the bad
+moments of a mean step. The difference is added to the link's latency.
 """
 
 from __future__ import annotations

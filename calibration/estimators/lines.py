@@ -26,8 +26,8 @@ def stalled(seconds: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray
 def fit(design: np.ndarray, seconds: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Non-negative coefficients b for which seconds / (design @ b) has mean 1 in every group, as nearly as can be.
 
-    The factor on a row's work does not depend on what the row was asked to do, so its mean is 1 in every group that is
-    formed by settings or by the induced sleep (generalised method of moments: Hansen, Econometrica 1982; the groups
+    The factor on a row's work does not depend on the row's task. Its mean is therefore 1 in every group that is formed by settings or
+    by the induced sleep (generalised method of moments: Hansen, Econometrica 1982; the groups
     are the instruments, as in Wald 1940). Least squares of seconds on partitions would be wrong: under a deadline a
     slow step does fewer partitions in the same time, and the line comes out flat.
 

@@ -20,9 +20,9 @@ NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolu
 def law(factors: np.ndarray) -> Law:
     """The law of `factors`, scaled to mean 1: log-normal, or empirical where that is clearly better.
 
-    Many factors: the spread of the log-normal comes from the median absolute deviation, so that a few wild ones do not
-    blow it up; if there are enough of them to widen the spread by 1.3, they are kept as they are. Few factors (runs,
-    ranks): from the standard deviation, unless Shapiro and Wilk (Biometrika 1965) refuse it: one slow rank in ten is
+    Many factors: the spread of the log-normal comes from the median absolute deviation, so that a few outliers do not blow it up. If
+    there are enough of them to widen the spread by 1.3, the factors are kept as they are. Few factors (runs, ranks): the spread comes
+    from the standard deviation, unless Shapiro and Wilk's test (Biometrika 1965) refuses a log-normal. One slow rank in ten is
     neither an accident nor a wide bell.
     """
     logs = np.log(factors)

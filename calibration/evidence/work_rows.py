@@ -43,11 +43,11 @@ class Rows:
     """Measured rows of one workload.
 
     Args:
-        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 where it is too
-            short for a part of it to say anything), activity (a field of sim.model.costs.Costs, for computation `compute` or
-            `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), cold (how cold the rank was, 0 to 1,
-            see sim.model.costs.cold_share), induced (whether the rank idles in that run whatever its work takes), group (of what does not
-            depend on noise: the run, its settings and the induced sleep).
+        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 in short runs),
+            activity (a field of sim.model.costs.Costs, for computation `compute` or `partition`), amount (samples or bytes), turns
+            (of the loop; 1), seconds (of a core), cold (the rank's coldness, 0 to 1, see sim.model.costs.cold_share), induced
+            (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
+            depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
     """
 

@@ -32,10 +32,9 @@ def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, straggle
 
     Logged: samples, busy seconds (they contain the sleep, which gets a row of its own if it was logged), rounds. Reconstructed: all
     workers start a round together; the master waits for the slowest of them; everything after that (reduction, optimiser, evaluation,
-    parameters back) is the master's `update` and the workers' `wait`. The protocol
-    is fmb if all counts of samples are equal, else amb; then the micro-batch is their greatest common divisor, the
-    limit the shortest busy time (a worker that stops has passed the limit), and the batch the most samples seen, because the true
-    batch is not in the logs.
+    parameters back) is the master's `update` and the workers' `wait`. The protocol is fmb if all counts of samples are equal, else
+    amb. The micro-batch of amb is their greatest common divisor, and its limit the shortest busy time (a worker that stops has passed
+    the limit). Its batch is the largest count, because the true batch is not in the logs.
 
     Raises:
         WrongSetting: there is no work, a worker did not log each round once, a round ends before its slowest worker, a value is one

@@ -4,8 +4,8 @@ Optional columns: compute_s (seconds of the step in which the rank computed), sa
 at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and at least as long as
 the slowest rank computes.
 
-Messages are part of a step's seconds. Where the link between the hosts is known, the simulator says how long they take on it, and
-the rest of the step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
+Messages are part of a step's seconds. If the link between the hosts is known, the simulator gives their time on it. The rest of the
+step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
 it predicts no other number of workers.
 """
 

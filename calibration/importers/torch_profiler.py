@@ -2,8 +2,9 @@
 
 A trace is the Trace Event Format (Google, 2016): complete events (`ph` X) with `ts` and `dur` in microseconds. Those used are
 `ProfilerStep#N` (profiler.step(), category user_annotation), kernels, copies and memsets of the GPU, and without a GPU operators of the CPU
-(cpu_op). A kernel belongs to the step that launched it, known by `args.correlation`. NCCL's kernels are known by their names, their
-sizes by `In msg nelems`, `dtype` and `Group size`, which newer versions write; ranks by `distributedInfo`, or by the name of the file.
+(cpu_op). A kernel belongs to the step that launched it, known by `args.correlation`. NCCL's kernels are known by their names. Newer
+versions write their sizes as `In msg nelems`, `dtype` and `Group size`. Ranks are known by `distributedInfo`, or by the name of the
+file.
 """
 
 from __future__ import annotations

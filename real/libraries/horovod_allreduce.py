@@ -80,9 +80,9 @@ def environment(slot: Slot, address: str, port: int, interface: str | None) -> d
 class Horovod:
     """Horovod on this rank.
 
-    It begins anew for each run, and is shut down after it, because its threads would take time from other runs. If its fusion buffer
-    or cycle is not the default, it cannot begin again: the second initialisation of a process writes past the end of a vector
-    (horovod/common/parameter_manager.cc, SetValue of a fixed parameter). It then stays as it is.
+    It begins anew for each run, and is shut down after it, because its threads would take time from other runs. With another fusion
+    buffer or cycle than the default it cannot begin again. The second initialisation of a process would write past the end of a
+    vector (horovod/common/parameter_manager.cc, SetValue of a fixed parameter). It then stays as it is.
     """
 
     name = "horovod"

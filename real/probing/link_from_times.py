@@ -88,8 +88,8 @@ def left_behind(seconds: float, bandwidth_bytes_per_s: float, most_bytes: float)
 def unfairness(first_s, last_s) -> float:
     """The unfairness between two equal messages that leave a port at once: sim.platform.cluster.Link.unfairness.
 
-    The first to end had the share last / (2 first), whose log odds are those of its weight over the other's: normal, with
-    twice the variance of the logarithm of one weight.
+    The first to end had the share last / (2 first). Its log odds are those of its weight over the other's: normal, with twice the
+    variance of the logarithm of one weight.
 
     Args:
         first_s, last_s: of each round, seconds from the sends to the end of the first message, and of the last; shape (rounds,).

@@ -1,7 +1,7 @@
 """Links between two ranks, from the times of messages between them.
 
 A send recorded in training contains its peer's lateness; a probe's does not. A rank in training sleeps between polls, and notices a
-message at its next poll, on average half a sleep later: the longer it has waited, the later (sim.platform.polling). That time is not
+message at its next poll, on average half a sleep later. Sleeps grow with the wait (sim.platform.polling). That time is not
 the link's, and is subtracted. Between hosts the link is also measured for a library's collective, which does not sleep while bytes
 arrive.
 """

@@ -17,9 +17,9 @@ def nccl(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
     """Allreduce round a ring in turns of n chunks. A turn ends before the next begins; within it slices follow one another.
 
     NCCL, src/collectives/device/all_reduce.h, the ring with its Simple protocol: the thread that sends the first slices of a turn has
-    taken the last ones of the turn before. A vector of many chunks therefore pays a ring's latencies many times. n ranks, m
-    bytes in turns of n chunks of c bytes, in two slices: each of a turn's 2 (n - 1) rounds takes the longer of c / B and
-    L + c / 2 B. All channels are simulated as one of so many times the bytes.
+    taken the last ones of the turn before. A vector of many chunks therefore pays a ring's latencies many times. With n ranks and m
+    bytes in turns of n chunks of c bytes, in two slices, each of a turn's 2 (n - 1) rounds takes the longer of c / B and L + c / 2 B.
+    All channels are simulated as one of so many times the bytes.
     """
     n = len(group)
     turn = n * CHUNK_BYTES // ITEM_BYTES

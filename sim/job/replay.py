@@ -3,8 +3,8 @@
 A trace has everything that another run of the job needs, except the cluster.
 
 A profile takes the cluster's place, and the header has only its name. Laws and a user's own workloads are written whole: a replay
-reads no file but the trace. A workload that comes with the simulator is named, with the digest of its description, because
-large ones have hundreds of variables; a replay refuses another model of that name.
+reads no file but the trace. A workload of the simulator is named, with the digest of its description, because large ones have
+hundreds of variables. A replay refuses another model of that name.
 
 A user's own protocol is written as module:Class, and a replay imports it, as --protocol does.
 """

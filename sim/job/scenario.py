@@ -428,8 +428,8 @@ class Scenario:
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.
 
-        Replications walk through the law by the golden ratio from a random start, because their mean is then near the law's
-        after a few; drawn independently, 20 of them leave a prediction uncertain by a quarter of the drift.
+        Replications walk through the law by the golden ratio from a random start. The mean of a few is then near the law's. Drawn
+        independently, 20 of them leave a prediction uncertain by a quarter of the drift.
         """
         if self.costs.run.sole is not None:
             return self.costs.run.sole

@@ -1,6 +1,6 @@
 """The placement of variables on parameter servers by TensorFlow's rules.
 
-TensorFlow gives untrained variables, the moving means and variances of batch normalisation, to servers like any others: they take a
+TensorFlow puts untrained variables, the moving means and variances of batch normalisation, on servers like any others. They take a
 turn of round-robin, and greedy placement counts their bytes. The simulator places them alike, and does nothing else with them. A
 training step does not need them: each worker sends the means and variances of its batch to them (TensorFlow 1, moving_averages.py).
 These bytes are

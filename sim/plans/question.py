@@ -41,7 +41,8 @@ class Question(BaseModel):
     Args:
         workload: a name, or a TOML file.
         protocols, hosts, counts, batches, servers, servers_on, placements, variable_partitions: may be chosen. A host is a kind of
-            sim.catalogue, or the file of a cluster or profile; those of the catalogue that have GPUs and a price if none is given.
+            sim.catalogue, or the file of a cluster or profile. If none is given, hosts are those of the catalogue with GPUs and a
+            price.
         settings: values of protocols' settings, for the protocols that have them.
         samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).

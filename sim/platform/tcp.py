@@ -35,8 +35,8 @@ class Tcp(BaseModel):
 def transfer_s(size_bytes: float, window_bytes: float, most_bytes: float, round_trip_s: float, rate: float):
     """Seconds until the last of so many bytes has left, and the window then.
 
-    Cardwell, Savage and Anderson, "Modeling TCP latency", INFOCOM 2000, equations 12 to 17, without loss or delayed
-    acknowledgements: a window a round trip, doubled by each, until it is the largest or keeps the path full.
+    Cardwell, Savage and Anderson, "Modeling TCP latency", INFOCOM 2000, equations 12 to 17, without loss or delayed acknowledgements.
+    One window is sent in a round trip, and each doubles it, until it is the largest or keeps the path full.
 
     Args:
         window_bytes: at the start.

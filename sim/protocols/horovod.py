@@ -17,9 +17,9 @@ ORDERS = ("parameters", "uniform", "end")
 class Horovod(Protocol):
     """Synchronous data parallelism by allreduce that overlaps with back-propagation.
 
-    Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018 (arXiv 1802.05799); its
-    background thread, horovod/common/operations.cc: in each cycle ranks negotiate which gradients are ready everywhere, and
-    those that fit in the fusion buffer are copied in, summed and copied out together. A gradient alone is not copied.
+    Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018 (arXiv 1802.05799); its background
+    thread, horovod/common/operations.cc. In each cycle ranks negotiate which gradients are ready everywhere. Those that fit in the
+    fusion buffer are copied in, summed and copied out together. A gradient alone is not copied.
 
     A real run is Horovod's own where it is installed; `real.run --runtime mpi` runs this text. TensorFlow then computes in a thread
     of its own and hands each gradient over when it has it. `parameters` and `uniform` are therefore one order: TensorFlow's. The main

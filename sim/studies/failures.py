@@ -1,7 +1,7 @@
 """Hosts that fail: the losses of a run to checkpoints, to repeated work, and to restarts.
 
-Failures of a host are random and independent of its age (exponential times between them). If the failed host has a master or a
-server, or a worker for which the others wait, the run stops, restarts, and repeats the work since its last checkpoint. If the
+Failures of a host are random and independent of its age (exponential times between them). A run stops if the failed host has a master
+or a server, or a worker for which the others wait. It restarts, and repeats the work since its last checkpoint. If the
 protocol takes gradients from whichever worker has one, the other workers go on. The run lacks that host's gradients until the host is
 back, and no work is repeated.
 

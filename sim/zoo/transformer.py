@@ -6,8 +6,8 @@ GPT-2: A. Radford et al., "Language Models are Unsupervised Multitask Learners",
 its last layer is that of its first, and a sample is a sequence of 1024.
 ViT-B/16: A. Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021: 86.6 M; names as in torchvision.
 
-A forward pass takes two operations for each number of a kernel and each place in the sequence, and 4 x sequence^2 x width a
-layer for what every place reads of every other (queries by keys, and weights by values).
+A forward pass takes two operations for each number of a kernel and each place in the sequence, and 4 x sequence^2 x width a layer for
+attention (queries by keys, and weights by values).
 """
 
 from __future__ import annotations
