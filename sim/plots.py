@@ -61,7 +61,7 @@ def parser() -> command.Parser:
         "--panels",
         default="ranks",
         choices=("ranks", "samples"),
-        help="ranks: what each rank did, and step times; samples: samples of each step, compute times and all samples by time, as "
+        help="ranks: activities of each rank, and step times; samples: samples of each step, compute times and all samples by time, as "
         "the AMB repository plots them",
     )
     parser.add_argument(
