@@ -212,9 +212,9 @@ def _asked(argv: list[str] | None) -> str:
     words = iter(sys.argv[1:] if argv is None else argv)
     asked = ["python", "-m", "experiments.run"]
     for word in words:
-        if word in ("--keep", "--out"):
+        if word in ("--keep", "--out", "--report"):
             next(words)
-        elif not word.startswith(("--keep=", "--out=")):
+        elif not word.startswith(("--keep=", "--out=", "--report=")):
             asked.append(word)
     return shlex.join(asked)
 
