@@ -19,6 +19,8 @@ from sim.platform.cluster import Cluster, Host
 from sim.recording import traces
 from sim.recording.traces import Trace
 
+SMALL = {"steps": 6, "fits": 1, "repeats": 1, "workers": (2,), "slept": (), "fitted_batches": (32, 64, 128)}
+
 
 def test_nothing_that_is_predicted_is_fitted():
     plan = gpu.plan("gpu", 0, demo=False)
@@ -52,7 +54,7 @@ def test_it_runs_on_cores(tmp_path, monkeypatch, capsys):
     """One model, and two protocols of the five."""
     monkeypatch.setattr(gpu, "PROTOCOLS", ("fmb", "amb"))
     small = gpu.plan("cpu", 0, demo=True)
-    monkeypatch.setattr(gpu, "plan", lambda *_: replace(small, steps=6, fits=1, repeats=1, slept=()))
+    monkeypatch.setattr(gpu, "plan", lambda *_: replace(small, **SMALL))
     assert main(["gpu", "--demo", "--device", "cpu", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "Device: CPU, no GPU" in said
