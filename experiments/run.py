@@ -82,7 +82,7 @@ QUESTIONS = {
     ),
     "gpu": Question(
         "How close are predictions to real runs on this machine's GPU, which ranks share?",
-        "not known yet",
+        "untried",
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
     ),
     "gpus": Question(
