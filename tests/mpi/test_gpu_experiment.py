@@ -9,6 +9,7 @@ import pytest
 from experiments import gpu
 from experiments.reports import gpu_report
 from experiments.run import main
+from real import calibration_plan
 from real.cells import refusal
 from sim import event, protocols
 from sim.base.errors import WrongSetting
@@ -33,6 +34,12 @@ def test_nothing_that_is_predicted_is_fitted():
     assert not any(refusal(cell) for cell in [*plan.pilots, *plan.fitted, *plan.predicted])
     with pytest.raises(WrongSetting, match="--device"):
         gpu.plan("tpu", 0, demo=True)
+
+
+def test_a_gpus_profile_is_fitted_on_batches_of_its_floor_too():
+    for device, batches in (("cpu", {1024, 2048, 128}), ("gpu", {32, 64, 128, 256, 512, 1024, 2048})):
+        asked = calibration_plan.Asked("mlp", 2, ("fmb", "amb"), 2048, 40, 3, 0, device=device)
+        assert {cell.batch for cell in calibration_plan.fitted(asked, 1.0)} == batches
 
 
 def test_rates_are_compared_with_the_catalogues_entry(capsys):
