@@ -24,6 +24,8 @@ class Question(NamedTuple):
     fitted: str = ""
 
 
+UNTRIED = "untried"  # no result is kept of it, because it needs a machine that was not at hand
+
 QUESTIONS = {
     "validate": Question(
         "How close are predictions to real runs on this machine?",
@@ -82,7 +84,7 @@ QUESTIONS = {
     ),
     "gpu": Question(
         "How close are predictions to real runs on this machine's GPU, which ranks share?",
-        "not known yet",
+        UNTRIED,
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
     ),
     "gpus": Question(
