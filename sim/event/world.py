@@ -8,11 +8,15 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
+from typing import Any
+
+import numpy as np
 
 from sim import collectives
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
+from sim.event import alike
 from sim.event.clock import Clock
 from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.event.machines.crowded import Crowded
@@ -117,11 +121,32 @@ class EventWorld:
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
-        self.machines = self._machines()
-        self.ranks = self._ranks(short_cuts and not want_trace)
+        self.cohort: Any = None  # of all workers, if they are alike; `ranks` are then the others
+        if short_cuts and not want_trace and timeline is None and alike.suits(scenario):
+            self.machines, self.ranks = self._led()
+        else:
+            self.machines = self._machines()
+            self.ranks = self._ranks(short_cuts and not want_trace)
         self.together = self._together() if short_cuts and not want_trace else None
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
+
+    def _led(self) -> tuple[list[Machine], list[Rank]]:
+        """A master, and its workers as a cohort."""
+        from sim.event.cohort import Cohort
+        from sim.event.machines.leading import Leading
+
+        scenario, error = self.scenario, self.scenario.error_factor(self.replication)
+        hosts = scenario.machines
+        self.speeds, self.senders = np.array([hosts[host].speed for host in scenario.hosts]) / error, self.workers
+        index = scenario.hosts[0]
+        machine = Machine(
+            self.env, index, hosts[index], float(self.speeds[0]), hosts[index].contention, self.link, TICK_S
+        )
+        machine.ranks, self._alone = 1, True
+        master = Rank(self, 0, [0], machine, Leading)
+        self.cohort = master.mechanics.cohort = Cohort(self, master.mechanics)
+        return [machine], [master]
 
     def _machines(self) -> list[Machine]:
         scenario, replication = self.scenario, self.replication
@@ -158,6 +183,8 @@ class EventWorld:
     def _together(self) -> Together | None:
         """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
         everyone = [rank.mechanics for rank in self.ranks]
+        if self.cohort is not None:
+            return None
         suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
         return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
 
@@ -183,14 +210,16 @@ class EventWorld:
             Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), self._ended)
             for rank in self.ranks
         ]
+        if self.cohort is not None:
+            threads.append(Thread(self.cohort, text_of(self.scenario, "worker", self.cohort), self._ended))
         self._at_work = len(threads)
-        for rank, thread in zip(self.ranks, threads, strict=True):
-            rank.thread = thread
+        for thread in threads:
+            thread.rank.thread = thread
         begin = range(len(threads))
         for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self._alone else begin:
             self.env.call(0.0, threads[number].go)
         if not self.env.run_until(self._over):
-            if self.together is not None:
+            if self.together is not None or self.cohort is not None:
                 raise ShortCutFailed  # some may have been waited for that would not have been
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
             raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
@@ -221,7 +250,7 @@ class EventWorld:
 
     def fall_apart(self) -> None:
         """Cut what refers to one another in a circle, so that memory is free at once and the collector has nothing to find."""
-        for rank in self.ranks:
+        for rank in self.ranks if self.cohort is None else (*self.ranks, self.cohort):
             rank.fall_apart()
         self.ranks.clear()
         self.machines.clear()
