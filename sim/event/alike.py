@@ -34,7 +34,7 @@ def suits(scenario: Scenario) -> bool:
     Each has a host, with a core and a port of its own, and waits for the master's parameters alone. Which of them is first
     somewhere decides nothing: the master adds up all gradients before it does anything else.
     """
-    protocol, link, local, costs = scenario.protocol, scenario.network, scenario.cluster.local, scenario.costs
+    protocol, link, local = scenario.protocol, scenario.network, scenario.cluster.local
     if not is_ours(protocol) or protocol.has_servers or protocol.masterless or scenario.workers < LEAST_WORKERS:
         return False
     spoken = frozenset((*VERBS, *verbs.__all__)) - set(protocol.__dataclass_fields__)
@@ -42,7 +42,6 @@ def suits(scenario: Scenario) -> bool:
         return False
     if scenario.summed or scenario.gathered_variables or protocol.local_aggregation or protocol.delay_std_s:
         return False
-    goes_cold = costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s
     queues = not (link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward)
     apart = scenario.cores_suffice and len(set(scenario.hosts)) == scenario.ranks
-    return bool(queues and apart and not goes_cold and not (local.wakes and local.latency_s))
+    return bool(queues and apart and not (local.wakes and local.latency_s))

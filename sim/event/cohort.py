@@ -11,6 +11,7 @@ from sim.event.ranks.message import Message
 from sim.event.shortcut import ShortCutFailed
 from sim.job.scenario import Scenario
 from sim.laws import Law
+from sim.model.costs import WARMING, Line
 from sim.vector.draws import Listed, Rounds
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S
@@ -44,7 +45,7 @@ class Cohort:
         self._hand, self._samples = AtHand(), np.zeros(workers, int)
         self._wake: Any = None  # goes on with the next message
         self.thread: Any = None
-        self.clock_s = np.zeros(workers)
+        self.clock_s = self._warm_s = np.zeros(workers)  # and when each last ended a gradient
         self.master = self.step = self.version = 0
 
     def _draw(self, replication: int, resume_s: float) -> None:
@@ -128,7 +129,7 @@ class Cohort:
     def take_up(self, letter):
         """New parameters replace those at hand."""
         self.version = letter.version
-        self.clock_s = self.clock_s + self._amounts.take_up_s[letter.size_bytes] / self._speed
+        self._work(self._amounts.take_up_s[letter.size_bytes])
         return DONE
 
     def sleep(self):
@@ -145,27 +146,40 @@ class Cohort:
             raise ShortCutFailed
         self._hand.begin_gradient()
         amounts = self._amounts
-        seconds = amounts.compute_s * _row(self._factors[self.step]) + amounts.pack_s + self._input_s()
+        self._work(self._input_s())
+        self._work(amounts.compute_s * _row(self._factors[self.step]) + self._cold_s(amounts.costs.compute), "compute")
+        self._work(amounts.pack_s, "pack")
         self._samples.fill(amounts.batch)
-        self.clock_s = self.clock_s + seconds / self._speed
         return DONE
 
     def compute_until(self, deadline_s: np.ndarray, partitions: int):
         """Partitions while there is time, at least one; the last overruns."""
         self._hand.begin_gradient()
-        amounts, factor, speed = self._amounts, _row(self._factors[self.step]), self._speed
+        amounts, factor = self._amounts, _row(self._factors[self.step])
         micro_batch = amounts.batch // partitions
-        partition_s = factor * amounts.costs.partition(micro_batch) / speed
-        clock_s = self.clock_s + (self._input_s() + factor * amounts.costs.loop_s) / speed
-        done, going = np.zeros(len(clock_s), int), np.ones(len(clock_s), bool)
+        partition_s = factor * amounts.costs.partition(micro_batch) / self._speed
+        self._work(self._input_s())
+        self._work(factor * amounts.costs.loop_s + self._cold_s(amounts.costs.partition))
+        clock_s, done, going = self.clock_s, np.zeros(len(partition_s), int), np.ones(len(partition_s), bool)
         while going.any():
             clock_s = np.where(going, clock_s + partition_s, clock_s)
             done += going
             going = (done < partitions) & (deadline_s - clock_s > CLOCK_S)
         self._recorder.ran_out += int(((done == partitions) & (deadline_s - clock_s > CLOCK_S)).sum())
         self._samples = done * micro_batch
-        self.clock_s = clock_s + amounts.pack_s / speed
+        self.clock_s = self._warm_s = clock_s
+        self._work(amounts.pack_s, "pack")
         return DONE
+
+    def _work(self, seconds, activity: str = "") -> None:
+        """Some seconds of each worker's core, shape (workers,); one number if all are alike."""
+        self.clock_s = self.clock_s + seconds / self._speed
+        if activity in WARMING:
+            self._warm_s = self.clock_s
+
+    def _cold_s(self, line: Line):
+        """Seconds more, where caches have gone cold."""
+        return line.cold(self.clock_s - self._warm_s) if line.cold_s else 0.0
 
     def _input_s(self):
         """Seconds of fetching minibatches; one number if all are alike."""

@@ -138,7 +138,8 @@ class EventWorld:
 
         scenario, error = self.scenario, self.scenario.error_factor(self.replication)
         hosts = scenario.machines
-        self.speeds, self.senders = np.array([hosts[host].speed for host in scenario.hosts]) / error, self.workers
+        self.speeds = np.array([hosts[host].speed for host in scenario.hosts]) / error
+        self.senders = list(self.workers)
         index = scenario.hosts[0]
         machine = Machine(
             self.env, index, hosts[index], float(self.speeds[0]), hosts[index].contention, self.link, TICK_S

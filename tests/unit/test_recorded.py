@@ -56,7 +56,7 @@ def test_the_event_world_says_what_was_recorded(cluster, want_trace, monkeypatch
     """Without a trace it takes short cuts; with one, every third is asked."""
     monkeypatch.setattr(alike, "LEAST_WORKERS", 1)
     monkeypatch.setattr(cohort, "Rounds", OldRounds)
-    for mechanics in (contended, own_core):
+    for mechanics in (cohort, contended, own_core):
         monkeypatch.setattr(mechanics, "WARMING", ("compute",))
     names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")][:: 3 if want_trace else 1]
     said = pd.DataFrame({name: outcome(SCENARIOS[name], want_trace) for name in names}).T

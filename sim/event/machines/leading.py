@@ -91,7 +91,8 @@ class Leading(Free):
 
     def _arrived(self, go) -> None:
         """The last gradient has reached the port."""
-        (reach_s, sizes_bytes, occupancy_s, samples), self._burst = self._burst, None
+        burst: Any = self._burst
+        (reach_s, sizes_bytes, occupancy_s, samples), self._burst = burst, None
         rank, count = self.rank, len(reach_s)
         begin_s = served(np.sort(reach_s), self.ingress.free_s, occupancy_s)
         end_s = begin_s + occupancy_s
