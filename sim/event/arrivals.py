@@ -52,15 +52,19 @@ class Arrivals:
         """Hand over all that reach the port before anything else happens."""
         clock, deliver, entries = self._clock, self._deliver, self._entries
         queue: list[Any] = clock._queue
+        waiting, fresh = self._sorted, self._fresh
         entries.pop()
         while True:
-            if self._fresh:
-                self._sort()
-            if self._next == len(self._sorted):
-                self._sorted.clear()
+            if fresh:
+                if len(fresh) == 1:
+                    insort(waiting, fresh.pop(), self._next)
+                else:
+                    self._sort()
+            if self._next == len(waiting):
+                waiting.clear()
                 self._next = 0
                 return
-            coming = self._sorted[self._next]
+            coming = waiting[self._next]
             reach_s = coming[0]
             if queue and queue[0][0] <= reach_s:
                 first = queue[0]
@@ -72,6 +76,9 @@ class Arrivals:
                         self._enter(coming)
                     return
             self._next += 1
+            if self._next > FEW and self._next > len(waiting) // 2:
+                waiting[: self._next] = []
+                self._next = 0
             clock._now = reach_s
             deliver(reach_s, coming[2])
 
@@ -86,7 +93,4 @@ class Arrivals:
         else:
             for coming in fresh:
                 insort(waiting, coming, self._next)
-            if self._next > len(waiting) // 2:
-                waiting[: self._next] = []
-                self._next = 0
         fresh.clear()

@@ -25,6 +25,7 @@ from sim.event.machines.free import Free
 from sim.event.machines.machine import Machine
 from sim.event.meter import Meter
 from sim.event.ranks.amounts import Amounts
+from sim.event.ranks.poster import Poster
 from sim.event.ranks.random_streams import RandomStreams
 from sim.event.ranks.rank import Rank
 from sim.event.ranks.thread import Thread
@@ -42,6 +43,7 @@ from sim.worlds.time_budget import Patience
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 MOST_BUFFERS = 1000
+DONE = ()
 
 
 def run(
@@ -169,8 +171,10 @@ class EventWorld:
     def _ranks(self, short_cuts: bool) -> list[Rank]:
         scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
         self.senders = groups.senders
+        mechanics = {machine: self._mechanics(machine) for machine in self.machines}
+        made = Poster if self.recorder.rows is None and self._post(set(mechanics.values())) else Rank
         ranks = [
-            Rank(self, number, groups.of.get(number) or [number], machine, self._mechanics(machine))
+            made(self, number, groups.of.get(number) or [number], machine, mechanics[machine])
             for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
         ]
         everyone = [rank.mechanics for rank in ranks]
@@ -188,6 +192,11 @@ class EventWorld:
             return None
         suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
         return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
+
+    def _post(self, mechanics: set) -> bool:
+        """Whether all ranks post their messages without an event, and nothing happens to those that come."""
+        protocol = self.scenario.protocol
+        return mechanics == {Free} and not (self.amounts.rests or protocol.overlaps or protocol.delay_std_s)
 
     def _mechanics(self, machine: Machine):
         """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
@@ -233,13 +242,18 @@ class EventWorld:
         if not self._at_work and not self._over.triggered:
             self._over.succeed()
 
-    def updated(self, rank: Rank, samples: int, start_s: float):
+    def updated(self, rank: Rank, samples: int):
         """Rank 0 has made an update."""
         self.recorder.updated(rank.clock_s, samples)
         self.meter.updated(rank.version, rank.clock_s)
         if self.patience.updated() and not self._over.triggered:
-            self.at(rank.clock_s, self._cut)
-            yield
+            return self._ended_early(rank)
+        return DONE
+
+    def _ended_early(self, rank: Rank):
+        """There is no time left: the run ends at this moment."""
+        self.at(rank.clock_s, self._cut)
+        yield
 
     def _cut(self) -> None:
         if not self._over.triggered:

@@ -26,7 +26,7 @@ class Free:
     quick = True  # works that follow one another may be one
     own_port = True  # nobody else's messages leave by it
     __slots__ = (
-        "_ahead", "_ahead_s", "_byte_s", "_coming", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
+        "_ahead", "_ahead_s", "_byte_s", "_coming", "_direct", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
         "_pending", "_plain", "_posted", "_timed", "_to", "_waits", "_wake", "comes", "core", "course", "env",
         "ingress", "link", "local", "machine", "port", "rank", "rest", "rest_until", "slow", "speed", "spend", "work",
         "work_on", "works",
@@ -47,6 +47,7 @@ class Free:
         self._peers: Any = ()  # from whom the next is waited for
         self._wake: Any = None  # who goes on then
         self._timed = False
+        self._direct = False  # the rank is a Poster that waits: what comes moves its clock
         self._missing: Any = None  # from whom gradients are still waited for, to be added up
         self._overhead_s, self._latency_s = link.overhead_s / machine.speed, link.latency_s
         self._gap_s, self._byte_s = link.gap_s, 1 / link.bandwidth_bytes_per_s
@@ -169,7 +170,8 @@ class Free:
         if self.slow is not None:
             return self.slow.leave(self._to[peer], message)
         message.occupancy_s = occupancy_s = self._gap_s + message.size_bytes * self._byte_s
-        begin_s = max(begin_s, port.free_s)
+        if port.free_s > begin_s:
+            begin_s = port.free_s
         port.free_s = leave_s = begin_s + occupancy_s
         self.machine.sent_s += occupancy_s
         self._to[peer].comes(begin_s + self._latency_s, message)
@@ -246,7 +248,12 @@ class Free:
         else:
             begin_s, end_s = port.take(reach_s, occupancy_s, message.credit_s)
             end_s += message.held_s
-        self.put(message, begin_s, end_s)
+        if self._direct and message.sender in self._peers:
+            wake, self._wake, self._direct = self._wake, None, False
+            self._moved(message, begin_s, end_s)
+            wake(message)
+        else:
+            self.put(message, begin_s, end_s)
 
     def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
         """A message is here: a waiting rank takes it, or it lies here.
@@ -269,6 +276,24 @@ class Free:
             if arrived[0].sender in peers:
                 return self._inbox.pop(index)
         return None
+
+    def first(self, peers):
+        """The first message from one of `peers` that lies here; if there is none, a Poster's thread goes on with the next."""
+        if self._inbox and (arrived := self.take(peers)):
+            self._moved(*arrived)
+            return arrived[0]
+        self._peers, self._wake, self._direct = peers, self.rank.thread.go, True
+        return None
+
+    def _moved(self, message: Message, begin_s: float, end_s: float) -> None:
+        """The bytes of a message of another host's have moved, and a core takes it."""
+        rank = self.rank
+        start_s = rank.clock_s
+        if begin_s > start_s:
+            self._waits += (rank.rank, start_s, begin_s)
+        if end_s > start_s:
+            start_s = end_s
+        rank.clock_s = start_s + len(message.sizes_bytes) * self._overhead_s
 
     def receive(self, frm, until_s: float = math.inf, variable=None):
         """The next message from one of `frm`."""
@@ -307,6 +332,7 @@ class Free:
             self.at(until_s, lambda: self._give_up(wake))
             arrived = yield
             self._timed = False
+        self._direct = False  # the rank is a Poster that waits: what comes moves its clock
         if arrived is None:
             rank.clock_s = max(start_s, self.env.now)
             rank.waited(start_s, rank.clock_s)

@@ -18,7 +18,7 @@ class Amounts:
         self.input_s, self.compute_s, self.pack_s = costs.input(batch), costs.compute(batch), costs.pack(packed)
         self.pack = ("pack", self.pack_s, 0, packed)
         self.rests = bool(costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s)
-        self.reduce_s, self.take_up_s = Priced(costs.reduce), Priced(costs.take_up)
+        self.reduce_s, self.take_up_s, self.update_s = Priced(costs.reduce), Priced(costs.take_up), Priced(costs.update)
         self.evaluates = scenario.test_size > 0
         self._scenario = scenario
 

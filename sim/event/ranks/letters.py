@@ -7,12 +7,13 @@ from typing import Any
 
 from sim.base.errors import WrongText
 from sim.event.ranks.layerwise import Layerwise
-from sim.event.ranks.message import Message, note_of
+from sim.event.ranks.message import HEADER, Message, note_of
 from sim.model.sparse_rows import Load
 from sim.verbs.me import GRADIENT, PARAMETERS, Note
 
 NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"
 DONE = ()
+Sizes = tuple[tuple[int, ...], int]  # bytes of the messages that travel together, and of all of them
 
 
 class Letters:
@@ -27,8 +28,8 @@ class Letters:
     def __init__(self, rank):
         self.rank = rank
         self._post: Any = None  # posts one message, where that needs nobody else
-        self._parts: dict[int | tuple[int, int], tuple[tuple[int, ...], int]] = {}
-        self._requests: dict[int, tuple[int, ...]] = {}
+        self._parts: dict[int | tuple[int, int], Sizes] = {}  # of a server, which sends the same to all, one
+        self._requests: dict[int, Sizes] = {}
         self.layers: Any = Layerwise(rank) if rank.layerwise else None
 
     def begin(self, mechanics) -> None:
@@ -60,41 +61,66 @@ class Letters:
         """Whether one message was posted at once: that is so where nobody else needs the port, and nothing is waited for but it."""
         rank = self.rank
         if what is GRADIENT and wait and not rank.serves:
-            rank.at_hand.what = ""
-            sizes = self._parts.get(peer) if rank.minibatches <= 1 else None
-            if sizes is None:
-                message = self.message(rank.version, peer)
-            else:
-                message = Message(rank.rank, rank.version, rank.samples, sizes[0], sizes[1], rank.minibatches)
-            rank.clock_s = self._post(peer, message)
+            self.gradient(peer)
         elif type(what) is Note:
             self._post(peer, self._note(what, peer))
         elif rank.serves and not wait:
-            self._post(peer, self.message(rank.version, peer))
+            self.parameters(peer)
         else:
             return False
         return True
 
+    # ---- one message, where it can be posted at once
+
+    def gradient(self, peer: int) -> None:
+        """A worker's gradient; go on when it has left."""
+        rank = self.rank
+        rank.at_hand.what = ""
+        rank.clock_s = self._post(peer, self.message(rank.version, peer))
+
+    def parameters(self, peer: int) -> None:
+        """A server's parameters."""
+        self._post(peer, self.message(self.rank.version, peer))
+
+    def note(self, peer: int, version: int) -> None:
+        """A header alone."""
+        self._post(peer, note_of(self.rank.rank, version))
+
+    def request(self, server: int) -> None:
+        """A worker's request of a server's parameters."""
+        rank = self.rank
+        self._post(server, note_of(rank.rank, rank.version, *self._request(server)))
+
     def _note(self, note: Note, peer: int) -> Message:
         rank = self.rank
         version = rank.version if note.version is None else note.version
-        if rank.serves or note.last or peer not in rank.servers:
-            return note_of(rank.rank, version, note.last)
-        sizes = self._requests.get(peer)
-        if sizes is None:
-            sizes = self._requests[peer] = tuple(load.request_bytes for load in rank.scenario.loads(peer))
-        return note_of(rank.rank, version, note.last, sizes)
+        found = note_of(rank.rank, version, *(HEADER if note.last else self._request(peer)))
+        found.last = note.last
+        return found
+
+    def _request(self, peer: int) -> Sizes:
+        """Bytes of a note, which is a request if it is a worker's to a server."""
+        found = self._requests.get(peer)
+        if found is None:
+            rank, found = self.rank, HEADER
+            if peer in rank.servers and not rank.serves:
+                sizes = tuple(load.request_bytes for load in rank.scenario.loads(peer))
+                found = sizes, sum(sizes)
+            self._requests[peer] = found
+        return found
 
     def message(self, version: int, peer: int) -> Message:
         """The message this rank sends: a server sends its parameters; a worker its gradient (to a server, only that server's variables)."""
-        rank = self.rank
+        rank, parts = self.rank, self._parts
         minibatches = rank.minibatches
-        alike = minibatches <= 1 or rank.serves
-        sizes = self._parts.get(peer if alike else (peer, minibatches))
-        if sizes is None:
-            sized = self._sized(peer, 1 if rank.serves else minibatches)
-            sizes = self._parts[peer if alike else (peer, minibatches)] = sized, sum(sized)
-        return Message(rank.rank, version, rank.samples, sizes[0], sizes[1], minibatches)
+        key = 0 if rank.serves else peer if minibatches <= 1 else (peer, minibatches)
+        try:
+            sizes, size_bytes = parts[key]
+        except KeyError:
+            sizes = self._sized(peer, 1 if rank.serves else minibatches)
+            size_bytes = sum(sizes)
+            parts[key] = sizes, size_bytes
+        return Message(rank.rank, version, rank.samples, sizes, size_bytes, minibatches)
 
     def _sized(self, peer: int, minibatches: int) -> tuple[int, ...]:
         """Bytes of the messages that carry what this rank sends to `peer`."""
