@@ -39,7 +39,7 @@ class Meter:
         serving = {rank.machine for rank in self._ranks if rank.serves}
         ports: dict[bool, list[float]] = {True: [], False: []}
         for machine in self._machines:
-            ports[machine in serving].append(max(machine.sent_s, machine.received_s))
+            ports[machine in serving].append(machine.busy_s)
         return {
             "compute": [rank.computed_s for rank in self._ranks if not rank.serves],
             "worker port": ports[False],

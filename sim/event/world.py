@@ -160,8 +160,9 @@ class EventWorld:
         ]
         turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
         shared = Cores(self.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
+        speeds = {host.speed: host.speed / error for host in hosts}
         machines = [
-            Machine(self.env, index, host, host.speed / error, contention[index], self.link, turn_s, shared)
+            Machine(self.env, index, host, speeds[host.speed], contention[index], self.link, turn_s, shared)
             for index, host in enumerate(hosts)
         ]
         for machine in scenario.hosts:

@@ -49,8 +49,8 @@ class Free:
         self._timed = False
         self._direct = False  # the rank is a Poster that waits: what comes moves its clock
         self._missing: Any = None  # from whom gradients are still waited for, to be added up
-        self._overhead_s, self._latency_s = link.overhead_s / machine.speed, link.latency_s
-        self._gap_s, self._byte_s = link.gap_s, 1 / link.bandwidth_bytes_per_s
+        self._overhead_s, self._latency_s = rank.amounts.overhead_s[machine.speed], link.latency_s
+        self._gap_s, self._byte_s = link.gap_s, rank.amounts.byte_s
         self.slow = SlowPort(self) if link.sustained_bytes_per_s or link.tcp or link.store_and_forward else None
         self._plain = self.slow is None
         self._ahead: list[Any] = []
@@ -138,7 +138,7 @@ class Free:
             to[peer].comes(begin_s + latency_s, message)
         if posted:
             port.free_s, rank.clock_s = free_s, max(free_s, clock_s)
-            self.machine.sent_s += posted * occupancy_s
+            port.busy_s += posted * occupancy_s
         return DONE
 
     def post_all(self, peers, letter, record: bool = False, one: bool = False):
@@ -173,7 +173,7 @@ class Free:
         if port.free_s > begin_s:
             begin_s = port.free_s
         port.free_s = leave_s = begin_s + occupancy_s
-        self.machine.sent_s += occupancy_s
+        port.busy_s += occupancy_s
         self._to[peer].comes(begin_s + self._latency_s, message)
         return leave_s
 
@@ -201,7 +201,7 @@ class Free:
             self.ingress.reached_s = reach_s
             self.deliver(reach_s, message)
         else:
-            self.machine.received_s += message.occupancy_s
+            self.ingress.busy_s += message.occupancy_s
             self.put(message, *self.course.passing(self, reach_s, message.occupancy_s))
 
     def _first_of_ties(self, first):
@@ -241,7 +241,7 @@ class Free:
     def deliver(self, reach_s: float, message: Message) -> None:
         """A message from another host begins to pass this machine's port, after those that came before."""
         port, occupancy_s = self.ingress, message.occupancy_s
-        self.machine.received_s += occupancy_s
+        port.busy_s += occupancy_s
         if self._plain:
             begin_s = reach_s if reach_s > port.free_s else port.free_s
             port.free_s = end_s = begin_s + occupancy_s

@@ -72,7 +72,7 @@ class Leading(Free):
         begin_s = np.maximum(first_s + max(called_s, occupancy_s) * self._turn, port.free_s + occupancy_s * self._turn)
         port.free_s = float(begin_s[-1]) + occupancy_s
         rank.clock_s = max(rank.clock_s + called_s * len(peers), port.free_s)
-        self.machine.sent_s += occupancy_s * len(peers)
+        port.busy_s += occupancy_s * len(peers)
         self.cohort.comes(begin_s + self._latency_s, message)
         return DONE
 
@@ -97,7 +97,7 @@ class Leading(Free):
         begin_s = served(np.sort(reach_s), self.ingress.free_s, occupancy_s)
         end_s = begin_s + occupancy_s
         self.ingress.free_s = float(end_s[-1])
-        self.machine.received_s += occupancy_s * count
+        self.ingress.busy_s += occupancy_s * count
         add_s = rank.amounts.reduce_s[sum(sizes_bytes)]
         takes_s = len(sizes_bytes) * self._overhead_s + add_s / self.speed
         added_s = served(end_s, rank.clock_s, takes_s) + takes_s

@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any
 
 from sim.base.errors import WrongText
+from sim.event.ranks.amounts import Sizes
 from sim.event.ranks.layerwise import Layerwise
-from sim.event.ranks.message import HEADER, Message, note_of
+from sim.event.ranks.message import HEADER, Control, Message
 from sim.model.sparse_rows import Load
 from sim.verbs.me import GRADIENT, PARAMETERS, Note
 
 NOTHING_TO_SEND = "me.send needs a master or servers; workers without one sum by allreduce(me)"
 DONE = ()
-Sizes = tuple[tuple[int, ...], int]  # bytes of the messages that travel together, and of all of them
 
 
 class Letters:
@@ -23,13 +23,11 @@ class Letters:
         rank: sim.event.ranks.rank.Rank.
     """
 
-    __slots__ = ("_parts", "_post", "_requests", "layers", "rank")
+    __slots__ = ("_post", "layers", "rank")
 
     def __init__(self, rank):
         self.rank = rank
         self._post: Any = None  # posts one message, where that needs nobody else
-        self._parts: dict[int | tuple[int, int], Sizes] = {}  # of a server, which sends the same to all, one
-        self._requests: dict[int, Sizes] = {}
         self.layers: Any = Layerwise(rank) if rank.layerwise else None
 
     def begin(self, mechanics) -> None:
@@ -61,66 +59,46 @@ class Letters:
         """Whether one message was posted at once: that is so where nobody else needs the port, and nothing is waited for but it."""
         rank = self.rank
         if what is GRADIENT and wait and not rank.serves:
-            self.gradient(peer)
+            rank.at_hand.what = ""
+            rank.clock_s = self._post(peer, self.message(rank.version, peer))
         elif type(what) is Note:
             self._post(peer, self._note(what, peer))
         elif rank.serves and not wait:
-            self.parameters(peer)
+            self._post(peer, self.message(rank.version, peer))
         else:
             return False
         return True
 
-    # ---- one message, where it can be posted at once
-
-    def gradient(self, peer: int) -> None:
-        """A worker's gradient; go on when it has left."""
-        rank = self.rank
-        rank.at_hand.what = ""
-        rank.clock_s = self._post(peer, self.message(rank.version, peer))
-
-    def parameters(self, peer: int) -> None:
-        """A server's parameters."""
-        self._post(peer, self.message(self.rank.version, peer))
-
-    def note(self, peer: int, version: int) -> None:
-        """A header alone."""
-        self._post(peer, note_of(self.rank.rank, version))
-
-    def request(self, server: int) -> None:
-        """A worker's request of a server's parameters."""
-        rank = self.rank
-        self._post(server, note_of(rank.rank, rank.version, *self._request(server)))
-
     def _note(self, note: Note, peer: int) -> Message:
         rank = self.rank
         version = rank.version if note.version is None else note.version
-        found = note_of(rank.rank, version, *(HEADER if note.last else self._request(peer)))
+        asks = not note.last and not rank.serves and peer in rank.servers
+        found = Control(rank.rank, version, 0, *(self.requested(peer) if asks else HEADER))
         found.last = note.last
         return found
 
-    def _request(self, peer: int) -> Sizes:
-        """Bytes of a note, which is a request if it is a worker's to a server."""
-        found = self._requests.get(peer)
+    def requested(self, server: int) -> Sizes:
+        """Bytes of a worker's request of a server's parameters."""
+        found = self.rank.amounts.requests.get(server)
         if found is None:
-            rank, found = self.rank, HEADER
-            if peer in rank.servers and not rank.serves:
-                sizes = tuple(load.request_bytes for load in rank.scenario.loads(peer))
-                found = sizes, sum(sizes)
-            self._requests[peer] = found
+            sizes = tuple(load.request_bytes for load in self.rank.scenario.loads(server))
+            found = self.rank.amounts.requests[server] = sizes, sum(sizes)
         return found
 
     def message(self, version: int, peer: int) -> Message:
         """The message this rank sends: a server sends its parameters; a worker its gradient (to a server, only that server's variables)."""
-        rank, parts = self.rank, self._parts
-        minibatches = rank.minibatches
-        key = 0 if rank.serves else peer if minibatches <= 1 else (peer, minibatches)
-        try:
-            sizes, size_bytes = parts[key]
-        except KeyError:
+        rank = self.rank
+        return Message(rank.rank, version, rank.samples, *self.sized(peer), rank.minibatches)
+
+    def sized(self, peer: int) -> Sizes:
+        """Bytes of that message; a server sends the same to all, and all workers the same to a server."""
+        rank, minibatches = self.rank, self.rank.minibatches
+        key = ~rank.rank if rank.serves else peer if minibatches <= 1 else (peer, minibatches)
+        found = rank.amounts.sizes.get(key)
+        if found is None:
             sizes = self._sized(peer, 1 if rank.serves else minibatches)
-            size_bytes = sum(sizes)
-            parts[key] = sizes, size_bytes
-        return Message(rank.rank, version, rank.samples, sizes, size_bytes, minibatches)
+            found = rank.amounts.sizes[key] = sizes, sum(sizes)
+        return found
 
     def _sized(self, peer: int, minibatches: int) -> tuple[int, ...]:
         """Bytes of the messages that carry what this rank sends to `peer`."""

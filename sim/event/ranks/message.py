@@ -49,19 +49,12 @@ class Message:
 
 
 class Control(Message):
-    """A message that carries neither a gradient nor parameters."""
+    """A message that carries neither a gradient nor parameters: a header alone, or several that travel together."""
 
     note = True
 
 
 HEADER = (HEADER_BYTES,), HEADER_BYTES  # bytes of the messages that travel together, and of all of them
-
-
-def note_of(
-    sender: int, version: int, sizes_bytes: tuple[int, ...] = (HEADER_BYTES,), size_bytes: int = HEADER_BYTES
-) -> Message:
-    """A header alone, or several that travel together."""
-    return Control(sender, version, 0, sizes_bytes, size_bytes)
 
 
 class Inbox:
