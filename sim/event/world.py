@@ -23,6 +23,7 @@ from sim.event.machines.crowded import Crowded
 from sim.event.machines.flows import Flows
 from sim.event.machines.free import Free
 from sim.event.machines.machine import Machine
+from sim.event.machines.posting import Posting
 from sim.event.meter import Meter
 from sim.event.ranks.amounts import Amounts
 from sim.event.ranks.poster import Poster
@@ -173,7 +174,9 @@ class EventWorld:
         scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
         self.senders = groups.senders
         mechanics = {machine: self._mechanics(machine) for machine in self.machines}
-        made = Poster if self.recorder.rows is None and self._post(set(mechanics.values())) else Rank
+        made: type[Rank] = Rank
+        if set(mechanics.values()) == {Free} and self._posts():
+            made, mechanics = Poster, dict.fromkeys(self.machines, Posting)
         ranks = [
             made(self, number, groups.of.get(number) or [number], machine, mechanics[machine])
             for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
@@ -194,10 +197,11 @@ class EventWorld:
         suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
         return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
 
-    def _post(self, mechanics: set) -> bool:
-        """Whether all ranks post their messages without an event, and nothing happens to those that come."""
-        protocol = self.scenario.protocol
-        return mechanics == {Free} and not (self.amounts.rests or protocol.overlaps or protocol.delay_std_s)
+    def _posts(self) -> bool:
+        """Whether ranks post messages as they are, if each has a core and a port of its own."""
+        protocol, link = self.scenario.protocol, self.link
+        plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
+        return plain and self.recorder.rows is None and not (self.amounts.rests or protocol.overlaps)
 
     def _mechanics(self, machine: Machine):
         """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""

@@ -18,8 +18,9 @@ def verb(function):
 
     @wraps(function)
     def called(me, *given, **named):
-        way = ways.get(type(me))
-        if way is None:
+        try:
+            way = ways[type(me)]
+        except KeyError:
             way = ways[type(me)] = chosen(me)
         return way(me, *given, **named)
 

@@ -51,7 +51,6 @@ class Leading(Free):
 
     def __init__(self, rank):
         super().__init__(rank)
-        self._to = []
         self.cohort: Any = None
         self._burst: Burst | None = None
         self._turn = np.arange(rank.scenario.workers)

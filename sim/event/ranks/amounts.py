@@ -9,7 +9,6 @@ import numpy as np
 
 from sim.verbs import fusion
 
-
 Sizes = tuple[tuple[int, ...], int]  # bytes of the messages that travel together, and of all of them
 
 
@@ -23,7 +22,10 @@ class Amounts:
         self.pack = ("pack", self.pack_s, 0, packed)
         self.rests = bool(costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s)
         self.reduce_s, self.take_up_s, self.update_s = Priced(costs.reduce), Priced(costs.take_up), Priced(costs.update)
-        self.overhead_s, self.byte_s = Overheads(scenario.network.overhead_s), 1 / scenario.network.bandwidth_bytes_per_s
+        self.overhead_s, self.byte_s = (
+            Overheads(scenario.network.overhead_s),
+            1 / scenario.network.bandwidth_bytes_per_s,
+        )
         self.sizes: dict[Any, Sizes] = {}  # of messages with a gradient or parameters, see sim.event.ranks.letters
         self.requests: dict[int, Sizes] = {}  # of requests, by server
         self.evaluates = scenario.test_size > 0

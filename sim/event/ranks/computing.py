@@ -23,14 +23,14 @@ class Computing:
         "_factors",
         "_fetched",
         "_input_noise",
-        "known",
         "_resume_s",
-        "sleepless",
         "_sleeps",
         "_slept_s",
         "_warm_s",
+        "known",
         "layers",
         "rank",
+        "sleepless",
     )
 
     def __init__(self, rank, random, number: int, run_factor: float):

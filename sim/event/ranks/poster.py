@@ -160,9 +160,10 @@ class Poster(Rank):
         """Receive one answer from each of `servers`, and go on by so many steps."""
         first, chief = self.mechanics.first, self.servers[0]
         missing = servers if len(servers) == 1 else set(servers)
+        several = len(servers) > 1
         for _ in servers:
             letter = first(missing) or (yield)
-            if len(servers) > 1:
+            if several:
                 missing.remove(letter.sender)
             if letter.last and letter.sender == chief:
                 yield from by_verbs.say_good_bye(self)

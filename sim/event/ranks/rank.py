@@ -84,7 +84,12 @@ class Rank:
     def _bind(self) -> None:
         """Its verbs are those of its parts."""
         computing, summing = self.computing, self.summing
-        self.sleep, self.fetch, self.compute, self.send = computing.sleep, computing.fetch, computing.compute, self.letters.send
+        self.sleep, self.fetch, self.compute, self.send = (
+            computing.sleep,
+            computing.fetch,
+            computing.compute,
+            self.letters.send,
+        )
         self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
 
     def fall_apart(self) -> None:

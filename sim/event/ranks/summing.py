@@ -23,7 +23,17 @@ class Summing:
         rank: sim.event.ranks.rank.Rank.
     """
 
-    __slots__ = ("_amounts", "_loads", "_reduce_s", "_scenario", "_take_up_s", "_update_noise", "_update_s", "_updated", "rank")
+    __slots__ = (
+        "_amounts",
+        "_loads",
+        "_reduce_s",
+        "_scenario",
+        "_take_up_s",
+        "_update_noise",
+        "_update_s",
+        "_updated",
+        "rank",
+    )
 
     def __init__(self, rank, random, number: int, loads):
         self.rank, self._amounts, self._scenario, self._loads = rank, rank.amounts, rank.scenario, loads
