@@ -19,13 +19,12 @@ class Meter:
     def __init__(self, ranks, machines, warmups: set[int]):
         self._ranks, self._machines = ranks, machines
         self.missed: list[int] = []  # updates that each gradient had missed that rank 0 added
-        self._warmups = warmups
+        self.warmups = warmups
         self._before = {0: (0.0, self._busy_s(), 0)}
 
-    def updated(self, updates: int, now_s: float) -> None:
-        """Rank 0 has made so many updates."""
-        if updates in self._warmups:
-            self._before[updates] = now_s, self._busy_s(), len(self.missed)
+    def begin(self, updates: int, now_s: float) -> None:
+        """Measuring may turn out to begin now, when rank 0 has made so many updates."""
+        self._before[updates] = now_s, self._busy_s(), len(self.missed)
 
     def arrivals(self, warmup: int, end_s: float) -> Arrivals:
         """The figures since so many updates."""

@@ -250,7 +250,8 @@ class EventWorld:
     def updated(self, rank: Rank, samples: int):
         """Rank 0 has made an update."""
         self.recorder.updated(rank.clock_s, samples)
-        self.meter.updated(rank.version, rank.clock_s)
+        if rank.version in self.meter.warmups:
+            self.meter.begin(rank.version, rank.clock_s)
         if self.patience.updated() and not self._over.triggered:
             return self._ended_early(rank)
         return DONE

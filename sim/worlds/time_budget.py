@@ -27,7 +27,8 @@ class Patience:
         each = scenario.updates_per_step > 1
         self.least_warmup = scenario.warmup if each else min(scenario.warmup, 1)
         self.over, self._updates = False, 0
-        self._least = (self.least_warmup + 1) * scenario.updates_per_step
+        hurried = within_s < math.inf
+        self._least = (self.least_warmup + 1) * scenario.updates_per_step if hurried else math.inf
         self._until_s = time.monotonic() + within_s
 
     @property

@@ -9,11 +9,12 @@ from sim.event.ranks.message import Message
 class Posting(Free):
     """The same where both ports are plain queues, the rank's text is one thread, and nobody asks for a trace."""
 
-    __slots__ = ("_direct",)
+    __slots__ = ("_answers", "_direct")
 
     def __init__(self, rank):
         super().__init__(rank)
         self._direct = False  # what comes moves the rank's clock before its text goes on
+        self._answers = False
 
     def post(self, peer: int, message: Message) -> float:
         """Give one message to another host, at a core's expense; when it has left, seconds."""
@@ -33,25 +34,28 @@ class Posting(Free):
         begin_s = reach_s if reach_s > port.free_s else port.free_s
         port.free_s = end_s = begin_s + occupancy_s
         if self._direct and message.sender in self._peers:
-            self._wake, self._direct = None, False
-            self._moved(message, begin_s, end_s)
-            self.rank.thread.go(message)
+            rank, sizes = self.rank, message.sizes_bytes
+            start_s = rank.clock_s
+            if begin_s > start_s:
+                self._waits += (rank.rank, start_s, begin_s)
+            start_s = end_s if end_s > start_s else start_s
+            rank.clock_s = start_s + (self._overhead_s if len(sizes) == 1 else len(sizes) * self._overhead_s)
+            if self._answers and message.note and not message.last:
+                rank.answer(message.sender)
+            else:
+                self._wake, self._direct = None, False
+                rank.thread.go(message)
         else:
             self.put(message, begin_s, end_s)
 
-    def first(self, peers):
-        """The first message from one of `peers` that lies here; if there is none, the rank's text goes on with the next."""
-        if self._inbox and (arrived := self.take(peers)):
-            self._moved(*arrived)
-            return arrived[0]
-        self._peers, self._wake, self._direct = peers, self, True
-        return None
+    def first(self, peers, answers: bool = False):
+        """The first message from one of `peers` that lies here; if there is none, the rank's text goes on with the next.
 
-    def _moved(self, message: Message, begin_s: float, end_s: float) -> None:
-        """The bytes of a message have moved, and a core takes it."""
-        rank, sizes = self.rank, message.sizes_bytes
-        start_s = rank.clock_s
-        if begin_s > start_s:
-            self._waits += (rank.rank, start_s, begin_s)
-        start_s = end_s if end_s > start_s else start_s
-        rank.clock_s = start_s + (self._overhead_s if len(sizes) == 1 else len(sizes) * self._overhead_s)
+        Args:
+            answers: requests that come meanwhile are answered; the text does not go on with them.
+        """
+        if self._inbox and (arrived := self.take(peers)):
+            self._took(*arrived)
+            return arrived[0]
+        self._peers, self._wake, self._direct, self._answers = peers, self, True, answers
+        return None

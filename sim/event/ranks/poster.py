@@ -13,7 +13,6 @@ from sim.event.ranks.rank import Rank
 from sim.verbs import servers as by_verbs
 from sim.verbs.at_hand import GRADIENT as AT_HAND
 from sim.verbs.at_hand import SUM
-from sim.verbs.book import Book
 from sim.verbs.me import GRADIENT
 
 DONE = ()
@@ -29,7 +28,7 @@ class Poster(Rank):
 
     def _bind(self) -> None:
         """Its verbs are its own, as far as they follow."""
-        self._known = self.computing.known
+        self._known, self.update = self.computing.known, self.summing.update
         self._sleepless = self.computing.sleepless
         self._inputless = self._sleepless and not self.amounts.input_s
 
@@ -56,7 +55,7 @@ class Poster(Rank):
             seconds = amounts.compute_s * self._known[self.step] + amounts.pack_s
         except IndexError:
             seconds = self.computing.first_s(self.step)
-            self._known = self.computing.known
+            self._known, self.update = self.computing.known, self.summing.update
         if not self._inputless:
             seconds += self.computing.unfetched_s()
         self.computed_s += seconds
@@ -87,10 +86,6 @@ class Poster(Rank):
         self.clock_s += seconds / self.speed
         return DONE
 
-    def update(self, variables=None):
-        """Make new parameters of the sum."""
-        return self.summing.update(variables)
-
     # ---- messages
 
     def send(self, what, to, wait: bool = True):
@@ -115,26 +110,36 @@ class Poster(Rank):
         """The next gradient that comes from one of `workers`; requests for parameters are answered meanwhile."""
         if until_s < math.inf:
             return (yield from by_verbs.take.__wrapped__(self, workers, until_s))
-        book, first, post = self.book, self.mechanics.first, self.mechanics.post
+        book, first = self.book, self.mechanics.first
         if self.version >= self.updates:
             yield from by_verbs.dismiss(self, workers)
         while len(book.gone) < len(workers):
-            letter = first(workers) or (yield)
+            letter = first(workers, True) or (yield)
             if letter.last:
                 yield from by_verbs.part(self, letter.sender)
             elif not letter.note:
                 book.owed.add(letter.sender)
                 return letter
-            elif stays(book, letter.sender):
-                post(letter.sender, self._message(letter.sender))
+            else:
+                self.answer(letter.sender)
         return None
+
+    def answer(self, workers):
+        """A server hands its parameters to `workers` and goes on at once."""
+        book, post = self.book, self.mechanics.post
+        for worker in (workers,) if type(workers) is int else workers:
+            if worker not in book.gone:
+                book.owed.discard(worker)
+                post(worker, self._message(worker))
+        return DONE
 
     def let_go(self, workers, version: int | None = None):
         """Acknowledge gradients of `workers`."""
         book, post = self.book, self.mechanics.post
         version = self.version if version is None else version
         for worker in (workers,) if type(workers) is int else workers:
-            if stays(book, worker):
+            if worker not in book.gone:
+                book.owed.discard(worker)
                 post(worker, Control(self.rank, version, 0, *HEADER))
         return DONE
 
@@ -172,11 +177,3 @@ class Poster(Rank):
             elif letter.sender == chief:
                 self.book.token = letter.version
         self.step += steps
-
-
-def stays(book: Book, worker: int) -> bool:
-    """Whether a worker has not left; it is then owed nothing more."""
-    if worker in book.gone:
-        return False
-    book.owed.discard(worker)
-    return True
