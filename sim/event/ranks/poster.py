@@ -163,7 +163,7 @@ class Poster(Rank):
 
     def collect(self, servers, steps: int = 0):
         """Receive one answer from each of `servers`, and go on by so many steps."""
-        first, chief = self.mechanics.first, self.servers[0]
+        first, chief = self.mechanics.first, self.servers.start
         missing = servers if len(servers) == 1 else set(servers)
         several = len(servers) > 1
         for _ in servers:
