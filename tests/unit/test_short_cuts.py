@@ -50,7 +50,9 @@ JOBS = {
 def scenario(protocol, link: Link = LINKS["fast"], workers: int = 5, **about) -> Scenario:
     hosts = [Host(count=workers, cores=2, slots=1), Host(name="slow", cores=2, slots=1, speed=0.7)]
     found = workload.read("mnist")
-    costs = found.costs.model_copy(update=NOISY | {"call": Line(base_s=1e-5), "negotiate_s": 1e-5})
+    costs = found.costs.model_copy(
+        update=NOISY | {"call": Line(base_s=1e-5), "negotiate_s": 1e-5, "input": Line(base_s=1e-3), "resume_s": 1e-4}
+    )
     about = {"workers": workers, "steps": 6, "warmup": 1, "seed": 3} | about
     cluster = Cluster(name="two kinds", hosts=hosts, network=link)
     return Scenario(protocol, found.model_copy(update={"costs": costs}), cluster=cluster, **about)
