@@ -8,19 +8,25 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
+from typing import Any
+
+import numpy as np
 
 from sim import collectives
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
+from sim.event import alike
 from sim.event.clock import Clock
 from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.event.machines.crowded import Crowded
 from sim.event.machines.flows import Flows
 from sim.event.machines.free import Free
 from sim.event.machines.machine import Machine
+from sim.event.machines.posting import Posting
 from sim.event.meter import Meter
 from sim.event.ranks.amounts import Amounts
+from sim.event.ranks.poster import Poster
 from sim.event.ranks.random_streams import RandomStreams
 from sim.event.ranks.rank import Rank
 from sim.event.ranks.thread import Thread
@@ -38,6 +44,7 @@ from sim.worlds.time_budget import Patience
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 MOST_BUFFERS = 1000
+DONE = ()
 
 
 def run(
@@ -117,11 +124,33 @@ class EventWorld:
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
-        self.machines = self._machines()
-        self.ranks = self._ranks(short_cuts and not want_trace)
+        self.cohort: Any = None  # of all workers, if they are alike; `ranks` are then the others
+        if short_cuts and not want_trace and timeline is None and alike.suits(scenario):
+            self.machines, self.ranks = self._led()
+        else:
+            self.machines = self._machines()
+            self.ranks = self._ranks(short_cuts and not want_trace)
         self.together = self._together() if short_cuts and not want_trace else None
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
+
+    def _led(self) -> tuple[list[Machine], list[Rank]]:
+        """A master, and its workers as a cohort."""
+        from sim.event.cohort import Cohort
+        from sim.event.machines.leading import Leading
+
+        scenario, error = self.scenario, self.scenario.error_factor(self.replication)
+        hosts = scenario.machines
+        self.speeds = np.array([hosts[host].speed for host in scenario.hosts]) / error
+        self.senders = list(self.workers)
+        index = scenario.hosts[0]
+        machine = Machine(
+            self.env, index, hosts[index], float(self.speeds[0]), hosts[index].contention, self.link, TICK_S
+        )
+        machine.ranks, self._alone = 1, True
+        master = Rank(self, 0, [0], machine, Leading)
+        self.cohort = master.mechanics.cohort = Cohort(self, master.mechanics)
+        return [machine], [master]
 
     def _machines(self) -> list[Machine]:
         scenario, replication = self.scenario, self.replication
@@ -132,8 +161,9 @@ class EventWorld:
         ]
         turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
         shared = Cores(self.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
+        speeds = {host.speed: host.speed / error for host in hosts}
         machines = [
-            Machine(self.env, index, host, host.speed / error, contention[index], self.link, turn_s, shared)
+            Machine(self.env, index, host, speeds[host.speed], contention[index], self.link, turn_s, shared)
             for index, host in enumerate(hosts)
         ]
         for machine in scenario.hosts:
@@ -143,8 +173,12 @@ class EventWorld:
     def _ranks(self, short_cuts: bool) -> list[Rank]:
         scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
         self.senders = groups.senders
+        mechanics = {machine: self._mechanics(machine) for machine in self.machines}
+        made: type[Rank] = Rank
+        if set(mechanics.values()) == {Free} and self._posts():
+            made, mechanics = Poster, dict.fromkeys(self.machines, Posting)
         ranks = [
-            Rank(self, number, groups.of.get(number) or [number], machine, self._mechanics(machine))
+            made(self, number, groups.of.get(number) or [number], machine, mechanics[machine])
             for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
         ]
         everyone = [rank.mechanics for rank in ranks]
@@ -158,8 +192,16 @@ class EventWorld:
     def _together(self) -> Together | None:
         """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
         everyone = [rank.mechanics for rank in self.ranks]
+        if self.cohort is not None:
+            return None
         suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
         return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
+
+    def _posts(self) -> bool:
+        """Whether ranks post messages as they are, if each has a core and a port of its own."""
+        protocol, link = self.scenario.protocol, self.link
+        plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
+        return plain and self.recorder.rows is None and not (self.amounts.rests or protocol.overlaps)
 
     def _mechanics(self, machine: Machine):
         """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
@@ -183,14 +225,16 @@ class EventWorld:
             Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), self._ended)
             for rank in self.ranks
         ]
+        if self.cohort is not None:
+            threads.append(Thread(self.cohort, text_of(self.scenario, "worker", self.cohort), self._ended))
         self._at_work = len(threads)
-        for rank, thread in zip(self.ranks, threads, strict=True):
-            rank.thread = thread
+        for thread in threads:
+            thread.rank.thread = thread
         begin = range(len(threads))
         for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self._alone else begin:
             self.env.call(0.0, threads[number].go)
         if not self.env.run_until(self._over):
-            if self.together is not None:
+            if self.together is not None or self.cohort is not None:
                 raise ShortCutFailed  # some may have been waited for that would not have been
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
             raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
@@ -203,13 +247,19 @@ class EventWorld:
         if not self._at_work and not self._over.triggered:
             self._over.succeed()
 
-    def updated(self, rank: Rank, samples: int, start_s: float):
+    def updated(self, rank: Rank, samples: int):
         """Rank 0 has made an update."""
         self.recorder.updated(rank.clock_s, samples)
-        self.meter.updated(rank.version, rank.clock_s)
+        if rank.version in self.meter.warmups:
+            self.meter.begin(rank.version, rank.clock_s)
         if self.patience.updated() and not self._over.triggered:
-            self.at(rank.clock_s, self._cut)
-            yield
+            return self._ended_early(rank)
+        return DONE
+
+    def _ended_early(self, rank: Rank):
+        """There is no time left: the run ends at this moment."""
+        self.at(rank.clock_s, self._cut)
+        yield
 
     def _cut(self) -> None:
         if not self._over.triggered:
@@ -221,7 +271,7 @@ class EventWorld:
 
     def fall_apart(self) -> None:
         """Cut what refers to one another in a circle, so that memory is free at once and the collector has nothing to find."""
-        for rank in self.ranks:
+        for rank in self.ranks if self.cohort is None else (*self.ranks, self.cohort):
             rank.fall_apart()
         self.ranks.clear()
         self.machines.clear()
