@@ -62,6 +62,7 @@ def assert_alike(scenario: Scenario, replications: int = 2) -> None:
         np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(1, 11),
