@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.collectives.base import CONTROL, Exchange
 from sim.collectives.schedule import schedule
 from sim.collectives.tree import tree
 from sim.vector.exchanges import Ports, play
@@ -92,16 +93,22 @@ class ByTree:
                 now_s[:, ranks] = here_s + overhead_s[:, ranks]
         return Asked(now_s[:, :1], now_s + overhead_s + self._occupancy_s, waits)
 
-    def tell(self, overhead_s: np.ndarray, speeds: np.ndarray) -> Told:
-        """Down the tree."""
-        down = [
-            list(tree(rank, range(self._ranks), REQUEST))[self._taken[rank] + (rank > 0) :]
+    def answers(self) -> list[list[Exchange]]:
+        """The exchanges of each rank by which all are told."""
+        return [
+            [
+                one._replace(kind=CONTROL)
+                for one in list(tree(rank, range(self._ranks), REQUEST))[self._taken[rank] + (rank > 0) :]
+            ]
             for rank in range(self._ranks)
         ]
+
+    def tell(self, overhead_s: np.ndarray, speeds: np.ndarray) -> Told:
+        """Down the tree."""
         never_s = np.full(speeds.shape, -np.inf)
         now_s = never_s.copy()
         now_s[:, 0] = 0.0
-        plan = schedule(down)
+        plan = schedule(self.answers())
         played = play(plan, Ports(now_s, never_s, never_s, never_s), self._link, speeds, np.zeros(len(plan.size_bytes)))
         pass_s = never_s.copy()
         for ranks, _, to_s in played.waits:
