@@ -25,7 +25,10 @@ def recursive_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchang
             yield take(peer, whole)
             return
         yield take(peer, whole, adds=True)
-    place, count = (index // 2 if index < 2 * beyond else index - beyond), len(group) - beyond  # of those that do not sit out
+    place, count = (
+        (index // 2 if index < 2 * beyond else index - beyond),
+        len(group) - beyond,
+    )  # of those that do not sit out
     distance = 1
     while distance < count:
         at = place ^ distance

@@ -120,7 +120,9 @@ class Calls:
             if adds:
                 now_s += add_s[:, taken : taken + ranks] / speeds
         last_s = last_s if first else np.maximum(last_s, reach_s)
-        return Ports(now_s, out_free_s, in_free_s, last_s), np.array(known_s).reshape(-1, 2, *now_s.shape).swapaxes(0, 1)
+        return Ports(now_s, out_free_s, in_free_s, last_s), np.array(known_s).reshape(-1, 2, *now_s.shape).swapaxes(
+            0, 1
+        )
 
     @lru_cache(64)  # noqa: B019 there is one for each world
     def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,16 @@ def decided(scenario, negotiation, speeds: np.ndarray, settings: tuple) -> Decid
     """
     costs, sizes = scenario.costs, tuple(variable.size for variable in scenario.summed)
     of_costs = costs.pack, costs.reduce, costs.call, costs.negotiate_s
-    key = (scenario.network, scenario.cluster.local, of_costs, tuple(scenario.hosts), sizes, speeds.shape, speeds.tobytes(), settings)
+    key = (
+        scenario.network,
+        scenario.cluster.local,
+        of_costs,
+        tuple(scenario.hosts),
+        sizes,
+        speeds.shape,
+        speeds.tobytes(),
+        settings,
+    )
     found = _kept.pop(key, None) or Decided(scenario, negotiation, speeds, *settings[:2])
     while _kept and sum(one.size_bytes for one in _kept.values()) > MOST_KEPT_BYTES:
         _kept.popitem(last=False)

@@ -55,7 +55,9 @@ class Played(NamedTuple):
     idle_s: np.ndarray
 
 
-Windows = tuple[np.ndarray, np.ndarray]  # from when until when each port was idle before its last message; shape (replications, ranks)
+Windows = tuple[
+    np.ndarray, np.ndarray
+]  # from when until when each port was idle before its last message; shape (replications, ranks)
 
 
 def play(
@@ -86,7 +88,9 @@ def play(
             if unclear(np.diff(come_s, axis=0), link.latency_s).any():
                 raise Unsettled
     reach_s = arrivals.reach_s
-    if arrivals.held_up.any() or (idle_s is None and (ports.last_reach_s >= reach_s.min(axis=0, initial=np.inf).T).any()):
+    if arrivals.held_up.any() or (
+        idle_s is None and (ports.last_reach_s >= reach_s.min(axis=0, initial=np.inf).T).any()
+    ):
         raise Unsettled
     last_s = np.where(reach_s < np.inf, reach_s, -np.inf).max(axis=0, initial=-np.inf).T
     last_s = np.maximum(ports.last_reach_s, last_s)

@@ -49,7 +49,9 @@ class Lockstep:
         )
         pieces = [piece] * len(self.now_s)
         try:
-            after, _ = self._collectives.play(algorithm, pieces, ports, self.speeds, self._wait, self._before(algorithm))
+            after, _ = self._collectives.play(
+                algorithm, pieces, ports, self.speeds, self._wait, self._before(algorithm)
+            )
         except Unsettled:
             raise self.world.refuse("which message passes a port first cannot be told") from None
         except TooMany as error:

@@ -32,7 +32,9 @@ class Neighbours:
         by_host: defaultdict[int, list[int]] = defaultdict(list)
         for worker in np.flatnonzero(self._far).tolist():
             by_host[int(hosts[worker + 1])].append(worker)
-        self._alike = [np.array([own for own in by_host.values() if len(own) == n]) for n in {*map(len, by_host.values())}]
+        self._alike = [
+            np.array([own for own in by_host.values() if len(own) == n]) for n in {*map(len, by_host.values())}
+        ]
         self._copied_s: deque[np.ndarray] = deque()  # when each neighbour has copied the master's message
         self._taken_s: deque[np.ndarray] = deque()  # and the master each neighbour's
 

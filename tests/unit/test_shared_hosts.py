@@ -1,0 +1,138 @@
+"""Ranks that share hosts, in the vector world: they copy from one another, and take turns at the ports of their host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, reject, settings
+from hypothesis import strategies as st
+
+from sim import collectives, event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.collectives.base import hand, take
+from sim.job.scenario import Scenario
+from sim.laws import LogNormal
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform import cluster
+from sim.platform.cluster import Cluster, Host, Link
+from sim.simulation import simulate
+from sim.vector.shared.call import Call, Clocks, Seconds
+from sim.vector.shared.plan import plan
+
+MLP = workload.read("mlp")
+EXACT_S = 1e-9
+IN_TURN = ["ring", "hierarchical", "nccl", "reduce-broadcast"]  # each port serves one sender, whatever the hosts
+
+
+def job(name: str, *said: str, workers: int = 6, slots: int = 3, noise: float = 0.3, **of) -> Scenario:
+    """Hosts of so many slots, of which the first is a little slower, and the last may not be full."""
+    lines = dict.fromkeys(("pack", "take_up", "reduce", "update", "evaluate"), Line(base_s=1e-5, slope_s=1e-10))
+    costs = Costs(
+        compute=Line(base_s=4e-3, cold_s=1e-3),
+        partition=Line(base_s=1e-3),
+        call=Line(base_s=1e-5),
+        noise=LogNormal(cv=noise),
+        **lines,
+    )
+    hosts = [Host(name=f"h{i}", cores=slots, speed=1 - 0.1 * (i == 0)) for i in range(workers // slots + 1)]
+    network = of.pop("network", Link(latency_s=2e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e9))
+    local = of.pop("local", Link(latency_s=2e-6, overhead_s=1e-5, bandwidth_bytes_per_s=2e10))
+    place = Cluster(hosts=hosts, network=network, local=local, costs={"mlp": costs})
+    settings = {"steps": 4, "warmup": 1, "batch": 20} | of
+    return Scenario(protocols.make(name, list(said)), MLP, workers, cluster=place, **settings)
+
+
+def assert_alike(scenario: Scenario, replications: int = 2) -> None:
+    outcome = vector.run(scenario, replications)
+    for replication in range(replications):
+        simulated = of_trace(event.trace(scenario, replication))
+        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
+        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
+        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+@st.composite
+def jobs(draw) -> Scenario:
+    name = draw(st.sampled_from(["fmb", "amb", "allreduce"]))
+    said = {
+        "fmb": [],
+        "amb": [f"time_limit_s={draw(st.floats(0, 0.02))}", "partitions=8"],
+        "allreduce": [
+            f"algorithm={draw(st.sampled_from(collectives.NAMES))}",
+            f"fused={draw(st.booleans())}",
+        ],
+    }[name]
+    links = {
+        kind: Link(
+            latency_s=draw(st.sampled_from([0.0, 1e-6, 1e-3])),
+            overhead_s=draw(st.sampled_from([0.0, 1e-5])),
+            gap_s=draw(st.sampled_from([0.0, 1e-5])),
+            bandwidth_bytes_per_s=draw(st.floats(1e6, 1e10)),
+        )
+        for kind in ("network", "local")
+    }
+    of = {
+        "noise": draw(st.sampled_from([0.0, 0.3, 1.0])),
+        "stragglers": stragglers.read(draw(st.sampled_from(["none", "niagara*0.002"]))),
+        "seed": draw(st.integers(0, 99)),
+        "test_size": draw(st.sampled_from([0, 50])),
+        "evaluate_every": 2,
+    }
+    return job(name, *said, workers=draw(st.integers(2, 9)), slots=draw(st.integers(2, 4)), **links, **of)
+
+
+@settings(max_examples=60, deadline=None)
+@example(job("allreduce", "algorithm=ring"))
+@example(job("amb", workers=7))
+@given(jobs())
+def test_the_worlds_agree(scenario):
+    """Where messages come to a port at one instant, or one call's before the last of another, the vector world refuses."""
+    try:
+        assert_alike(scenario)
+    except vector.Refused:
+        reject()
+
+
+@pytest.mark.parametrize("algorithm", IN_TURN)
+def test_what_passes_ports_in_turn_is_never_refused(algorithm):
+    scenario = job("allreduce", f"algorithm={algorithm}", "fused=false", workers=7, noise=0.0)
+    assert vector.run(scenario).step_s.shape == (1, 4)
+
+
+@pytest.mark.parametrize(("name", "workers"), [("fmb", 15), ("allreduce", 16)])
+def test_hosts_with_gpus_are_answered_by_the_vector_world(name, workers):
+    """Of which the planner asks most."""
+    said = ["algorithm=ring"] * (name == "allreduce")
+    of = {"cluster": cluster.read("p3.16xlarge*2"), "steps": 3, "warmup": 1}
+    scenario = Scenario(protocols.make(name, said), workload.read("resnet50"), workers, **of)
+    found = simulate(scenario, replications=1)
+    assert found.world == "vector"
+    np.testing.assert_allclose(found.step_s, simulate(scenario, "event", replications=1).step_s, rtol=0, atol=EXACT_S)
+
+
+def test_ranks_of_a_host_that_send_together_leave_one_after_another():
+    """Two hosts of two; both ranks of the first hand 0.1 MB to one of the second each, the second rank 0.2 ms before the first."""
+    exchanges = [
+        [hand(2, slice(0, 25_000))],
+        [hand(3, slice(0, 25_000))],
+        [take(0, slice(0, 25_000))],
+        [take(1, slice(0, 25_000))],
+    ]
+    laid, link = plan(exchanges, [0, 0, 1, 1]), Link(latency_s=2e-4, overhead_s=0.0, bandwidth_bytes_per_s=1e8)
+    free_s = np.zeros((1, 2))
+    clocks = Clocks(np.array([[1e-3, 8e-4, 0.0, 0.0]]), free_s, free_s)
+    call = Call(laid, Seconds.of(np.array(laid.size_bytes), link, link, Line()), np.ones((1, 4)), clocks)
+    np.testing.assert_allclose(call.play().now_s, [[2.8e-3, 1.8e-3, 3.0e-3, 2.0e-3]], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("ps-sync barrier=true", {}),
+        ("horovod", {}),
+        ("fmb", {"local": Link(wakes=True, latency_s=1e-5)}),
+    ],
+)
+def test_of_ranks_that_share_more_the_event_world_knows(name, of):
+    assert "ranks on one host" in vector.refusal(job(*name.split(), **of))
