@@ -21,7 +21,7 @@ MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; 
 
 
 BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
-CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to", "told"
+CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to", "told", "out_free"
 
 
 _kept: OrderedDict[tuple, Decided] = OrderedDict()
@@ -81,6 +81,7 @@ class Decided:
         waits_s: that each rank waits, once it has been told.
         waits_from_s, waits_to_s: the first begins and the last ends.
         told_s: when the answer begins to come to each rank.
+        out_free_s: when the port by which its messages leave is free.
         last_s: when all ranks and ports are done with it, shape (decisions,).
     """
 
@@ -89,9 +90,9 @@ class Decided:
         self._costs, self._speeds, self._algorithm, self._fusion_bytes = scenario.costs, speeds, algorithm, fusion_bytes
         pieces = collectives.pieces(scenario.summed, fused=False)
         self._pieces, self._ranks = pieces[::-1], speeds.shape[1]
-        self._calls = Calls(scenario, scenario.hosts)
+        self._shared = len(set(scenario.hosts)) < self._ranks
+        self._calls = (SharedCalls if self._shared else Calls)(scenario, scenario.hosts)
         told = negotiation.tell(scenario.network.overhead_s / speeds, speeds)
-        self._told_idle_s = told.idle_s
         self._agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
         self._begun = told.ports._replace(now_s=told.ports.now_s + self._agreed_s)
         self._pass_s, self._told_idle_s = told.pass_s, told.idle_s
@@ -143,7 +144,8 @@ class Decided:
             some = [alike[sums][0] for sums in new[start : start + together]]
             waits = Waits(len(some), self._ranks)
             ports, idle_s, told_s = self._play(some, waits.add)
-            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, waits.waits_s, waits.from_s, waits.to_s, told_s
+            clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, waits.waits_s, waits.from_s, waits.to_s
+            clocks = *clocks, told_s, ports.out_free_s
             self._keep(some, np.concatenate([np.array(clocks), *idle_s]).swapaxes(0, 1))
         for sums, own in alike.items():
             self._known.update(dict.fromkeys(own, self._rows[sums]))
@@ -173,7 +175,7 @@ class Decided:
         self.ends_s, self.in_free_s, self.last_reach_s, *of_waits = (
             self._table[:, clock] for clock in range(len(CLOCKS))
         )
-        self.waits_s, self.waits_from_s, self.waits_to_s, self.told_s = of_waits
+        self.waits_s, self.waits_from_s, self.waits_to_s, self.told_s, self.out_free_s = of_waits
         idle_s = self._table[:, len(CLOCKS) :]
         self.idle_s = idle_s.reshape(len(idle_s), 2, -1, self._ranks).transpose(1, 2, 0, 3)
         self.last_s = self.ends_s.max(axis=1)
@@ -189,7 +191,7 @@ class Decided:
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray, np.ndarray]:
         """The calls of several decisions at once, buffer by buffer; clocks, times when ports were idle, and when ranks are told."""
         kinds = np.array([decision.kind for decision in decisions])
-        ports, after_ring = Ports(*(clock[kinds] for clock in self._begun)), [False] * len(decisions)
+        ports, before = Ports(*(clock[kinds] for clock in self._begun)), [""] * len(decisions)
         idle_s = self._never_idle(len(decisions))
         idle_s[:, 0], told_s = self._told_idle_s[:, kinds], self._pass_s[kinds]
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
@@ -200,11 +202,15 @@ class Decided:
                     piece = slice(own[turn][-1].start, own[turn][0].stop)
                     algorithm = self._calls.named(self._algorithm, piece)
                     alike = () if self._calls.alike(algorithm) else (piece.start, piece.stop)
-                    groups[algorithm, after_ring[row], alike].append((row, piece, len(own[turn]) > 1))
-                    after_ring[row] = algorithm == "ring"
-            for (algorithm, ring, _), calls in groups.items():
+                    in_turn = before[row] == (algorithm if self._shared else "ring")
+                    groups[algorithm, in_turn, alike].append((row, piece, len(own[turn]) > 1))
+                    before[row] = algorithm
+            for (algorithm, in_turn, _), calls in groups.items():
+                if not turn and self._shared:
+                    self._answer_and_call(algorithm, calls, (ports, idle_s, told_s), kinds, waited)
+                    continue
                 try:
-                    self._call(algorithm, ring, calls, (ports, idle_s), kinds, waited)
+                    self._call(algorithm, in_turn, calls, (ports, idle_s), kinds, waited)
                 except Unsettled:
                     if turn or algorithm == "ring":
                         raise

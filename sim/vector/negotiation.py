@@ -32,6 +32,8 @@ class Begun(NamedTuple):
         idle: finds from when until when ports were idle before that, as far as it is known, shape (2, times, rows, ranks).
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         ready: counts the gradients that are ready at each rank.
+        out_free_s: when the port by which each rank's messages leave is free, where ranks share one.
+        pace: seconds that each rank takes for one of a core of speed 1, likewise.
     """
 
     rows: np.ndarray
@@ -42,6 +44,8 @@ class Begun(NamedTuple):
     idle: Callable[[], np.ndarray]
     in_turn: np.ndarray
     ready: Callable[[], np.ndarray]
+    out_free_s: np.ndarray | None = None
+    pace: np.ndarray | None = None
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""

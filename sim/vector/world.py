@@ -99,7 +99,7 @@ def _share_ports_alone(scenario: Scenario) -> bool:
         scenario.cores_suffice
         and not (local.wakes and local.latency_s)
         and not scenario.protocol.has_servers
-        and not scenario.protocol.overlaps
+       
     )
 
 

@@ -149,7 +149,7 @@ class Call:
         if floors_s is not None:
             begin_s[:, numbers] = np.maximum(come_s[:, numbers], floors_s[:, numbers])
             over_s = np.where(numbers < len(self._plan.local), begin_s[:, numbers] + self._port_s[:, numbers], -np.inf)
-            free_s[:, side.hosts] = np.maximum(free_s[:, side.hosts], over_s.max(axis=2))
+            free_s[:, side.hosts] = np.maximum(free_s[:, side.hosts], over_s.max(axis=2, initial=-np.inf))
         elif side.alone:
             first = numbers[:, 0]
             begin_s[:, first] = np.maximum(come_s[:, first], free_s[:, side.hosts])
@@ -166,12 +166,15 @@ class Call:
         turn = np.take_along_axis(np.broadcast_to(side.messages, come_s.shape), order, 2)
         port_s = np.take_along_axis(self._port_s, turn.reshape(len(turn), -1), 1).reshape(turn.shape)
         begin_s = queue(np.take_along_axis(come_s, order, 2), free_s[:, side.hosts], port_s)
-        over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2)
+        over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2, initial=-np.inf)
         return turn, begin_s, over_s
 
     def idle_before_last_s(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Hosts to which messages come, from when their ports are idle before the last one, and when that comes; (replications, hosts)."""
         side, come_s = self._plan.into, self.come_s[1]
+        if not side.messages.size:
+            none_s = np.empty((len(come_s), 0))
+            return side.hosts, none_s, none_s
         _, floors_s = self._floors()
         comes_s = np.where(side.messages < len(self._plan.local), come_s[:, side.messages], -np.inf)
         last = np.argmax(comes_s, axis=2)[:, :, None]
