@@ -109,20 +109,23 @@ class ByTree:
         return Asked(now_s, away_s, waits), reach_s
 
     def _in_order(self, begun: Begun) -> Asked:
-        if self.shared:
-            raise Unsettled
         now_s, overhead_s = begun.now_s.copy(), np.broadcast_to(begun.overhead_s, begun.now_s.shape)
         away_s, waits = overhead_s + self._link.latency_s, []
+        copy_s, copied_s = np.zeros_like(now_s), np.zeros_like(now_s)
+        if self.shared:
+            away_s, copy_s = np.where(self._near, self._local_s, away_s), self._copy_s * begun.pace
         for ranks, children in self._kinds:
-            reach_s = now_s[:, children] + away_s[:, children]
-            pass_s = passing_s(
-                reach_s, np.broadcast_to(self._occupancy_s, reach_s.shape), begun, ranks, self._link.latency_s
-            )
+            near, come_s = self._near[children], now_s[:, children] + away_s[:, children]
+            port_s = np.broadcast_to(np.where(near, 0.0, self._occupancy_s), come_s.shape)
+            by_port_s = np.where(near, np.inf, come_s)  # those of the same host pass none
+            pass_s = np.where(near, come_s, passing_s(by_port_s, port_s, begun, ranks, self._link.latency_s))
             for turn in range(children.shape[1]):
                 waits.append((ranks, now_s[:, ranks], pass_s[:, :, turn]))
-                here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + self._occupancy_s)
-                now_s[:, ranks] = here_s + overhead_s[:, ranks]
-        return Asked(now_s[:, :1], now_s + overhead_s + self._occupancy_s, waits)
+                here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + port_s[:, :, turn])
+                now_s[:, ranks] = here_s + np.where(near[:, turn], copy_s[:, ranks], overhead_s[:, ranks])
+                copied_s[:, children[:, turn]] = now_s[:, ranks]
+        away_s = now_s + overhead_s + self._occupancy_s
+        return Asked(now_s[:, :1], np.where(self._near, copied_s, away_s), waits)
 
     def answers(self) -> list[list[Exchange]]:
         """The exchanges of each rank by which all are told."""

@@ -181,7 +181,8 @@ class Decided:
         self.last_s = self.ends_s.max(axis=1)
 
     def _never_idle(self, decisions: int) -> np.ndarray:
-        known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
+        most = 4 * KNOWN if self._shared else KNOWN
+        known = max(1, min(most, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
         return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _messages(self) -> int:
@@ -227,10 +228,9 @@ class Decided:
         copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
         work_s = self._agreed_s[kinds[rows]] + copy_s + costs.call(size_bytes) / speeds
         after, known_s, told_s[rows] = self._answering.answer_and_play(
-            algorithm, pieces, speeds, work_s, _in_rows(waited, rows)
+            algorithm, pieces, speeds, work_s, _in_rows(waited, rows), idle_s.shape[1]
         )
-        idle_s[:, :, rows] = np.inf
-        idle_s[:, :1, rows] = known_s
+        idle_s[:, :, rows] = known_s
         for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
             whole[rows] = part
 

@@ -51,8 +51,9 @@ class Begun(NamedTuple):
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
+        shared = (None if one is None else one[some] for one in (self.out_free_s, self.pace))
         return Begun(
-            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some]
+            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some], *shared
         )
 
 

@@ -169,17 +169,24 @@ class Call:
         over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2, initial=-np.inf)
         return turn, begin_s, over_s
 
-    def idle_before_last_s(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Hosts to which messages come, from when their ports are idle before the last one, and when that comes; (replications, hosts)."""
+    def idle_s(self, hosts: int, times: int) -> np.ndarray:
+        """From when until when each host's port is idle before the last messages come to it, shape (2, times, replications, hosts).
+
+        Args:
+            times: at most so many; those that there are not are from infinity on.
+        """
         side, come_s = self._plan.into, self.come_s[1]
+        found_s = np.full((2, times, len(come_s), hosts), np.inf)
         if not side.messages.size:
-            none_s = np.empty((len(come_s), 0))
-            return side.hosts, none_s, none_s
-        _, floors_s = self._floors()
-        comes_s = np.where(side.messages < len(self._plan.local), come_s[:, side.messages], -np.inf)
-        last = np.argmax(comes_s, axis=2)[:, :, None]
-        number = np.take_along_axis(np.broadcast_to(side.messages, comes_s.shape), last, 2)[:, :, 0]
-        return side.hosts, np.take_along_axis(floors_s, number, 1), np.take_along_axis(comes_s, last, 2)[:, :, 0]
+            return found_s
+        comes_s, floors_s = come_s[:, side.messages], self._floors()[1][:, side.messages]
+        order = in_order(comes_s)
+        number = np.count_nonzero(side.messages < len(self._plan.local), axis=1)[:, None] - np.arange(times, 0, -1)
+        which = np.take_along_axis(order, np.broadcast_to(np.maximum(number, 0), (len(order), *number.shape)), 2)
+        for side_s, one_s in zip(found_s, (floors_s, comes_s), strict=True):
+            last_s = np.where(number < 0, np.inf, np.take_along_axis(one_s, which, 2))
+            side_s[:, :, side.hosts] = last_s.transpose(2, 0, 1)
+        return found_s
 
     def _floors(self) -> np.ndarray:
         """When ports are free for each message, if all come when they came the last time; as `pass_s`."""
@@ -193,15 +200,19 @@ class Call:
         return found_s
 
     def _check_apart(self) -> None:
-        latency_s = self._seconds.latency_s
-        for side, come_s, odd in (
-            (self._plan.out, self.come_s[0], lambda _: False),
-            (self._plan.into, self.come_s[1], lambda apart_s: unclear(apart_s, latency_s)),
-        ):
+        """Of messages that come together, those that one rank takes pass in the order of their senders, and one rank's as it sends them."""
+        latency_s, senders = self._seconds.latency_s, np.append(self._plan.senders, -1)
+        for side, come_s, takes in ((self._plan.out, self.come_s[0], False), (self._plan.into, self.come_s[1], True)):
+            comes_s = come_s[:, side.messages]
+            order = np.argsort(comes_s, axis=2, kind="stable")
+            of = np.take_along_axis(np.broadcast_to(senders[side.messages], order.shape), order, 2)
             with np.errstate(invalid="ignore"):  # between none and none
-                apart_s = np.diff(np.sort(come_s[:, side.messages], axis=2), axis=2)
-                if np.where(side.own[:, None], odd(apart_s), apart_s <= 2 * TIE_S).any():
-                    raise Unsettled
+                apart_s = np.diff(np.take_along_axis(comes_s, order, 2), axis=2)
+                unknown = (apart_s <= 2 * TIE_S) & (of[:, :, 1:] != of[:, :, :-1])
+                if takes:
+                    unknown = np.where(side.own[:, None], unclear(apart_s, latency_s), unknown)
+            if unknown.any():
+                raise Unsettled
 
 
 def in_order(come_s: np.ndarray) -> np.ndarray:

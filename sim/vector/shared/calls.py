@@ -42,7 +42,7 @@ class SharedCalls:
 
     def may_be_ring(self, _algorithm: str) -> bool:
         """Whether it is known for many messages when a port was idle."""
-        return False
+        return True
 
     def alike(self, algorithm: str) -> bool:
         """Whether calls on vectors of different sizes can be played together."""
@@ -56,7 +56,7 @@ class SharedCalls:
         speeds: np.ndarray,
         waited: Waited,
         after_alike: bool,
-        _wants_idle: bool = False,
+        idle_s: np.ndarray | None = None,
     ) -> tuple[Ports, np.ndarray]:
         """As of Calls, but ports are those of a rank's host.
 
@@ -77,20 +77,26 @@ class SharedCalls:
         for ranks, from_s, to_s in call.waits:
             waited(from_s, to_s, ranks)
         found = after.now_s, *(self._of_ranks(one) for one in (after.out_free_s, after.in_free_s, came_s))
-        never_s = np.full((2, 1, *ports.now_s.shape), np.inf)
-        never_s[1, 0] = found[3]
-        return Ports(*found), never_s
+        times = 1 if idle_s is None else idle_s.shape[1]
+        return Ports(*found), call.idle_s(self._count, times)[:, :, :, self._host_of]
 
     def answer_and_play(
-        self, algorithm: str, pieces: list[slice], speeds: np.ndarray, work_s: np.ndarray, waited: Waited
+        self,
+        algorithm: str,
+        pieces: list[slice],
+        speeds: np.ndarray,
+        work_s: np.ndarray,
+        waited: Waited,
+        times: int,
     ) -> tuple[Ports, np.ndarray, np.ndarray]:
         """The clocks after rank 0 has answered all from time 0 on, each has done some work, and all have summed.
 
         Args:
             work_s: shape (replications, ranks).
+            times: before which ports were idle, at most.
 
         Returns:
-            The clocks; from when until when ports were idle before the last message, shape (2, 1, replications, ranks); and when the
+            The clocks; from when until when ports were idle before the last messages, shape (2, times, replications, ranks); and when the
             answer begins to come to each rank, shape (replications, ranks).
 
         Raises:
@@ -109,11 +115,10 @@ class SharedCalls:
             summed = (from_s > -np.inf).all(axis=0)
             if summed.any():
                 waited(from_s[:, summed], to_s[:, summed], ranks[summed])
-        hosts, from_s, to_s = call.idle_before_last_s()
-        idle_s = np.stack([-never_s, never_s])
-        idle_s[:, :, hosts] = from_s, to_s
-        found = after.now_s, *(self._of_ranks(one) for one in (after.out_free_s, after.in_free_s, idle_s[1]))
-        return Ports(*found), idle_s[:, None][:, :, :, self._host_of], told_s
+        known_s = call.idle_s(self._count, times)
+        last_s = np.where(known_s[1, -1] < np.inf, known_s[1, -1], -np.inf)
+        found = after.now_s, *(self._of_ranks(one) for one in (after.out_free_s, after.in_free_s, last_s))
+        return Ports(*found), known_s[:, :, :, self._host_of], told_s
 
     def _check_after(self, laid: Plan, call: Call, clocks: Clocks, last_s: np.ndarray, after_alike: bool) -> np.ndarray:
         """When the last message came to each host, if all come after those of earlier calls; shape (replications, hosts).

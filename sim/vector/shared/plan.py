@@ -69,7 +69,7 @@ class Plan(NamedTuple):
         size_bytes: of each message; numbers, or bounds of a whole that is not known yet.
         local: which messages stay on a host, shape (messages,).
         control: which are control messages.
-        receivers: of each.
+        senders, receivers: of each.
         ahead: ranks, and the messages that they wait for at the end of the call.
         out, into: all messages that pass ports.
         in_turn: every port has messages of one sender alone.
@@ -79,6 +79,7 @@ class Plan(NamedTuple):
     size_bytes: list
     local: np.ndarray
     control: np.ndarray
+    senders: np.ndarray
     receivers: np.ndarray
     ahead: Pairs
     out: Side
@@ -195,7 +196,7 @@ def plan(exchanges: Iterable[Iterable[Exchange]], hosts: Sequence[int]) -> Plan:
     own = np.append(senders, -1)
     in_turn = all(len({*own[row].tolist()} - {-1}) <= 1 for side in (out, into) for row in side.messages)
     control = np.array(laid.control, bool)
-    return Plan(levels, laid.size_bytes, local, control, receivers, _pairs(laid.ahead), out, into, in_turn)
+    return Plan(levels, laid.size_bytes, local, control, senders, receivers, _pairs(laid.ahead), out, into, in_turn)
 
 
 def _pairs(listed: list[tuple[int, int]]) -> Pairs:
