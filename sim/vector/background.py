@@ -10,8 +10,8 @@ import numpy as np
 from sim.vector.by_name import ByName
 from sim.vector.by_tree import ByTree
 from sim.vector.decided import decided
-from sim.vector.late_waits import Cycle, LateWaits
 from sim.vector.exchanges import Unsettled
+from sim.vector.late_waits import Cycle, LateWaits
 from sim.vector.negotiation import Begun
 
 NEAR_S = 2e-13  # moments that differ by less may come in either order, as rounding has it

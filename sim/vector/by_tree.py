@@ -7,7 +7,7 @@ import numpy as np
 from sim.collectives.base import CONTROL, Exchange
 from sim.collectives.schedule import schedule
 from sim.collectives.tree import tree
-from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, play
+from sim.vector.exchanges import Ports, Unsettled, play
 from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
 from sim.verbs.fusion import REQUEST
 

@@ -53,7 +53,13 @@ class Begun(NamedTuple):
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
         shared = (None if one is None else one[some] for one in (self.out_free_s, self.pace))
         return Begun(
-            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some], *shared
+            self.rows[some],
+            self.now_s[some],
+            overhead_s,
+            *ports,
+            self.in_turn[some],
+            lambda: self.ready()[some],
+            *shared,
         )
 
 

@@ -95,12 +95,7 @@ def refusal(scenario: Scenario) -> str | None:
 def _share_ports_alone(scenario: Scenario) -> bool:
     """Whether ranks of a host have a core each, copy from one another, and share its port; and no master or server is among them."""
     local = scenario.cluster.local
-    return (
-        scenario.cores_suffice
-        and not (local.wakes and local.latency_s)
-        and not scenario.protocol.has_servers
-       
-    )
+    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
