@@ -73,7 +73,7 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
-    network, missing = scenario.network, sorted(verbs_of(scenario.protocol) - DOES, key=PRIMITIVES.__contains__)
+    network, missing = scenario.network, sorted(sorted(verbs_of(scenario.protocol) - DOES), key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
