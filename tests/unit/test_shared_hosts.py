@@ -127,19 +127,24 @@ def test_hosts_with_gpus_are_answered_by_the_vector_world(name, workers):
     np.testing.assert_allclose(found.step_s, simulate(scenario, "event", replications=1).step_s, rtol=0, atol=EXACT_S)
 
 
-def test_ranks_of_a_host_that_send_together_leave_one_after_another():
-    """Two hosts of two; both ranks of the first hand 0.1 MB to one of the second each, the second rank 0.2 ms before the first."""
-    exchanges = [
-        [hand(2, slice(0, 25_000))],
-        [hand(3, slice(0, 25_000))],
-        [take(0, slice(0, 25_000))],
-        [take(1, slice(0, 25_000))],
-    ]
+PIECE = slice(0, 25_000)  # which takes a port 1 ms
+
+
+@pytest.mark.parametrize(
+    ("to_second", "begin_s", "end_s"),
+    [
+        pytest.param(1, (1e-3, 8e-4), (2.8e-3, 1.8e-3, 3.0e-3, 2.0e-3), id="one after another"),
+        pytest.param(2, (9e-3, 0.0), (1e-2, 2e-3, 1.02e-2, 2.2e-3), id="the second before the first of the other"),
+    ],
+)
+def test_ranks_of_a_host_take_turns_at_its_port(to_second, begin_s, end_s):
+    """Two hosts of two. Rank 0 hands 0.1 MB to rank 2, and rank 1 to rank 3, once or twice."""
+    exchanges = [[hand(2, PIECE)], [hand(3, PIECE)] * to_second, [take(0, PIECE)], [take(1, PIECE)] * to_second]
     laid, link = plan(exchanges, [0, 0, 1, 1]), Link(latency_s=2e-4, overhead_s=0.0, bandwidth_bytes_per_s=1e8)
     free_s = np.zeros((1, 2))
-    clocks = Clocks(np.array([[1e-3, 8e-4, 0.0, 0.0]]), free_s, free_s)
+    clocks = Clocks(np.array([[*begin_s, 0.0, 0.0]]), free_s, free_s)
     call = Call(laid, Seconds.of(np.array(laid.size_bytes), link, link, Line()), np.ones((1, 4)), clocks)
-    np.testing.assert_allclose(call.play().now_s, [[2.8e-3, 1.8e-3, 3.0e-3, 2.0e-3]], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(call.play().now_s, [end_s], rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(
