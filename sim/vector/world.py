@@ -1,6 +1,6 @@
 """The vector world: one generator stands for all workers and all replications; the event world's answers, much faster.
 
-It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a host. Anything
+It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a core. Anything
 else it refuses, before the run or at the verb that it cannot do; it never approximates.
 """
 
@@ -93,7 +93,7 @@ def refusal(scenario: Scenario) -> str | None:
 
 
 def _share_ports_alone(scenario: Scenario) -> bool:
-    """Whether ranks of a host have a core each, copy from one another, and share its port; and no master or server is among them."""
+    """Whether ranks of a host have a core each, copy from one another, and share its port; and nobody is behind a barrier of servers."""
     local = scenario.cluster.local
     return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers
 
