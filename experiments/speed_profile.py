@@ -23,6 +23,7 @@ PARTS = {  # the first that a file's path contains decides; what calls a built-i
         "sim/platform/",
         "event/machines/machine",
         "event/ranks/amounts",
+        "event/assembly",
         "event/world",
         "pydantic",
     ),

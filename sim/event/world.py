@@ -10,23 +10,15 @@ from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
-import numpy as np
-
 from sim import collectives
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
-from sim.event import alike
+from sim.event import alike, assembly
 from sim.event.clock import Clock
-from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
-from sim.event.machines.crowded import Crowded
 from sim.event.machines.flows import Flows
-from sim.event.machines.free import Free
-from sim.event.machines.machine import Machine
-from sim.event.machines.posting import Posting
 from sim.event.meter import Meter
 from sim.event.ranks.amounts import Amounts
-from sim.event.ranks.poster import Poster
 from sim.event.ranks.random_streams import RandomStreams
 from sim.event.ranks.rank import Rank
 from sim.event.ranks.thread import Thread
@@ -124,70 +116,18 @@ class EventWorld:
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
+        self.senders, self.alone = list(self.workers), True  # whether rank 0 alone sends to workers
         self.cohort: Any = None  # of all workers, if they are alike; `ranks` are then the others
         if short_cuts and not want_trace and timeline is None and alike.suits(scenario):
-            self.machines, self.ranks = self._led()
+            self.speeds = assembly.speeds(self)
+            self.machines = [assembly.master_host(self)]
+            self.ranks, self.cohort = assembly.led(self)
         else:
-            self.machines = self._machines()
-            self.ranks = self._ranks(short_cuts and not want_trace)
+            self.machines = assembly.machines(self)
+            self.ranks = assembly.ranks(self, short_cuts and not want_trace)
         self.together = self._together() if short_cuts and not want_trace else None
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
-
-    def _led(self) -> tuple[list[Machine], list[Rank]]:
-        """A master, and its workers as a cohort."""
-        from sim.event.cohort import Cohort
-        from sim.event.machines.leading import Leading
-
-        scenario, error = self.scenario, self.scenario.error_factor(self.replication)
-        hosts = scenario.machines
-        self.speeds = np.array([hosts[host].speed for host in scenario.hosts]) / error
-        self.senders = list(self.workers)
-        index = scenario.hosts[0]
-        machine = Machine(
-            self.env, index, hosts[index], float(self.speeds[0]), hosts[index].contention, self.link, TICK_S
-        )
-        machine.ranks, self._alone = 1, True
-        master = Rank(self, 0, [0], machine, Leading)
-        self.cohort = master.mechanics.cohort = Cohort(self, master.mechanics)
-        return [machine], [master]
-
-    def _machines(self) -> list[Machine]:
-        scenario, replication = self.scenario, self.replication
-        error = scenario.error_factor(replication)
-        hosts = scenario.machines
-        contention = [
-            scenario.contention(replication, host) if host.contention_error else host.contention for host in hosts
-        ]
-        turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
-        shared = Cores(self.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
-        speeds = {host.speed: host.speed / error for host in hosts}
-        machines = [
-            Machine(self.env, index, host, speeds[host.speed], contention[index], self.link, turn_s, shared)
-            for index, host in enumerate(hosts)
-        ]
-        for machine in scenario.hosts:
-            machines[machine].ranks += 1
-        return machines
-
-    def _ranks(self, short_cuts: bool) -> list[Rank]:
-        scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
-        self.senders = groups.senders
-        mechanics = {machine: self._mechanics(machine) for machine in self.machines}
-        made: type[Rank] = Rank
-        if set(mechanics.values()) == {Free} and self._posts():
-            made, mechanics = Poster, dict.fromkeys(self.machines, Posting)
-        ranks = [
-            made(self, number, groups.of.get(number) or [number], machine, mechanics[machine])
-            for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
-        ]
-        everyone = [rank.mechanics for rank in ranks]
-        among = bool(scenario.summed or scenario.gathered_variables or scenario.protocol.local_aggregation)
-        simple = short_cuts and isinstance(everyone[0], Free)
-        self._alone = simple and scenario.servers == 1 and not among
-        for one in everyone:
-            one.join(everyone, self._alone)
-        return ranks
 
     def _together(self) -> Together | None:
         """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
@@ -196,22 +136,6 @@ class EventWorld:
             return None
         suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
         return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
-
-    def _posts(self) -> bool:
-        """Whether ranks post messages as they are, if each has a core and a port of its own."""
-        protocol, link = self.scenario.protocol, self.link
-        plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
-        return plain and self.recorder.rows is None and not (self.amounts.rests or protocol.overlaps)
-
-    def _mechanics(self, machine: Machine):
-        """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
-        link, local = self.link, self.local
-        simple = self.scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
-        if simple and not self.scenario.protocol.layerwise:
-            return Crowded if machine.ranks > 1 else Free
-        from sim.event.machines.contended import Contended
-
-        return Contended
 
     # ---- the run
 
@@ -231,7 +155,7 @@ class EventWorld:
         for thread in threads:
             thread.rank.thread = thread
         begin = range(len(threads))
-        for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self._alone else begin:
+        for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self.alone else begin:
             self.env.call(0.0, threads[number].go)
         if not self.env.run_until(self._over):
             if self.together is not None or self.cohort is not None:
