@@ -27,6 +27,7 @@ OF_THE_JOB = (
 )
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
 
 
 @dataclass(frozen=True)
@@ -143,14 +144,19 @@ def _key(node, part: str, path: str) -> str | int:
         WrongSetting: there is none.
     """
     names = _names(node)
-    longer = [name for name in names if name.startswith(f"{part}_")]
     if part in names:
         return int(part) if isinstance(node, tuple) else part
-    if len(longer) == 1:
-        return longer[0]
+    for unit in UNITS:
+        if f"{part}_{unit}" in names:
+            return f"{part}_{unit}"
     where = path.rpartition(part)[0].rstrip(".") or "the cluster"
     said = f"of {where}: {', '.join(names)}" if names else f"no more: {where} has nothing below it"
-    raise WrongSetting(OPTION, path, f"{said}{nearest(part, names)}")
+    raise WrongSetting(OPTION, path, f"{said}{nearest(part, [_short(name) for name in names])}")
+
+
+def _short(name: str) -> str:
+    """A name without its unit."""
+    return next((name.removesuffix(f"_{unit}") for unit in reversed(UNITS) if name.endswith(f"_{unit}")), name)
 
 
 def _names(node) -> list[str]:
