@@ -40,9 +40,9 @@ DEMO: dict[str, Any] = GRID | {
     "batches": [256, 512],
 }
 TARGETS: dict[str, dict[str, Any]] = {
-    "2,000 samples/s": {"samples_per_s": 2000},
-    "100 M samples in 24 h": {"samples": 10**8, "deadline": "24 h"},
-    "100 M samples for 400 USD": {"samples": 10**8, "budget": 400},
+    "200 samples/s": {"samples_per_s": 200},
+    "20 M samples in 24 h": {"samples": 2 * 10**7, "deadline": "24 h"},
+    "20 M samples for 400 USD": {"samples": 2 * 10**7, "budget": 400},
 }
 WITHIN_S, AT_LENGTH_S = 60.0, 1e5
 
