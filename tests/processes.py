@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parents[1]
-AT_WORK_S = 120  # for something to happen that takes seconds on a quiet machine
+AT_WORK_S = 300  # for something to happen that takes seconds on a quiet machine
 
 
 def until(happens, longest_s: float = AT_WORK_S):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from functools import partial
 
@@ -31,13 +32,27 @@ class Background:
         self.settings, self._group, self._cycle_s = (algorithm, fusion_bytes, cycle_s, by_name), group, cycle_s
         speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
         link = scenario.network
-        self._negotiation = ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
+        self._negotiation = self._agreeing(scenario, replications, by_name)
         self.table = decided(scenario, self._negotiation, speeds, self.settings)
+        self._pace, self._shared = 1 / speeds, len(set(scenario.hosts)) < ranks
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
         self._fresh = True  # nobody has begun a cycle
         # The decision that each replication has behind it, and when all requests for it had come.
         self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
+
+    def _agreeing(self, scenario, replications: int, by_name: bool) -> ByName | ByTree:
+        """How ranks negotiate.
+
+        Raises:
+            Unsettled: messages of several ranks pass the port of a host.
+        """
+        link, ranks, hosts = scenario.network, scenario.ranks, scenario.hosts
+        if len(set(hosts)) == ranks:
+            return ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
+        if by_name:
+            raise Unsettled
+        return ByTree(ranks, link, hosts, scenario.cluster.local)
 
     def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """What it carries from one step to the next: moments, and other numbers; each of shape (replications, some)."""
@@ -66,8 +81,9 @@ class Background:
             computed_s: when each rank has computed.
             late: is told of cycles after that.
         """
-        if compiled.in_use() and late.sums and isinstance(self._negotiation, ByTree) and self.table.can_be_dense:
-            return self._step_compiled(now_s, ready_s, computed_s, late.sums)
+        if compiled.in_use() and late.sums and self._can_be_compiled:
+            with suppress(Unsettled):  # arrays say then whether it is so
+                return self._step_compiled(now_s, ready_s, computed_s, late.sums)
         self._negotiation.begin()
         everywhere_s, first_s = ready_s.max(axis=2), computed_s.min(axis=1)
         rows, count, table = np.arange(len(now_s)), np.zeros(len(now_s), int), self.table
@@ -93,17 +109,26 @@ class Background:
                 rows, count, now_s = rows[~over], count[~over], now_s[~over]
         return ended_s
 
+    @property
+    def _can_be_compiled(self) -> bool:
+        """The loops know requests up a tree, of ranks with a host each."""
+        return isinstance(self._negotiation, ByTree) and not self._shared and self.table.can_be_dense
+
     def _step_compiled(
         self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray, sums: tuple[np.ndarray, np.ndarray]
     ) -> np.ndarray:
-        """The same, compiled; where a decision has not been worked out the replication begins again when it has."""
+        """The same, compiled; where a decision has not been worked out the replication begins again when it has.
+
+        Raises:
+            Unsettled: in some replication; then nothing has changed but that more decisions are worked out.
+        """
         from sim.vector.compiled import background as loops
 
-        (moments_s, idle_s), refuse = sums, self._group.world.refuse
-        now_s, computed_s, self._from_s = (np.require(one, float, "CW") for one in (now_s, computed_s, self._from_s))
-        self._after, after_s = np.array(self._after), np.array(self._after_s[:, 0])
+        moments_s, idle_s = sums[0], sums[1].copy()
+        now_s, computed_s = (np.require(one, float, "CW") for one in (now_s, computed_s))
+        from_s, after, after_s = np.array(self._from_s, order="C"), self._after.copy(), self._after_s[:, 0].copy()
         steps = now_s, ready_s, ready_s.max(axis=2), (self._overhead_s, self._kinds)
-        state = self._from_s, computed_s, self._after, after_s, self._fresh
+        state = from_s, computed_s, after, after_s, self._fresh
         ended_s, ends, among = np.empty_like(now_s), np.empty((len(now_s), 3), int), np.empty((2 * now_s.size, 4), int)
         found = ended_s, idle_s, ends, among, np.empty(len(among))
         tree, limits = self._negotiation.layout, (self._cycle_s, NEAR_S, nearness(self._negotiation.link[0]))
@@ -113,17 +138,14 @@ class Background:
             count = loops.play_steps(
                 rows, tree, self._negotiation.link, *limits, *steps, decided, moments_s, state, found
             )
-            if count < 0:
-                raise refuse("waits of one decision go on in the next")
-            self._add_among(among[:count], found[-1][:count], idle_s)
             ended = ends[rows, 0]
-            if (ended == loops.NEAR).any():
-                raise refuse("a gradient becomes ready as a cycle begins")
-            if (ended == loops.UNSETTLED).any():
+            if count < 0 or not np.isin(ended, (loops.DONE, loops.UNDECIDED)).all():
                 raise Unsettled
+            self._add_among(among[:count], found[-1][:count], idle_s)
             rows = rows[ended == loops.UNDECIDED]
             self.table.numbers(self._kinds[rows], ends[rows, 1], ends[rows, 2])
-        self._after_s, self._fresh = after_s[:, None], False
+        self._from_s, self._after, self._after_s, self._fresh = from_s, after, after_s[:, None], False
+        sums[1][:] = idle_s
         return ended_s
 
     def _add_among(self, among: np.ndarray, from_s: np.ndarray, idle_s: np.ndarray) -> None:
@@ -173,9 +195,12 @@ class Background:
         numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
         ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
         idle = partial(_later, table.idle_s, numbers, root_s)
-        return Begun(
+        begun = Begun(
             rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
         )
+        if not self._shared:
+            return begun
+        return begun._replace(out_free_s=root_s + table.out_free_s[numbers], pace=self._pace[self._kinds[rows]])
 
 
 def _later(idle_s: np.ndarray, numbers: np.ndarray, root_s: np.ndarray) -> np.ndarray:

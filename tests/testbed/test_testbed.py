@@ -82,7 +82,7 @@ def test_however_the_command_ends_nothing_stays(number, left, tmp_path, monkeypa
     with subprocess.Popen([*line, "--testbed", "100 Mbit/s"], stderr=subprocess.PIPE, text=True, cwd=ROOT) as started:
         until(lambda: len(left()[0]) >= 2 + 1 + 2 * 2)  # who holds hosts and switch; on each host a daemon and a rank
         started.send_signal(number)
-        _, err = started.communicate(timeout=60)
+        _, err = started.communicate(timeout=300)
     assert started.returncode == (-number if number == signal.SIGKILL else 130)
     assert "Traceback" not in err
     until(lambda: left() == before)

@@ -94,6 +94,7 @@ def profile(world: str):
     return profiles.make(sources, "here", Probe(cores=2, local={"latency_s": 0}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["horovod", "tensorflow"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_the_simulator_repeats_what_was_planted(world, cell):

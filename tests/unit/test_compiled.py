@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -47,11 +48,12 @@ def as_python(monkeypatch):
         sys.modules.pop(f"sim.vector.compiled.{name}", None)
 
 
-def job(name: str, settings: list[str], ranks: int, link: Link) -> Scenario:
+def job(name: str, settings: list[str], ranks: int, link: Link, slots: int = 1) -> Scenario:
     found = workload.read("mnist")
     noisy = {"noise": LogNormal(cv=0.3), "call": Line(base_s=1e-5), "negotiate_s": 1e-5}
     costs = found.costs.model_copy(update=noisy)
-    hosts = [Host(count=ranks - 1, cores=4, slots=1), Host(name="slow", cores=4, slots=1, speed=0.7)]
+    count = ranks // slots - 1
+    hosts = [Host(count=count, cores=4, slots=slots), Host(name="slow", cores=4, slots=slots, speed=0.7)]
     return Scenario(
         protocols.make(name, settings),
         found.model_copy(update={"costs": costs}),
@@ -81,6 +83,36 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
     loops = "background" if name.startswith("horovod") else "ring" if "ring" in name else "exchanges"
     assert f"sim.vector.compiled.{loops}" in sys.modules
+
+
+@pytest.mark.parametrize("name", ["ring", "horovod, ring"])
+def test_ranks_that_share_hosts_are_left_to_arrays(as_python, name):
+    asked = job(*JOBS[name], 8, SLOW, slots=2)
+    before = answer(asked)
+    decided._kept.clear()
+    assert compiled.use()
+    np.testing.assert_array_equal(answer(asked), before)
+    assert not {"sim.vector.compiled.ring", "sim.vector.compiled.background"} & sys.modules.keys()
+
+
+def test_a_step_that_does_not_settle_in_some_replication_is_made_again_by_arrays(as_python, monkeypatch):
+    asked = job(*JOBS["horovod, ring"], 8, SLOW)
+    before = answer(asked)
+    decided._kept.clear()
+    assert compiled.use()
+    loops, calls = import_module("sim.vector.compiled.background"), []
+    play = loops.play_steps
+
+    def unsettled_now_and_then(rows, *further):
+        count, (_, _, ends, *_) = play(rows, *further), further[-1]
+        calls.append(len(rows))
+        if len(calls) % 2:  # so that steps before and after are compiled
+            ends[rows[-1], 0] = loops.UNSETTLED
+        return count
+
+    monkeypatch.setattr(loops, "play_steps", unsettled_now_and_then)
+    np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
+    assert len(calls) > 2
 
 
 def test_a_process_of_a_sweep_uses_them_once_it_has_simulated_for_a_while(as_python, monkeypatch):

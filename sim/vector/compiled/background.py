@@ -7,14 +7,10 @@ import numpy as np
 from sim.vector.compiled import loop
 from sim.vector.compiled.by_tree import ask
 
-DONE, NEAR, UNSETTLED, UNDECIDED = (
-    0,
-    1,
-    2,
-    3,
-)  # how a replication ends: with a step, or because something cannot be told, or is not known
-WAITS, FIRST, LAST, ENDS, IN_FREE, LAST_REACH = 3, 4, 5, 0, 1, 2  # columns of decisions, see sim.vector.decided
-IDLE = 6  # and the first of those of idle ports
+# How a replication ends: with a step, or because something cannot be told, or is not known.
+DONE, NEAR, UNSETTLED, UNDECIDED = 0, 1, 2, 3
+ENDS, IN_FREE, LAST_REACH, WAITS, FIRST, LAST, TOLD = range(7)  # columns of decisions, see sim.vector.decided.CLOCKS
+IDLE = 8  # and the first of those of idle ports
 
 
 @loop
@@ -35,7 +31,7 @@ def play_steps(
         everywhere_s: when each is so at all ranks, shape (gradients, replications).
         speeds: overhead of a message, shape (1 or replications, ranks); the kind of each replication.
         decided: table, shape (decisions, columns, ranks); numbers of decisions by kind, first and last gradient, or -1, shape (kinds,
-            gradients, gradients + 1); when each is over, shape (decisions,); when ranks are told, shape (kinds, ranks).
+            gradients, gradients + 1); when each is over, shape (decisions,).
         moments_s: between which waits count, shape (2, replications).
         state: when each rank's last cycle began, and has computed, shape (replications, ranks); the last decision and its moment, shape
             (replications,); whether nobody has begun a cycle before. All but the second are overwritten, of what is DONE.
@@ -47,7 +43,7 @@ def play_steps(
         How many moments are among the waits of decisions.
     """
     overhead_s, kinds = speeds
-    table, numbers, last_s, told_s = decided
+    table, numbers, last_s = decided
     from_s, computed_s, after, after_s, fresh = state
     ended_s, idle_s, ends, among, among_s = found
     gradients, ranks = len(ready_s), now_s.shape[1]
@@ -95,7 +91,7 @@ def play_steps(
                     waits_s,
                     left_s,
                     root_s,
-                    told_s[kind],
+                    own[TOLD],
                     computed_s[row],
                     moments_s[0, row],
                     moments_s[1, row],
