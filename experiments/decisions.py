@@ -1,46 +1,51 @@
-"""Decisions, not errors: would the predictions have picked the faster of two measured configurations, and is P(target) calibrated?
+"""Decisions, not errors: would predictions have picked the faster of two measured configurations, by how much, and is P(target) calibrated?
 
 Published: anytime and fixed minibatches on 10 EC2 machines (experiments.published), the systems of Parallax's figure
-(experiments.parallax), and transports of 16 GPUs (experiments.allreduce). At hand: what validate, servers and collectives have left in
-the folder of results. Pairs that were both fitted are left out, and so are those that differ by less than the noise: of repeats, or of
-reading a figure; of published tables without either it is taken to be 2 %.
+(experiments.parallax), and transports of 16 GPUs (experiments.allreduce). At hand: cells of validate, servers, collectives and testbed,
+from the folder of results or else from the results that are kept (docs/data). Pairs that were both fitted are left out. So are pairs
+that differ by less than the noise of repeats, or of reading a figure. For published tables without either, the noise is taken to be 2
+%.
+Intervals of differences are those of `sim.run --what-if`; those of published tables are judged by evidence.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.kit import pages
-from experiments.kit.choices import Choice, Pair, pairs, planted, reliability
+from experiments.kit import kept, pages
+from experiments.kit.choices import Choice, Pair, Ratio, pairs, planted, ratios, reliability
+from sim.answers.extrapolation import Unknown
 from sim.base.errors import WrongSetting
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.table import Table
 
-LEFT = ("validate", "servers", "collectives")  # experiments that leave a table of cells
+LEFT = ("validate", "servers", "collectives", "testbed")  # experiments that leave cells
+KEPT = Path(__file__).parent.parent / "docs" / "data"
 PUBLISHED_NOISE = 0.02
 MOST_WRONG = 20  # pairs that are listed
 
 
 def run(out: Path, seed: int = 0) -> None:
-    """Print the pairs by where they are from, those that are picked wrong, and the reliability of P(target)."""
+    """Print pairs by where they are from, those that are picked wrong, coverage of differences, and the reliability of P(target)."""
     with Progress("simulating"):
         choices = [*published(seed), *at_hand(out.parent)]
     pages.show(*tables(choices))
 
 
 def tables(choices: list[Choice]) -> Iterator[Table | str]:
-    """What is printed."""
+    """The printed tables."""
     found = pairs(choices)
     yield _pairs(found)
     wrong = [pair for pair in found if not pair.right]
     yield from (f"  wrong: {pair}" for pair in wrong[:MOST_WRONG])
     if len(wrong) > MOST_WRONG:
         yield f"  and {len(wrong) - MOST_WRONG} more"
+    yield _ratios(ratios(choices))
     targets = planted(choices)
     if not targets:
         yield "P(target): no runs with intervals at hand; validate, servers and collectives leave some"
@@ -68,6 +73,15 @@ def _pairs(found: list[Pair]) -> Table:
     return table
 
 
+def _ratios(found: dict[str, Ratio]) -> Table:
+    title = "Differences of two configurations: the paired interval (90 %) and what was measured"
+    table = pages.table(title, "of", "pairs of runs", "covered", "share", "median interval")
+    for group, one in found.items():
+        cells = str(one.pairs), str(one.covered), f"{one.covered / one.pairs:.1%}", f"x or / {one.width:.3f}"
+        table.add_row(group, *cells)
+    return table
+
+
 def _add(table: Table, group: str, found: list[Pair]) -> None:
     right = sum(pair.right for pair in found)
     table.add_row(group, str(len(found)), str(right), f"{right / len(found):.1%}" if found else "-")
@@ -81,23 +95,28 @@ def published(seed: int) -> Iterator[Choice]:
 
 
 def _ec2(seed: int) -> Iterator[Choice]:
-    import numpy as np
-
     from experiments import published as ec2
-    from sim.answers import interval
+    from sim.answers import interval, paired
+    from sim.simulation import simulate
 
     profile = ec2.fitted()
     for name in ("fmb", "amb"):
         steps, _ = ec2.measured(name)
-        runs = [
-            one.quantities()["samples/s"] for one in ec2.predicted(ec2.scenario(name, profile, len(steps.step_s), seed))
-        ]
+        found = simulate(ec2.scenario(name, profile, len(steps.step_s), seed), replications=ec2.REPLICATIONS)
         halves = [half.quantities()["samples/s"] for half in ec2.halves(steps)]
-        speeds = np.array(runs)
+        speeds = found.outcome.throughput()
         noise = max(halves) / min(halves) - 1
         real = steps.quantities()["samples/s"]
         yield Choice(
-            "10 EC2 machines", name, (real,), interval.middle(speeds), noise, interval.of_runs(speeds), name == "fmb"
+            "10 EC2 machines",
+            name,
+            (real,),
+            interval.middle(speeds),
+            noise,
+            interval.of_runs(speeds),
+            name == "fmb",
+            tuple(map(float, speeds)),
+            tuple(paired.of(found.scenario, found.outcome)),
         )
 
 
@@ -123,27 +142,46 @@ def _transports() -> Iterator[Choice]:
 
 
 def at_hand(folder: Path) -> Iterator[Choice]:
-    """Cells of experiments that were run before, by what is in the folder of results.
+    """Cells of experiments that were run before, from the folder of results, or else as they are kept.
 
     Raises:
-        WrongSetting: a table there is not one of cells.
+        WrongSetting: a table there is not one of cells, or of another version.
     """
     import pandas as pd
 
     for name in LEFT:
-        path = folder / name / f"{name}.csv"
-        if path.is_file():
-            try:
-                yield from _cells(name, pd.read_csv(path))
-            except (KeyError, ValueError, UnicodeDecodeError) as error:
-                raise WrongSetting("--out", str(path), f"a table that {name} wrote ({error})") from error
+        path, stored = folder / name / f"{name}.csv", KEPT / f"{name}.json"
+        try:
+            if path.is_file() and name != "testbed":
+                yield from _cells(name, pd.read_csv(path).to_dict("records"))
+            elif stored.is_file():
+                yield from _cells(name, kept.read(stored).cells)
+        except (KeyError, ValueError, UnicodeDecodeError) as error:
+            said = f"a table that {name} of this version wrote ({' '.join(str(error).split())})"
+            raise WrongSetting("--out", str(path if path.is_file() else stored), said) from error
 
 
-def _cells(name: str, table: pd.DataFrame) -> Iterator[Choice]:
-    noise = float(table["floor"].mean())
-    repeats = [column for column in table if column.startswith("measured_step_s_")]
-    for row in table.to_dict("records"):
-        runs = tuple(row["measured_samples"] / row[column] for column in repeats if row[column] > 0)
-        low, high = (row["predicted_samples"] / row[f"predicted_{end}_s"] for end in ("high", "low"))
-        said = row["predicted_samples_per_s"]
-        yield Choice(f"this machine, {name}", row["cell"], runs, said, max(noise, row["floor"]), (low, high))
+def _cells(name: str, rows: list[dict]) -> Iterator[Choice]:
+    noise = sum(float(row["floor"]) for row in rows) / max(1, len(rows))
+    for row in rows:
+        measured, runs = (tuple(json.loads(row[f"{whose}_runs"])) for whose in ("measured", "predicted"))
+        spread = (
+            None
+            if name == "testbed"
+            else tuple(row["predicted_samples"] / row[f"predicted_{end}_s"] for end in ("high", "low"))
+        )
+        group = f"{name}, {row['where']}" if "where" in row else name
+        yield Choice(
+            group,
+            row["cell"],
+            measured,
+            row["predicted_samples_per_s"],
+            max(noise, row["floor"]),
+            spread,
+            runs=() if spread is None else runs,
+            unknown=tuple(_unknown(*one) for one in json.loads(row["unknown"])),
+        )
+
+
+def _unknown(slower: float, faster: float, said: str, shared: list) -> Unknown:
+    return Unknown(slower, faster, said, tuple((cause, *sides) for cause, *sides in shared))

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     options.check_files(given)
     read = options.Readers(remember=True)
     if given.sweep:
-        return sweep(given, read)
+        return sweep(given, read, line(argv))
     for name in ("output", "resume"):
         if getattr(given, name):
             raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
@@ -57,23 +57,30 @@ def main(argv: list[str] | None = None) -> int:
     found, free, answers = simulated(given, scenario, asked, began_s)
     found = replace(found, search=search)
     if given.report:
-        reported(given, found, free, answers, sys.argv[1:] if argv is None else argv)
+        reported(given, found, free, answers, line(argv))
     report(given, found, free, answers)
     return 0
 
 
-def sweep(given: argparse.Namespace, read: options.Readers) -> int:
+def line(argv: list[str] | None) -> str:
+    """The command line, as a shell takes it."""
+    import shlex
+
+    return shlex.join(["python", "-m", "sim.run", *(sys.argv[1:] if argv is None else argv)])
+
+
+def sweep(given: argparse.Namespace, read: options.Readers, asked: str) -> int:
     """Several jobs in place of one."""
     from sim.studies import swept
 
-    rows = swept.run(given, read)
+    rows = swept.run(given, read, asked)
     if given.json:
         print(json.dumps({"schema": "sweep-rows/1", "rows": rows.to_pylist()}))
     return 0
 
 
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
-    """The result; what a page compares it with, by what is said of that, as far as there is time; the answers to the questions."""
+    """The result; comparisons for a page by their names, as far as there is time; and the answers to the questions."""
     from sim.simulation import simulate
 
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
@@ -133,9 +140,9 @@ def compared(scenario: Scenario) -> dict[str, Scenario]:
 
 @contextmanager
 def waiting(within_s: float, runs: int | None = None):
-    """Shows on a terminal that something is going on, and says so if it goes on for twice as long as it may.
+    """Shows progress on a terminal, and prints a line after twice the allowed time.
 
-    What may take longer than usual says how far it is; of so many `runs`, if that is known and nothing cuts them short.
+    Work that may take longer than usual reports its progress, among so many `runs` if that is known and nothing cuts them short.
     """
     late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), _say_late)
     late.daemon = True
@@ -165,10 +172,10 @@ def wants_trace(given: argparse.Namespace) -> bool:
 
 
 def horovod_timeline(given: argparse.Namespace, scenario):
-    """What is to become the file of --horovod-timeline; None if it was not asked for.
+    """The collector of the file of --horovod-timeline; None if it was not asked for.
 
     Raises:
-        WrongSetting: another protocol than horovod.
+        WrongSetting: the protocol is not horovod.
     """
     if not given.horovod_timeline:
         return None
@@ -179,10 +186,8 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     return Timeline(scenario)
 
 
-def reported(given: argparse.Namespace, found, free, answers: questions.Answers, words: list[str]) -> None:
-    """Write the page of --report; `words` are the command line."""
-    import shlex
-
+def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:
+    """Write the page of --report; `asked` is the command line."""
     from sim import reports
     from sim.reports import answer, steps
     from sim.simulation import simulate
@@ -190,8 +195,7 @@ def reported(given: argparse.Namespace, found, free, answers: questions.Answers,
     drawn = steps.of(found, lambda few: simulate(few, "event", 1, want_trace=True, within_s=DRAWN_WITHIN_S))
     told = {said: other.answer() for said, other in free.items()}
     said = found.answer() | answers.as_json()
-    line = shlex.join(["python", "-m", "sim.run", *words])
-    reports.write(given.report, answer.answer_page(said, found.outcome, line, drawn, told))
+    reports.write(given.report, answer.answer_page(said, found.outcome, asked, drawn, told))
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:

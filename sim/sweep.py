@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
+import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sim import command, options
+from sim import command, options, reports
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs
 from sim.base.progress import Progress
@@ -43,17 +45,17 @@ def sweep(
         scenarios: scenarios, or lists of sim.run's options, as ["--protocol", "amb", "--workers", "4"].
         out: the file; while the sweep is under way its rows are in the folder `out`.parts.
         executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
-        processes: how many, without an executor; one a core if None; 1 is this process alone.
+        processes: their number, without an executor; one a core if None; 1 is this process alone.
         world, replications, within_s: of each scenario, see sim.simulate; lists of options say so themselves.
         resume: go on with a file, or parts, that are there.
 
     Returns:
-        The rows, in the order of the scenarios, equal ones once: sim.sweeps.columns says what the columns are. A scenario that
-        cannot be simulated is a row with `error`.
+        The rows, in the order of the scenarios, equal ones once; sim.sweeps.columns describes the columns. A scenario that cannot be
+        simulated is a row with `error`.
 
     Raises:
-        WrongSetting: an option that there is not, a file that is there without `resume`, or one of another sweep.
-        RunFailed: the system does not take the rows; those of the parts are kept.
+        WrongSetting: an option does not exist, or the file exists without `resume` or is of another sweep.
+        RunFailed: the rows cannot be written; those of the parts are kept.
     """
     from sim.sweeps import grid, jobs, pools
 
@@ -126,6 +128,7 @@ def parser() -> command.Parser:
         help="number of processes; 1: this one alone (default: one for each core)",
     )
     parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
+    parser.add_argument("--report", metavar="FILE", help="the rows as a page for a browser, .html")
     return parser
 
 
@@ -138,17 +141,25 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     from sim.sweeps import crossing, grid, jobs, pools
 
-    check_outputs([("--output", given.output)], [given.GRID])
+    check_outputs([("--output", given.output), ("--report", given.report)], [given.GRID])
+    reports.check(given.report)
     tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
     read = options.Readers(remember=True)
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
-    print(said(swept(wanted, given.output, pool, given.resume), given))
+    rows = swept(wanted, given.output, pool, given.resume)
+    ended = said(rows, given)
+    if given.report:
+        from sim.reports.sweep import sweep_page
+
+        asked = shlex.join(["python", "-m", "sim.sweep", *(sys.argv[1:] if argv is None else argv)])
+        reports.write(given.report, sweep_page(rows, asked))
+    print(ended)
     return 0
 
 
 def said(rows: pa.Table, given: argparse.Namespace) -> str:
-    """How the sweep ended, in one line.
+    """The outcome of the sweep in one line.
 
     Raises:
         RunFailed: no scenario could be simulated.

@@ -39,7 +39,7 @@ def learned(rows: Sequence[Held]) -> Law:
     bounds = [(log(LABORATORIES), log(MOST)), *[(log(LEAST), log(MOST))] * (len(START) - 1)]
     found = minimize(misses, np.log(START), bounds=bounds).x
     step, step_growth, messages, of_rows, growth = map(float, np.exp(found))
-    return Law(step, step_growth, float(np.hypot(messages, of_rows)), growth)
+    return Law(step, step_growth, float(np.hypot(messages, of_rows)), growth, of_rows)
 
 
 def _misses(table: np.ndarray, step: float, of_rows: float, spreads: np.ndarray) -> float:
@@ -76,13 +76,32 @@ def covers(row: Held, law: Law) -> bool:
     return low <= row.measured_s <= high
 
 
+def ratios(rows: Sequence[Held], law: Law) -> tuple[np.ndarray, np.ndarray]:
+    """The error of the predicted ratio of every two rows of a split, and its 90 % limit: logarithms.
+
+    The common part of one table's rows cancels (sim.answers.ignorance.Law.common).
+    """
+    off, half = [], []
+    for split in dict.fromkeys(row.split for row in rows):
+        mine = [row for row in rows if row.split == split]
+        one, other = np.triu_indices(len(mine), 1)
+        each = np.array([log(row.measured_s / row.predicted_s) for row in mine])
+        common = np.array([law.common(row.doublings, row.share) for row in mine])
+        whole = np.array([row.residual**2 + law.deviation(row.doublings, row.share) ** 2 for row in mine])
+        own = whole - (common**2).sum(axis=1)
+        variance = own[one] + own[other] + ((common[one] - common[other]) ** 2).sum(axis=1)
+        off.append(abs(each[one] - each[other]))
+        half.append(of_normal(1.0) * np.sqrt(variance))
+    return np.concatenate(off), np.concatenate(half)
+
+
 def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:
     """The rows of each source."""
     return {name: [row for row in rows if row.source == name] for name in dict.fromkeys(row.source for row in rows)}
 
 
 def unchanged(rows: Sequence[Held]) -> float:
-    """By how much the trivial rule is off with each doubling: root mean square of logarithms, of each table and of all."""
+    """The error of the trivial rule with each doubling: root mean square of logarithms, of each table and of all."""
     found = []
     for table in by_source(rows).values():
         off = [log(row.measured_s / row.trivial_s) / row.doublings for row in table if row.doublings >= HALF]
@@ -91,7 +110,7 @@ def unchanged(rows: Sequence[Held]) -> float:
 
 
 def left_out(rows: Sequence[Held]) -> dict[str, Law]:
-    """By source, the law that all others make."""
+    """The law that all other sources make, for each source."""
     return {name: learned([row for row in rows if row.source != name]) for name in by_source(rows)}
 
 

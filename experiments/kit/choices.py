@@ -1,4 +1,4 @@
-"""Would a prediction have chosen right: of two measured configurations the faster, and does P(target) say how often targets are met."""
+"""Would a prediction have chosen right: which of two is faster, by how much, and does P(target) say how often targets are met."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from itertools import combinations, pairwise
 from math import sqrt
 from typing import NamedTuple
 
+import numpy as np
+
+from sim.answers.extrapolation import Unknown
 from sim.plans.candidates import Figures
 
 BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -23,6 +26,8 @@ class Choice:
         noise: share by which two runs of it differ.
         interval: low and high of the prediction; None if it has none.
         fitted: whether the prediction was fitted on it.
+        runs: samples a second of each simulated run; runs of one number have the same random numbers in all of a group.
+        unknown: of it, beside another one (sim.answers.paired).
     """
 
     group: str
@@ -32,6 +37,8 @@ class Choice:
     noise: float
     interval: tuple[float, float] | None = None
     fitted: bool = False
+    runs: tuple[float, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
     @property
     def real(self) -> float:
@@ -67,6 +74,49 @@ def pairs(choices: list[Choice]) -> list[Pair]:
     return found
 
 
+class Ratio(NamedTuple):
+    """The coverage of measured differences by intervals.
+
+    Args:
+        pairs: of two runs, one of each configuration.
+        covered: the number of covered pairs.
+        width: the median factor from the middle of an interval to its end.
+    """
+
+    pairs: int
+    covered: int
+    width: float
+
+
+def ratios(choices: list[Choice]) -> dict[str, Ratio]:
+    """Of all pairs of a group whose runs are known, the first run beside the first, the second beside the second."""
+    held: dict[str, list[tuple[bool, float]]] = {}
+    for one, other in combinations(choices, 2):
+        if one.group != other.group or (one.fitted and other.fitted) or not (one.runs and other.runs):
+            continue
+        low, high = difference(one, other)
+        wide = sqrt(high / low)
+        for real, beside in zip(one.measured, other.measured, strict=False):
+            held.setdefault(one.group, []).append((low <= beside / real <= high, wide))
+    return {
+        group: Ratio(len(of), sum(inside for inside, _ in of), float(np.median([wide for _, wide in of])))
+        for group, of in held.items()
+    }
+
+
+def difference(base: Choice, changed: Choice) -> tuple[float, float]:
+    """Low and high of the changed one's samples a second over the base's, as `sim.run --what-if` has them."""
+    from sim.answers import interval, paired
+    from sim.studies.what_if import widened
+
+    runs = min(len(base.runs), len(changed.runs))
+    pairs = np.array(changed.runs[:runs]) / np.array(base.runs[:runs])
+    several = runs > 1 and float(np.ptp(pairs)) > 0
+    middle = interval.middle(pairs)
+    pair = interval.of_runs(pairs) if several else None
+    return widened(pair, middle, *paired.difference(base.unknown, changed.unknown)) or (middle, middle)
+
+
 class Bin(NamedTuple):
     """Targets whose probability lies in a range.
 
@@ -88,7 +138,7 @@ class Bin(NamedTuple):
 def planted(choices: list[Choice]) -> list[tuple[float, bool]]:
     """The probability of each target, and whether a run met it: targets lie between measured throughputs of the group.
 
-    They are between those of other configurations: what depends on the runs that are to meet it would be met too often.
+    They are between those of other configurations: a target that depends on the judged runs would be met too often.
     """
     found = []
     for one in choices:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,14 +11,22 @@ from real.cells import Cell
 from sim.answers import interval
 from sim.answers.outcome import Outcome
 
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat."""
+    """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat.
+
+    Args:
+        scenario: the simulated one, for its unknowns; None if they are not needed.
+    """
 
     cell: Cell
     predicted: Outcome
     measured: list[Outcome]
+    scenario: Scenario | None = field(default=None, kw_only=True)
 
     def said(self, quantity: str = "step_s") -> float:
         """Predicted: the middle of the replications; `quantity` is step_s (its mean), samples or throughput."""
@@ -33,11 +42,11 @@ class Comparison:
 
     @property
     def floor(self) -> float:
-        """How far the repeats' mean steps fall from one another, over their mean."""
+        """The spread of the repeats' mean steps, over their mean."""
         return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
 
     def interval_s(self) -> tuple[float, float]:
-        """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
+        """The interval of a run's mean step with probability 0.9, by the spread of the simulated replications."""
         return interval.of_runs(_of_runs(self.predicted, "step_s"))
 
     @property

@@ -1,4 +1,4 @@
-"""What an experiment printed, kept as data: `experiments.run NAME --keep FILE` writes it, docs/data has those that the pages show."""
+"""The output of an experiment as data: `experiments.run NAME --keep FILE` writes it, and docs/data has the files that pages show."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Kept(BaseModel):
         machine: that it ran on.
         fitted: the measurements that the model was fitted on; no others were.
         shown: tables and lines in the order in which they were printed.
+        cells: figures of each predicted and measured cell, for experiments that read them (decisions).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -47,6 +48,7 @@ class Kept(BaseModel):
     machine: str
     fitted: str
     shown: list[Table | str]
+    cells: list[dict[str, str | float]] = []
 
     @property
     def tables(self) -> list[Table]:
@@ -54,7 +56,9 @@ class Kept(BaseModel):
         return [part for part in self.shown if isinstance(part, Table)]
 
 
-def keep(path: Path, shown: list[Printed | str], experiment: str, command: str, fitted: str, out: Path) -> None:
+def keep(
+    path: Path, shown: list[Printed | str | list[dict]], experiment: str, command: str, fitted: str, out: Path
+) -> None:
     """Write what was shown, whole or not at all, with today's date and this machine, and without its paths.
 
     Args:
@@ -69,9 +73,10 @@ def keep(path: Path, shown: list[Printed | str], experiment: str, command: str, 
         date=datetime.datetime.now(datetime.UTC).date(),
         machine=f"{os.cpu_count()} cores",
         fitted=fitted,
-        shown=[_placeless(part.strip(), out) if isinstance(part, str) else _data(part) for part in shown],
+        shown=[part(one, out) for one in shown if not isinstance(one, list)],
+        cells=[cell for one in shown if isinstance(one, list) for cell in one],
     )
-    text = made.model_dump_json(by_alias=True, indent=1)
+    text = made.model_dump_json(by_alias=True, indent=1, exclude=set() if made.cells else {"cells"})
     write_whole(path, lambda temporary: Path(temporary).write_text(f"{text}\n"))
 
 
@@ -84,6 +89,11 @@ def read(path: Path) -> Kept:
     import json
 
     return validated(Kept, json.loads(path.read_text()), str(path))
+
+
+def part(printed: Printed | str, out: Path) -> Table | str:
+    """A table or a line as it is kept."""
+    return _placeless(printed.strip(), out) if isinstance(printed, str) else _data(printed)
 
 
 def _placeless(line: str, out: Path) -> str:

@@ -26,7 +26,8 @@ def table(title: str, *headings: str) -> Table:
 
 
 WIDE = 132  # characters of a line
-_SHOWN: ContextVar[list[Table | str] | None] = ContextVar("shown", default=None)
+Shown = list["Table | str | list[dict]"]
+_SHOWN: ContextVar[Shown | None] = ContextVar("shown", default=None)
 
 
 def show(*parts: Table | str, sep: str = "\n", end: str = "\n", width: int = WIDE) -> None:
@@ -39,10 +40,17 @@ def show(*parts: Table | str, sep: str = "\n", end: str = "\n", width: int = WID
         kept.extend(parts)
 
 
+def keep(cells: list[dict]) -> None:
+    """Within `keeping`, keep rows of figures that are not shown."""
+    kept = _SHOWN.get()
+    if kept is not None:
+        kept.append(cells)
+
+
 @contextmanager
-def keeping() -> Iterator[list[Table | str]]:
-    """The list to which `show` adds all tables and lines within it."""
-    kept: list[Table | str] = []
+def keeping() -> Iterator[Shown]:
+    """The list to which `show` adds all tables and lines within it, and `keep` rows."""
+    kept: Shown = []
     token = _SHOWN.set(kept)
     try:
         yield kept

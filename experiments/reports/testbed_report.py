@@ -13,6 +13,7 @@ import numpy as np
 from experiments.kit import pages
 from experiments.kit.comparison import Comparison
 from experiments.reports.testbed_plan import DOMINATES, HOSTS, MODELS, RATES, REPEATS, WAYS, Where
+from experiments.reports.validate_report import record
 from sim.base.files import write_whole
 
 TARGET = 0.05
@@ -49,6 +50,7 @@ def report(rows: dict[Where, Row], out: Path) -> None:
     for one, other, right in pairs:
         if not right:
             pages.show(f"  wrong: {one.rate}, {one.hosts} hosts, {one.model}: {one.way} or {other.way}")
+    pages.keep([{"where": f"{where.rate}, {where.model}", **record(row)} for where, row in rows.items()])
     _write(rows, out / "testbed.csv")
     figure(rows, out / "testbed.png")
     pages.show(f"Tables, traces, figure: {out}")
@@ -84,7 +86,7 @@ def _said(rows: list[Row]) -> str:
 
 
 def _errors(rows: dict[Where, Row], title: str):
-    """By way and rate: the mean absolute error of the step, and of all the floor."""
+    """The mean absolute error of the step by kind of run and rate, and the noise floor of all."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold")

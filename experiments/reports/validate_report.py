@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from experiments.kit import pages
 from sim.base.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from experiments.kit.comparison import Comparison
 
@@ -21,7 +22,7 @@ UNSHARED = "neither"
 
 
 def regime(row: Comparison, cores: int) -> str:
-    """Which of three a cell is: by its induced sleeps, and by computing ranks per core."""
+    """The regime of a cell, one of three: by its induced sleeps, and by computing ranks per core."""
     if row.cell.stragglers != "none":
         return SLEEPS
     return CORES_FOUGHT_FOR if row.cell.workers > cores else UNSHARED
@@ -43,10 +44,10 @@ def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
 
 def show(rows: list[Comparison], out: Path, fitted: str, further: Sequence[Comparison] = ()) -> None:
     """Every cell, then every regime, and what was `fitted`; `further` cells by protocol."""
-    pages.show(_cells([*rows, *further]))
-    pages.show(_groups(by_regime(rows), "regime"))
+    pages.show(cells_table([*rows, *further]))
+    pages.show(groups_table(by_regime(rows), "regime"))
     if further:
-        pages.show(_groups(groups_of(further), "other models and laws"))
+        pages.show(groups_table(groups_of(further), "other models and laws"))
     pages.show(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
 
 
@@ -54,7 +55,8 @@ HEADINGS = ("step\nms", "90 %\nms", "real\nms", "\nerror", "\nfloor", "\nsamples
 HEADINGS += ("samples\n/s", "real\n/s", "\nerror")
 
 
-def _cells(rows: list[Comparison]):
+def cells_table(rows: list[Comparison]):
+    """A row for each cell."""
     from rich.table import Table
 
     table = Table(
@@ -92,7 +94,7 @@ def groups_of(further: Sequence[Comparison]) -> dict[str, list[Comparison]]:
 
 
 def figures_of(rows: list[Comparison]) -> dict[str, float]:
-    """What a group of rows comes to: mean absolute errors and noise floors as shares, and runs that intervals cover."""
+    """The summary of a group of rows: mean absolute errors and noise floors as shares, and runs that intervals cover."""
     covered = [c for row in rows for c in row.covered]
     return {
         "cells": len(rows),
@@ -106,7 +108,8 @@ def figures_of(rows: list[Comparison]) -> dict[str, float]:
     }
 
 
-def _groups(groups: dict[str, list[Comparison]], called: str):
+def groups_table(groups: dict[str, list[Comparison]], called: str):
+    """A row for each group, by its name; `called` heads these."""
     from rich.table import Table
 
     table = Table(title="Mean absolute error, and the noise floor: how far a repeat falls from its twin", box=None)
@@ -124,7 +127,9 @@ def write_csv(rows: list[Comparison], path: Path) -> None:
     """One line a cell; seconds, samples, and shares."""
     import pandas as pd
 
-    table = pd.DataFrame(map(record, rows))
+    records = [record(row) for row in rows]
+    pages.keep(records)
+    table = pd.DataFrame(records)
     write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
 
 
@@ -141,7 +146,28 @@ def record(row: Comparison) -> dict[str, str | float]:
         "measured_samples": row.real("samples"),
         "predicted_samples_per_s": row.said("throughput"),
         "measured_samples_per_s": row.real("throughput"),
+        **runs_of(row),
     }
+
+
+def runs_of(row: Comparison) -> dict[str, str]:
+    """Samples/s of each run, and what is unknown of the cell beside others: JSON, by which `decisions` compares cells."""
+    from sim.answers import paired
+
+    unknown = paired.of(row.scenario, row.predicted) if row.scenario else []
+    return {
+        "predicted_runs": _listed(row.predicted.throughput()),
+        "measured_runs": _listed([float(one.throughput()[0]) for one in row.measured]),
+        "unknown": json.dumps([[_short(one.slower), _short(one.faster), "", one.shared] for one in unknown]),
+    }
+
+
+def _listed(numbers: Iterable[float]) -> str:
+    return json.dumps([_short(number) for number in numbers])
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
 
 
 def figure(rows: list[Comparison], path: Path) -> None:

@@ -24,7 +24,7 @@ def read(seed: int) -> Raw:
 
 @cache
 def _all() -> tuple[np.ndarray, np.ndarray]:
-    """All pictures and what they show; a campaign asks for each of its cells."""
+    """All pictures and their labels, kept because a campaign asks again for each of its cells."""
     package = find_spec("sklearn")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")

@@ -19,7 +19,7 @@ MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7
 
 
 class Rates:
-    """How far updates go, whoever makes them.
+    """The size of updates.
 
     Args:
         name: sgd, mom (momentum 0.9), rms (RMSprop) or adm (Adam), the AMB repository's names.
@@ -29,7 +29,7 @@ class Rates:
         weight_decay: times half the squared parameters is added to the loss (not decoupled as in AdamW).
 
     Raises:
-        WrongSetting: no such optimiser, or a rate that cannot be.
+        WrongSetting: there is no such optimiser, or a rate is impossible.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Optimiser(Rates):
 
     @property
     def state(self) -> list[np.ndarray]:
-        """All that the next updates depend on, but for the parameters; of an optimiser that is warm."""
+        """The state of a warm optimiser: everything but the parameters that the next updates depend on."""
         return [variable.numpy() for variable in self._keras.variables]
 
     def restore(self, state: list[np.ndarray]) -> None:
@@ -119,7 +119,7 @@ class Optimiser(Rates):
             variable.assign(value)
 
     def _compiled(self, parameters: int):
-        """By XLA, which makes the passes over the parameters one: 10 to 30 % faster than op by op."""
+        """Compile by XLA, which fuses the passes over the parameters into one: 10 to 30 % faster than op by op."""
         import tensorflow as tf
 
         vector, number = tf.TensorSpec((parameters,), tf.float32), tf.TensorSpec((), tf.float32)

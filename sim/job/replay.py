@@ -1,10 +1,10 @@
-"""From the head of a trace to the scenario (sim.job.heading leads there).
+"""From the header of a trace to the scenario (sim.job.heading is the inverse).
 
-A trace says all that is needed to run the job again, but the cluster.
+A trace has everything that another run of the job needs, except the cluster.
 
-A profile takes the cluster's place, so the header has its name alone. Laws are written whole, and so are workloads of a user's own:
-a replay reads no file but the trace. A workload that comes with the simulator is named, with the digest of its description, because
-large ones have hundreds of variables; a replay refuses another model of that name.
+A profile takes the cluster's place, and the header has only its name. Laws and a user's own workloads are written whole: a replay
+reads no file but the trace. A workload of the simulator is named, with the digest of its description, because large ones have
+hundreds of variables. A replay refuses another model of that name.
 
 A user's own protocol is written as module:Class, and a replay imports it, as --protocol does.
 """
@@ -105,7 +105,7 @@ def workload_of(header: Header) -> Workload:
 
 @contextmanager
 def said_of(source: str) -> Iterator[None]:
-    """Within it, what is wrong is said of `source`."""
+    """Errors within it name `source`."""
     try:
         yield
     except WrongSetting as error:

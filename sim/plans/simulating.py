@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from sim import needs
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
 from sim.plans.candidates import EFFORTS, Candidate, Figures
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from sim.sweeps.pools import Given, Here, Own
 
 Key = TypeVar("Key")
+SPENT = 20  # steps in which ports spend what they saved before gradients queued for them: what follows lasts
+SHORT_CUTS = 3  # times as fast as sim.needs has it is the event world where messages do not overlap with computing
 
 
 class Simulating:
@@ -32,10 +35,13 @@ class Simulating:
         pool: opened.
         within_s: seconds for all of it.
         until_s: by time.monotonic, after which nothing more is begun.
+
+    `cut` says whether a run was ended by the clock before it had made the steps asked for.
     """
 
     def __init__(self, room: Room, pool: Here | Own | Given, within_s: float, until_s: float):
         self.room, self.pool, self.within_s, self.until_s = room, pool, within_s, until_s
+        self.cut = False
         text = room.question.failures
         self._failures = failures.read(text) if text else None
 
@@ -45,12 +51,12 @@ class Simulating:
         return max(0.0, self.until_s - time.monotonic())
 
     def simulate(self, candidates: Iterable[Candidate], effort: int) -> None:
-        """Simulate them with an effort; those for which there is no time stay as they are."""
+        """Simulate them with an effort; candidates without time left stay as they are."""
         waiting = {}
         for one in candidates:
-            round_s, within_s = one.figures.round_s if one.figures else 0.0, EFFORTS[effort].share * self.within_s
-            much = EFFORTS[effort].affordable(round_s, within_s)
-            scenario = replace(self.room.scenario(one.configuration), steps=much.steps, warmup=much.warmup)
+            asked = self.room.scenario(one.configuration)
+            much = self._affordable(asked, one.figures.world if one.figures else "event", effort)
+            scenario = replace(asked, steps=much.steps, warmup=much.warmup)
             job = self._job(scenario, much)
             waiting[job.digest] = one, job
         for row in self._rows([job for _, job in waiting.values()]):
@@ -59,7 +65,7 @@ class Simulating:
             advance()
 
     def speeds(self, scenarios: dict[Key, Scenario]) -> dict[Key, float]:
-        """Samples a second of one short run of each; those for which there is no time are left out."""
+        """Samples a second of one short run of each; candidates without time left are left out."""
         jobs = {key: self._job(scenario, EFFORTS[1]) for key, scenario in scenarios.items()}
         rows = {row["digest"]: row for row in self._rows(list({job.digest: job for job in jobs.values()}.values()))}
         speeds = {key: rows.get(job.digest, {}).get("samples_per_s") for key, job in jobs.items()}
@@ -80,24 +86,35 @@ class Simulating:
     def _job(self, scenario: Scenario, much: Effort) -> Job:
         from sim.sweeps import jobs
 
-        within_s = much.share * self.within_s if much.runs == 1 else math.inf  # as many runs as were asked for, or none
+        within_s = self.within_s if much.runs == 1 else math.inf  # as many runs as were asked for, or none
         return jobs.of_scenario(scenario, jobs.How("auto", much.runs, within_s))
+
+    def _affordable(self, scenario: Scenario, world: str, effort: int) -> Effort:
+        """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
+        much = EFFORTS[effort]
+        shorter = 1 if world == "vector" or scenario.protocol.overlaps else SHORT_CUTS
+        found = much.affordable(needs.round_s(scenario, world) / shorter, much.share * self.within_s)
+        if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:
+            return found._replace(warmup=max(found.warmup, SPENT))
+        return found
 
     def _take(self, one: Candidate, job: Job, row: dict, effort: int) -> None:
         one.effort = effort
         if row.get("error") is not None:
             one.problem, one.figures = row["error"], None
             return
+        assert job.scenario
         mid = row["samples_per_s"]
         low, high = row["samples_per_s_low"] or mid, row["samples_per_s_high"] or mid
         did = row["steps_done"], row["warmup_done"], row["runs_done"]
-        round_s = row["wall_s"] / (did[2] * (did[0] + did[1]))
-        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did, round_s)
+        asked = job.scenario.steps, job.scenario.warmup, job.how.replications
+        self.cut = self.cut or did != asked
+        one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did)
         if self._failures:
             self._lose(one, job)
 
     def _lose(self, one: Candidate, job: Job) -> None:
-        """What hosts that fail leave of it: the two errors are independent, and add up in squares of logarithms."""
+        """The throughput after failures of hosts: the two errors are independent, and add up in squares of logarithms."""
         figures, question = one.figures, self.room.question
         assert figures
         assert self._failures

@@ -1,4 +1,4 @@
-"""The rows of a trace in files: their types, the range of each column, and what they may say of a run with this header."""
+"""The rows of a trace in files: their types, the range of each column, and the values that this header allows."""
 
 from __future__ import annotations
 
@@ -168,10 +168,10 @@ def _checked_schema(file, source: str) -> dict[bytes, bytes]:
 
 
 def check(head: Header, rows: pd.DataFrame, source: str) -> None:
-    """Refuse rows that a run with this header cannot have had.
+    """Refuse rows that are impossible in a run with this header.
 
-    Steps count from 0. Where messages come in any order, a worker may make as many steps as there are updates, and some more; where a
-    master updates by the clock, many in each of its windows.
+    Steps count from 0. If messages come in any order, a worker may make as many steps as there are updates, and some more. If a
+    master updates by the clock, a worker may make many in each window.
 
     Raises:
         WrongSetting: naming the column, and the row by its number from 0.

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 OPTION = "--sweep"
 MOST = 10**6
-ALONE = ("trace", "timeline", "horovod_timeline", "report", "what_if", "why", "failures")  # options that are of one job
+ALONE = ("trace", "timeline", "horovod_timeline", "what_if", "why", "failures")  # options that are of one job
 MOST_LINES = 40
 
 
-def run(given: argparse.Namespace, read: options.Readers) -> pa.Table:
-    """Simulate what was asked for, and write the file and the picture; the rows.
+def run(given: argparse.Namespace, read: options.Readers, command: str = "") -> pa.Table:
+    """Simulate what was asked for, and write the file, the picture and the page; the rows. `command` is the line that asks for it.
 
     Raises:
         WrongSetting: a name that there is not, a value that a sweep cannot have, or an option that is of one job.
@@ -42,6 +42,11 @@ def run(given: argparse.Namespace, read: options.Readers) -> pa.Table:
     line = said(found, given)
     if given.plot:
         pictures.draw(found.to_pandas(), list(values), given.plot)
+    if given.report:
+        from sim import reports
+        from sim.reports.sweep import sweep_page
+
+        reports.write(given.report, sweep_page(found, command))
     if not given.json:
         show(found, list(values))
         print(line)
@@ -84,7 +89,7 @@ def jobs(given: argparse.Namespace, values: dict[str, list[str]], read: options.
     found = [_job(given, one, how, read) for one in combined]
     errors = [job.error for job in found]
     if all(errors):
-        raise WrongSetting(OPTION, " ".join(given.sweep), f"scenarios that can be; the first: {errors[0]}")
+        raise WrongSetting(OPTION, " ".join(given.sweep), f"possible scenarios; the first: {errors[0]}")
     return found
 
 

@@ -1,16 +1,18 @@
-"""Changes to a job beside the job itself, with the same random numbers: how much each of them changes its throughput.
+"""Changes to a job beside the job itself, on the same random numbers: the effect of each on its throughput.
 
-Run by run both have the same sleeps, noise and drift, so that the difference is known much better than either throughput.
+Run by run both have the same sleeps, noise and drift. The difference is therefore known much better than either throughput. The
+interval also contains unknowns that differ between the two: another protocol's messages, more hosts, the drift of two real runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp, hypot, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import interval
+from sim.answers import interval, paired
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
@@ -26,7 +28,7 @@ class Compared:
         change: what was changed, as the user wrote it.
         result: of the changed job.
         ratio: its throughput over the base's, the geometric mean over pairs of runs with equal random numbers.
-        interval: low and high between which the ratio of one more pair falls nine times in ten; None if that is not known.
+        interval: low and high between which the ratio of one more pair, of real runs, falls nine times in ten; None if that is not known.
         pairs: of runs.
     """
 
@@ -38,7 +40,7 @@ class Compared:
 
     @property
     def spread(self) -> str:
-        """The interval in words."""
+        """The interval as text."""
         if self.interval is None:
             return "one pair" if self.pairs == 1 else "all equal"
         return " to ".join(map(percent, self.interval))
@@ -54,16 +56,28 @@ class Compared:
         }
 
 
-def compare(change: str, base: Result, changed: Result) -> Compared:
+def compare(change: str, base: Result, changed: Result, real: bool = False) -> Compared:
     """The changed job beside the base, run by run.
 
     Args:
         base, changed: whose first replications have the same number.
+        real: both may be run for real, and what is not known of them counts; a job without messages cannot.
     """
     runs = min(base.done.runs, changed.done.runs)
     ratios = changed.outcome.throughput()[:runs] / base.outcome.throughput()[:runs]
     pair = interval.of_runs(ratios) if runs > 1 and np.ptp(ratios) > 0 else None
-    return Compared(change, changed, interval.middle(ratios), pair, runs)
+    ratio = interval.middle(ratios)
+    return Compared(
+        change, changed, ratio, widened(pair, ratio, *paired.unknown(base, changed)) if real else pair, runs
+    )
+
+
+def widened(pair: tuple[float, float] | None, ratio: float, lower: float, higher: float) -> tuple[float, float] | None:
+    """The interval of pairs of runs, widened by logarithms by which the ratio may be lower and higher; the pair's own without these."""
+    if not ratio > 0 or not max(lower, higher) > 0:
+        return pair
+    low, high = pair if pair is not None else (ratio, ratio)
+    return ratio * exp(-hypot(log(ratio / low), lower)), ratio * exp(hypot(log(high / ratio), higher))
 
 
 def show(compared: list[Compared], base: dict) -> None:
@@ -96,5 +110,5 @@ def _cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
 
 
 def percent(ratio: float) -> str:
-    """How much more or less, in percent; as a factor where it is more than ten times."""
+    """The difference in percent; as a factor if it is more than ten times."""
     return f"x {ratio:,.1f}" if ratio >= 10 else f"{ratio - 1:+.1%}"

@@ -19,11 +19,20 @@ from sim.recording import traces
 psutil = pytest.importorskip("psutil")
 ROOT = Path(__file__).parents[2]
 JOB = "--engine jax --protocol {} --workload mlp --batch 32 --steps 60 --warmup 0 --workers 2 --optimiser mom --seed 3"
-SLOW = "constant(value=50ms)"
+SLOW = "constant(value=100ms)"  # of a run that is to be killed: it goes on for 5 s after its first checkpoint
 
 
-def start(protocol, folder, name, *more):
-    line = [sys.executable, "-m", "real.run", *JOB.format(protocol).split(), "--stragglers", SLOW, "--quiet", "--json"]
+def start(protocol, folder, name, stragglers, *more):
+    line = [
+        sys.executable,
+        "-m",
+        "real.run",
+        *JOB.format(protocol).split(),
+        "--stragglers",
+        stragglers,
+        "--quiet",
+        "--json",
+    ]
     line += ["--trace", folder / f"{name}.parquet", "--parameters", folder / f"{name}.npz", *more]
     environment = {**os.environ, "TMPDIR": str(folder)}
     pipe = subprocess.PIPE
@@ -42,7 +51,7 @@ def kill(process, rank):
 def undisturbed(tmp_path_factory):
     """The parameters that a run ends with; those of an allreduce are the same, but for the order of sums (test_real_allreduce)."""
     folder = tmp_path_factory.mktemp("plain")
-    plain = start("fmb", folder, "plain")
+    plain = start("fmb", folder, "plain", "none")
     _, err = plain.communicate(timeout=300)
     assert plain.returncode == 0, err
     return parameters.read(folder / "plain.npz")
@@ -50,7 +59,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.parametrize(("protocol", "rank"), [("fmb", 0), ("allreduce", 1)])
 def test_a_run_goes_on_where_a_rank_was_killed(tmp_path, undisturbed, protocol, rank):
-    process = start(protocol, tmp_path, "killed", "--restarts", 2, "--checkpoint-every", 7)
+    process = start(protocol, tmp_path, "killed", SLOW, "--restarts", 2, "--checkpoint-every", 7)
     while not list(tmp_path.glob("trainsim-attempts-*/checkpoint.npz")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)

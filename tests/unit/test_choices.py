@@ -7,8 +7,16 @@ import pandas as pd
 import pytest
 
 from experiments import decisions
-from experiments.kit.choices import Choice, pairs, planted, reliability
+from experiments.kit import kept, pages
+from experiments.kit.choices import Choice, difference, pairs, planted, ratios, reliability
+from experiments.kit.comparison import Comparison
+from experiments.reports import validate_report
+from real.cells import Cell
+from sim import simulate
+from sim.answers.extrapolation import Unknown
 from sim.base.errors import WrongSetting
+from sim.platform import cluster
+from sim.studies.what_if import compare
 
 
 def choice(name: str, real: float, said: float, **further) -> Choice:
@@ -59,15 +67,63 @@ def test_a_prediction_that_is_too_fast_is_seen():
     assert outside(cells(0.8)) >= 3
 
 
-def test_what_an_experiment_left_is_read(tmp_path):
+def test_what_an_experiment_left_is_read(tmp_path, monkeypatch):
     (tmp_path / "servers").mkdir()
     row = {"cell": "fmb, 2w", "predicted_step_s": 0.1, "predicted_low_s": 0.09, "predicted_high_s": 0.12, "floor": 0.02}
     row |= {"measured_step_s_0": 0.1, "measured_step_s_1": 0.11, "predicted_samples": 12.0, "measured_samples": 12.0}
     row |= {"predicted_samples_per_s": 120.0, "measured_samples_per_s": 115.0}
+    row |= {
+        "measured_runs": "[120.0, 109.09]",
+        "predicted_runs": "[119.0, 121.0]",
+        "unknown": '[[0.1, 0.1, "", [["a", 0.1, 0.1]]]]',
+    }
     pd.DataFrame([row]).to_csv(tmp_path / "servers" / "servers.csv")
+    monkeypatch.setattr(decisions, "KEPT", tmp_path)
     (found,) = decisions.at_hand(tmp_path)
     assert found.interval == pytest.approx((100.0, 133.33), rel=1e-3)
     assert found.measured == pytest.approx((120.0, 109.09), rel=1e-3)
+    kept.keep(tmp_path / "servers.json", [[row]], "servers", "", "", tmp_path)
+    (tmp_path / "servers" / "servers.csv").rename(tmp_path / "elsewhere.csv")
+    assert list(decisions.at_hand(tmp_path)) == [found]
     (tmp_path / "servers" / "servers.csv").write_text("cell\nx\n")
     with pytest.raises(WrongSetting, match=r"servers\.csv"):
         list(decisions.at_hand(tmp_path))
+
+
+def runs_of(drift: float, said: float, seed: int = 2) -> list[Choice]:
+    """Configurations that share a factor of 2 on all runs, each with a drift of its own, of which the model is told `said`."""
+    rng, common = np.random.default_rng(seed), np.exp(np.linspace(-0.7, 0.7, 9))
+    unknown = (Unknown(1.645 * said, 1.645 * said),)
+    found = []
+    for place in range(30):
+        middle = 100 * (1 + place / 30)
+        measured = tuple(middle * 2 * np.exp(rng.normal(0, drift, 2)))
+        found.append(choice(str(place), 0, middle, measured=measured, runs=tuple(middle * common), unknown=unknown))
+    return found
+
+
+def test_differences_are_covered_if_what_does_not_cancel_is_known():
+    honest, certain = (ratios(runs_of(0.1, said))["here"] for said in (0.1, 0.02))
+    assert honest.pairs == 2 * 30 * 29 / 2
+    assert 0.85 < honest.covered / honest.pairs < 0.95
+    assert certain.covered / certain.pairs < 0.4
+    low, high = difference(*runs_of(0.1, 0.1)[:2])
+    assert high / low < 2, "the factor that all share has cancelled"
+
+
+def test_what_an_experiment_writes_is_enough_for_a_decision(tmp_path, monkeypatch):
+    """Cells as validate compares them, kept and read again: the same intervals as where they were simulated."""
+    monkeypatch.setattr(decisions, "KEPT", tmp_path)
+    cells = [Cell("fmb", workers, 256, steps=10) for workers in (1, 2)]
+    jobs = [cell.scenario(cluster.one_rank_a_host(3)) for cell in cells]
+    results = [simulate(job, replications=3) for job in jobs]
+    rows = [
+        Comparison(cell, one.outcome, [one.outcome], scenario=job)
+        for cell, one, job in zip(cells, results, jobs, strict=True)
+    ]
+    with pages.keeping() as shown:
+        validate_report.write_csv(rows, tmp_path / "validate.csv")
+    kept.keep(tmp_path / "validate.json", shown, "validate", "", "", tmp_path)
+    found = list(decisions.at_hand(tmp_path))
+    assert difference(*found) == pytest.approx(compare("", *results, real=True).interval, rel=1e-4)
+    assert ratios(found)["validate"].covered == 1

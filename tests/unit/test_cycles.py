@@ -135,6 +135,22 @@ def test_replications_decide_each_for_itself(said):
     np.testing.assert_allclose(together.idle_fraction[2:], apart.idle_fraction, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "workers", "size", "latency_s"),
+    [
+        pytest.param("recursive-doubling", 11, 3000, 1e-3, id="between the requests and the answer"),
+        pytest.param("halving-doubling", 13, 300_000, 1e-5, id="and hold it up"),
+        pytest.param("alltoall-allgather", 7, 300_000, 1e-3, id="in several rounds"),
+    ],
+)
+def test_data_may_come_to_a_port_before_the_answer(algorithm, workers, size, latency_s):
+    """From a rank that was told sooner, because it is higher in the tree."""
+    costs = {"compute": Line(base_s=1.337e-3), "noise": LogNormal(cv=0.0)}
+    link = Link(latency_s=latency_s, overhead_s=1e-5, bandwidth_bytes_per_s=1e9)
+    of = {"workers": workers, "sizes": (size,), "speeds": 1.0, "costs": costs, "link": link, "steps": 2}
+    assert_alike(job(f"algorithm={algorithm}", "order=end", **of), 1)
+
+
 def test_waits_of_the_background_thread_count_from_when_its_rank_has_computed():
     """On a slow network calls go on long after: the first is at work when computing ends."""
     slow = LINK.model_copy(update={"bandwidth_bytes_per_s": 2e7})

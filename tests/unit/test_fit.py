@@ -38,6 +38,8 @@ PLANTED = Costs(
     compute=Line(base_s=4e-3, slope_s=2e-4),
     loop_s=3e-3,
     partition=Line(base_s=1e-3, slope_s=2e-4),
+    to_device=Line(base_s=2e-5, slope_s=1e-10),
+    to_host=Line(slope_s=1.5e-10),
     take_up=Line(slope_s=2e-10),
     reduce=Line(slope_s=3e-10),
     update=Line(slope_s=5e-10),
@@ -85,6 +87,8 @@ def test_planted_costs_are_recovered(recovered):
     assert costs.compute.slope_s == pytest.approx(PLANTED.compute.slope_s, rel=0.03)
     assert costs.partition.slope_s == pytest.approx(PLANTED.partition.slope_s, rel=0.05)
     size = JOB["workload"].message_bytes
+    for name, amount in (("to_device", 4 * (JOB["workload"].parameters + 64 * 785)), ("to_host", size - 32)):
+        assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-4), name
     for name, amount in (("take_up", size), ("reduce", size), ("update", size), ("evaluate", 50), ("input", 64)):
         assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-6), name
 

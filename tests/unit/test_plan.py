@@ -14,6 +14,7 @@ from test_commands import refused, run
 from test_sweep import Killing
 
 from sim import Scenario, WrongSetting, options, protocols, read_cluster, read_workload, simulate, simulated_options
+from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.base.errors import RunFailed
 from sim.plans import bounds, candidates, plan, question, search
@@ -202,13 +203,13 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({}, "samples_per_s, deadline or budget"),
         ({"deadline": "24 h"}, "samples besides"),
         ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
-        ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "p3.2xlarge"),
+        ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "hosts: given 'p3.2xlarg'.*p3.2xlarge"),
         ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
         ({"samples_per_s": -1}, "greater than 0"),
         ({"samples_per_s": 10, "probability": 1.0}, "less than or equal"),
-        ({"samples_per_s": 10, "protocol": ["amb"]}, "Extra inputs"),
+        ({"samples_per_s": 10, "protocol": ["amb"]}, "did you mean protocols?"),
     ],
 )
 def test_what_is_wrong_is_said(wrong, said):
@@ -235,3 +236,49 @@ def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
     assert impossible.returncode == 1
     assert impossible.stdout.startswith("No configuration of 2 meets")
     assert "negative" not in refused(run("sim.plan", job, "--samples-per-s", "5", "--price", "p3.2xlarge=-2"))
+
+
+@pytest.mark.parametrize("took_s", [1e-6, 1e3])
+def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
+    """Whatever a first look took, the second one has as many steps: fewer than all where little time is left."""
+    looks = []
+
+    def rows(self, jobs):
+        looks.append([(job.scenario.steps, job.how.replications) for job in jobs])
+        said = {"samples_per_s": 1e4, "samples_per_s_low": 9e3, "samples_per_s_high": 1.1e4, "why_no_interval": None}
+        for job in jobs:
+            did = {"steps_done": job.scenario.steps, "warmup_done": job.scenario.warmup, "runs_done": looks[-1][0][1]}
+            yield {"digest": job.digest, "world": "event", "wall_s": took_s} | said | did
+
+    monkeypatch.setattr(Simulating, "_rows", rows)
+    room = Room(asked(samples_per_s=1, protocols=["allreduce"], hosts=["g5.12xlarge"], counts=[3], batches=[256]))
+    found, _ = search.screened(room)
+    simulating = Simulating(room, pools.of_size(1), 1.0, math.inf)
+    for effort in range(1, WHOLE + 1):
+        simulating.simulate(found, effort)
+    assert looks == [[(3, 1)], [(7, 3)], [(8, 3)]]
+    assert not simulating.cut
+
+
+def test_what_ports_have_saved_is_no_speed_that_lasts():
+    """The first steps of a master whose port still has credit are faster than all that follow."""
+    question = {"protocols": ["kbatch-async"], "hosts": ["g4dn.xlarge"], "counts": [5], "workload": "resnet50"}
+    room = Room(asked(**question, batches=[64], samples_per_s=1))
+    (found,), _ = search.screened(room)
+    with pools.of_size(1) as pool:
+        Simulating(room, pool, WITHIN_S, math.inf).simulate([found], 1)
+    long_run = simulate(replace(room.scenario(found.configuration), steps=30, warmup=10), replications=1)
+    few_steps = simulate(replace(room.scenario(found.configuration), steps=3, warmup=1), replications=1)
+    assert few_steps.samples_per_s > 1.1 * long_run.samples_per_s
+    assert found.samples_per_s == pytest.approx(long_run.samples_per_s, rel=0.1)
+
+
+def test_a_full_disk_does_not_cost_the_answer(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise RunFailed("no space")
+
+    monkeypatch.setattr(sim_plan, "write", full)
+    words = ["--workload", "toy_fc", "--hosts", "p3.2xlarge", "--counts", "1", "--samples-per-s", "10"]
+    with pytest.raises(RunFailed, match="no space"):
+        sim_plan.main([*words, "--processes", "1", "--protocols", "fmb", "-o", str(tmp_path / "rows.csv")])
+    assert capsys.readouterr().out.startswith("The cheapest of 1 configurations")

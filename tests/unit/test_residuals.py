@@ -192,7 +192,7 @@ def test_work_does_not_answer_for_the_network():
 def test_as_many_runs_as_kinds_know_nothing_of_runs():
     profile = known(DRIFTING, repeats=1)
     assert profile.costs["mlp"].error == 0
-    assert any("2 runs of 2 kinds cannot tell" in note for note in profile.provenance.notes)
+    assert any("2 runs of 2 kinds cannot show it" in note for note in profile.provenance.notes)
 
 
 @pytest.mark.slow

@@ -80,3 +80,17 @@ def test_throughput_and_efficiency_are_drawn(sweep):
 def test_what_is_wrong_is_one_line(sweep, words, said):
     assert said in refused(sweep(*words))
     assert not list(Path().iterdir())
+
+
+def test_a_page_has_the_rows_and_says_which_is_the_fastest(sweep):
+    words = ["--sweep", "workers=1,2,-1", "--sweep", "protocol=fmb,allreduce", "-o", "g.parquet", "--report", "g.html"]
+    assert sweep(*words).returncode == 0
+    text = Path("g.html").read_text()
+    told = json.loads(text.partition('<script type="application/json" id="report">')[2].partition("</script>")[0])
+    rows = pd.read_parquet("g.parquet")
+    fastest = rows.loc[rows["samples_per_s"].idxmax()]
+    assert [row["samples_per_s"] for row in told["rows"][:4]] == list(rows["samples_per_s"][:4])
+    assert f"workers {fastest['swept_workers']}, protocol {fastest['swept_protocol']}" in text
+    assert "2 could not be simulated" in text
+    assert "--sweep workers=1,2,-1" in text
+    assert "html" in refused(sweep("--sweep", "workers=1,2", "-o", "h.parquet", "--report", "h.txt"))

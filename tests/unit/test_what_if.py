@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sim import options, protocols, run, simulate, stragglers
+from sim.answers import paired
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -99,7 +100,7 @@ def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
     [
         ("worker=3", "did you mean workers"),
         ("workers=x", "an integer"),
-        ("network.bandwith=3", "did you mean bandwidth_bytes_per_s"),
+        ("network.bandwith=3", "did you mean bandwidth?"),
         ("hosts.3.count=2", "of hosts: 0"),
         ("hosts.0.count=0", "greater than or equal to 1"),
         ("hosts.0.count.x=1", "nothing below it"),
@@ -153,3 +154,24 @@ def test_a_page_shows_the_job_as_it_is_and_each_change(capsys):
     )
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[-3:]] == ["as", "workers=6", "batch=8"]
+
+
+def test_what_two_jobs_do_not_share_is_in_the_interval():
+    """Fewer workers share the messages' unknowns, another protocol does not; the same job is no different."""
+    base = simulate(scenario(), replications=3)
+    for other in (scenario(workers=2), scenario("allreduce")):
+        changed = simulate(other, replications=3)
+        alone, real = compare("", base, changed), compare("", base, changed, real=True)
+        assert real.interval[0] < alone.interval[0] < alone.interval[1] < real.interval[1]
+    assert compare("", base, simulate(scenario(), replications=3), real=True).interval is None
+
+
+def test_the_error_of_a_profile_cancels_within_a_kind_of_job_alone():
+    costs = workload.read("toy_fc").costs.model_copy(update={"error": 0.2})
+    mine = TWO.model_copy(update={"costs": {"toy_fc": costs}})
+    base, same, other = (
+        paired.of(job, simulate(job, replications=2).outcome)
+        for job in (scenario(cluster=mine), scenario(cluster=mine, seed=3), scenario(cluster=mine, workers=2))
+    )
+    assert paired.difference(base, same)[0] < 0.05
+    assert paired.difference(base, other)[0] > 0.1

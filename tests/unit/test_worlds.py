@@ -35,11 +35,14 @@ def seconds(most):
 
 
 def lines():
-    return st.builds(Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2))
+    return st.builds(
+        Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2), floor_s=seconds(1e-2)
+    )
 
 
 def costs():
     kinds = ("compute", "partition", "input", "pack", "take_up", "reduce", "update", "evaluate")
+    kinds += ("to_device", "to_host")
     return st.builds(
         Costs,
         **dict.fromkeys(kinds, lines()),

@@ -1,0 +1,138 @@
+"""Are a plan's ten best those of simulating every configuration of a grid?
+
+Both have the same configurations and random numbers: first the plan as by `sim.plan`, and then every configuration with the whole
+effort. Where they differ, the two configurations are simulated side by side. It is a tie if the interval of their paired runs covers
+equal prices. Nothing is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.kit import pages
+from sim.base.progress import Progress
+from sim.plans import plan, question, search
+from sim.plans.candidates import EFFORTS, WHOLE, Candidate
+from sim.plans.configurations import Configuration, Room
+from sim.plans.simulating import Simulating
+from sim.sweeps import pools
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sim.plans.question import Question
+
+GRID: dict[str, Any] = {
+    "workload": "vgg16",
+    "hosts": ["p3.2xlarge", "p3.8xlarge", "g4dn.xlarge", "g5.xlarge", "g5.12xlarge"],
+    "counts": [1, 2, 4, 8, 16],
+    "batches": [16, 32, 64, 128, 256],
+    "protocols": ["allreduce", "fmb", "ps-sync"],
+    "servers": [1, 2],
+}
+DEMO: dict[str, Any] = GRID | {
+    "workload": "toy_fc",
+    "hosts": GRID["hosts"][:2],
+    "counts": [1, 2],
+    "batches": [256, 512],
+}
+TARGETS: dict[str, dict[str, Any]] = {
+    "2,000 samples/s": {"samples_per_s": 2000},
+    "100 M samples in 24 h": {"samples": 10**8, "deadline": "24 h"},
+    "100 M samples for 400 USD": {"samples": 10**8, "budget": 400},
+}
+WITHIN_S, AT_LENGTH_S = 60.0, 1e5
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best of a target, by the plan and by simulating everything.
+
+    Args:
+        same: how many configurations are among both.
+        ties: further places, of two configurations between which paired runs do not decide.
+        worse: further places, by how much the plan's price is above the other, as a share.
+        planned_s: seconds that the plan took.
+    """
+
+    target: str
+    best: int
+    same: int
+    ties: int
+    worse: list[float]
+    planned_s: float
+
+
+def run(out: Path, seed: int = 0, demo: bool = False) -> None:
+    """Print a line for each target; `demo` is a grid of 32, of a small model."""
+    grid = (DEMO if demo else GRID) | {"seed": seed}
+    with Progress("simulating everything"):
+        start_s = time.monotonic()
+        every = simulated(asked(grid, next(iter(TARGETS.values()))))
+        took_s = time.monotonic() - start_s
+    found = []
+    for name, target in TARGETS.items():
+        found.append(compared(name, asked(grid, target), every))
+    pages.show(table(found, len(every)))
+    looked = f"every configuration, with {EFFORTS[WHOLE].steps} steps and {EFFORTS[WHOLE].runs} runs: {took_s:,.0f} s"
+    pages.show(f"{len(grid['hosts'])} kinds of hosts, {grid['workload']}; {looked}")
+
+
+def asked(grid: dict[str, Any], target: dict[str, Any]) -> Question:
+    """The question of a target."""
+    return question.read(None, grid | target)
+
+
+def simulated(asked: Question) -> list[Candidate]:
+    """Every configuration that can be, with the whole effort."""
+    room = Room(asked)
+    found, _ = search.screened(room)
+    with pools.of_size(None) as pool:
+        Simulating(room, pool, AT_LENGTH_S, float("inf")).simulate(found, WHOLE)
+    return [one for one in found if one.figures]
+
+
+def compared(name: str, asked: Question, every: list[Candidate]) -> Found:
+    """The plan's best beside the best of all."""
+    start_s = time.monotonic()
+    planned = plan.answer(asked, pools.of_size(None), WITHIN_S)
+    took_s = time.monotonic() - start_s
+    meeting = [one for one in every if one.chance(asked) >= asked.probability]
+    wanted = sorted(meeting, key=lambda one: one.key(asked))[: asked.keep]
+    ours = [one.configuration for one in planned.best] if planned.met else []
+    theirs = [one.configuration for one in wanted]
+    left = [one for one in ours if one not in theirs]
+    missed = [one for one in theirs if one not in ours]
+    prices = {one.configuration: one.key(asked)[0] for one in every}
+    pairs = list(zip(left, missed, strict=False))
+    ties = [pair for pair in pairs if prices[pair[0]] == prices[pair[1]] or is_tie(planned.room, *pair)]
+    worse = [prices[one] / prices[other] - 1 for one, other in pairs if (one, other) not in ties]
+    worse += [float("inf")] * (len(missed) - len(pairs))
+    return Found(name, len(theirs), len(theirs) - len(missed), len(ties), worse, took_s)
+
+
+def is_tie(room: Room, one: Configuration, other: Configuration) -> bool:
+    """Whether paired runs of two configurations leave open which of them is the cheaper for a sample."""
+    from sim.simulation import simulate
+    from sim.studies import what_if
+
+    whole = EFFORTS[WHOLE]
+    scenarios = [replace(room.scenario(each), steps=whole.steps, warmup=whole.warmup) for each in (one, other)]
+    first, second = (simulate(each, replications=whole.runs) for each in scenarios)
+    pair = what_if.compare("", first, second)
+    low, high = pair.interval or (pair.ratio, pair.ratio)
+    return low <= other.usd_per_hour / one.usd_per_hour <= high
+
+
+def table(found: list[Found], configurations: int) -> Table:
+    """A line for each target."""
+    title = f"The best of {configurations} configurations, planned and by simulating all"
+    made = pages.table(title, "target", "best", "the same", "ties", "worse", "dearer by at most", "plan, s")
+    for one in found:
+        dearer = f"{max(one.worse):.1%}" if one.worse else "-"
+        counts = (one.best, one.same, one.ties, len(one.worse))
+        made.add_row(one.target, *map(str, counts), dearer, f"{one.planned_s:.0f}")
+    return made

@@ -1,0 +1,73 @@
+"""What is not known of the ratio of two jobs' throughputs: what both share cancels, what each has for itself does not.
+
+Simulated pairs have the same random numbers. Two real runs share the sleeps, the links and the machines, but each has a drift of its
+own. The error of a profile differs between kinds of jobs (calibration.estimators.errors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import hypot, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.answers import extrapolation, interval
+from sim.answers.extrapolation import Unknown
+
+if TYPE_CHECKING:
+    from sim.answers.outcome import Outcome
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
+
+
+def unknown(base: Result, changed: Result) -> tuple[float, float]:
+    """By how much the ratio changed over base may be lower and higher than simulated, nine times in ten, besides the runs: logarithms."""
+    if all(np.array_equal(getattr(base, name), getattr(changed, name)) for name in ("step_s", "samples")):
+        return 0.0, 0.0  # a change of nothing
+    return difference(*(of(one.scenario, one.outcome) for one in (base, changed)))
+
+
+def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[float, float]:
+    """The same of what is unknown of each.
+
+    >>> difference([Unknown(0.3, 0.3, shared=(("links", 0.3, 0.3),))], [Unknown(0.5, 0.5, shared=(("links", 0.3, 0.3),))])
+    (0.4, 0.4)
+    """
+    ours, theirs = _shared(base), _shared(changed)
+    (our_slower, our_faster), (their_slower, their_faster) = _own(base), _own(changed)
+    lower, higher = [their_slower, our_faster], [their_faster, our_slower]
+    for cause in ours | theirs:
+        one, other = (of.get(cause, (0.0, 0.0)) for of in (ours, theirs))
+        slower, faster = other[0] - one[0], other[1] - one[1]
+        lower.append(max(0.0, slower, -faster))
+        higher.append(max(0.0, -slower, faster))
+    return hypot(*lower), hypot(*higher)
+
+
+def kind(scenario: Scenario) -> Hashable:
+    """Jobs of one kind are off their profile by the same factor; of GPUs known by name, those of one model on one GPU."""
+    if scenario.on_named_gpus:
+        return scenario.workload.name, *(host.gpu and host.gpu.name for host in scenario.cluster.hosts)
+    return extrapolation.job(scenario)
+
+
+def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
+    """All that is unknown of a job beside another one: with the drift and the error that the pairs of runs have in common."""
+    costs, share = scenario.costs, extrapolation.share_of_computing(scenario, outcome)
+    drift = share * log(costs.run.quantile(0.95) / costs.run.quantile(0.05)) / 2 if costs.run.sole is None else 0.0
+    error = share * interval.of_normal(costs.error)
+    found = [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
+    return [*found, Unknown(error, error, shared=((f"error of {kind(scenario)}", error, error),))]
+
+
+def _shared(unknowns: Sequence[Unknown]) -> dict[str, tuple[float, float]]:
+    return {cause: (slower, faster) for one in unknowns for cause, slower, faster in one.shared}
+
+
+def _own(unknowns: Sequence[Unknown]) -> tuple[float, float]:
+    """What no cause is named of."""
+    named = [*_shared(unknowns).values()]
+    slower = sum(one.slower**2 for one in unknowns) - sum(slower**2 for slower, _ in named)
+    faster = sum(one.faster**2 for one in unknowns) - sum(faster**2 for _, faster in named)
+    return max(0.0, slower) ** 0.5, max(0.0, faster) ** 0.5
