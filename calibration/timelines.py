@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,8 +98,9 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
             raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
     ranks = timeline.ranks if ranks is None else ranks
     batch = trained.batch if batch is None else batch
-    kept = [one for one in timeline.reductions if one.step > 0]
-    seconds = computed_s(timeline.reductions)
+    reductions = _whole_steps(timeline.reductions)
+    kept = [one for one in reductions if one.step > 0]
+    seconds = computed_s(reductions)
     seconds = seconds[seconds > 0]
     if not len(seconds):
         raise WrongSetting("timeline", path, "one of two steps at least")
@@ -129,6 +131,16 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
             },
         ),
     )
+
+
+def _whole_steps(reductions: list[Reduction]) -> list[Reduction]:
+    """Without the last step, if it has fewer tensors than the one before: the timeline was cut within it."""
+    tensors = Counter[int]()
+    for one in reductions:
+        tensors[one.step] += one.tensors
+    last = max(tensors)
+    cut = last > 1 and tensors[last] < tensors[last - 1]
+    return [one for one in reductions if not (cut and one.step == last)]
 
 
 def _check_workload(trained: Workload, reductions: list[Reduction], given: str) -> None:

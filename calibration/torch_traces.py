@@ -14,7 +14,7 @@ from calibration.importers import steps
 from calibration.importers.about import About
 from calibration.importers.torch_events import MOST_RANKS, SOURCE
 from calibration.importers.torch_profiler import Call, Ranked, read
-from calibration.nccl_links import ring_link
+from calibration.nccl_fits import ring_link
 from calibration.profiles import Source
 from sim.answers import outcome
 from sim.base.errors import WrongSetting

@@ -30,7 +30,7 @@ GRID: dict[str, Any] = {
     "hosts": ["p3.2xlarge", "p3.8xlarge", "g4dn.xlarge", "g5.xlarge", "g5.12xlarge"],
     "counts": [1, 2, 4, 8, 16],
     "batches": [16, 32, 64, 128, 256],
-    "protocols": ["allreduce", "horovod", "ps-sync"],
+    "protocols": ["allreduce", "fmb", "ps-sync"],
     "servers": [1, 2],
 }
 DEMO: dict[str, Any] = GRID | {

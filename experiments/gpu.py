@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,12 @@ def plan(device: str, seed: int, demo: bool) -> Plan:
         raise WrongSetting("--device", device, ", ".join(DEVICES))
     if not demo:
         return Plan(device, seed)
-    few = {"fitted_batches": (32, 64, 128, 256), "batches": (48, 96), "fitted_workers": (1, 2), "workers": (1, 2)}
+    few: dict[str, Any] = {
+        "fitted_batches": (32, 64, 128, 256),
+        "batches": (48, 96),
+        "fitted_workers": (1, 2),
+        "workers": (1, 2),
+    }
     return Plan(device, seed, ("mlp",), **few, slept=(2,), steps=15, fits=2, repeats=2)
 
 

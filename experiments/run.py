@@ -24,6 +24,8 @@ class Question(NamedTuple):
     fitted: str = ""
 
 
+UNTRIED = "untried"  # no result is kept of it, because it needs a machine that was not at hand
+
 QUESTIONS = {
     "validate": Question(
         "How close are predictions to real runs on this machine?",
@@ -82,7 +84,7 @@ QUESTIONS = {
     ),
     "gpu": Question(
         "How close are predictions to real runs on this machine's GPU, which ranks share?",
-        "not known yet",
+        UNTRIED,
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
     ),
     "gpus": Question(
@@ -212,9 +214,9 @@ def _asked(argv: list[str] | None) -> str:
     words = iter(sys.argv[1:] if argv is None else argv)
     asked = ["python", "-m", "experiments.run"]
     for word in words:
-        if word in ("--keep", "--out"):
+        if word in ("--keep", "--out", "--report"):
             next(words)
-        elif not word.startswith(("--keep=", "--out=")):
+        elif not word.startswith(("--keep=", "--out=", "--report=")):
             asked.append(word)
     return shlex.join(asked)
 

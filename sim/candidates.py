@@ -101,14 +101,13 @@ def mixed(
     alike = not weighed(scenario)
     whole = replications or RUNS * len(jobs if alike else CANDIDATES)
     asked = dict.fromkeys(jobs, max(1, round(whole / len(jobs)))) if alike else shared_out(shares, whole)
-    began_s = time.monotonic()
-    for left, (name, job) in zip(range(len(jobs), 0, -1), jobs.items(), strict=True):
-        found[name] = one(job, asked[name], max(0.0, within_s - (time.monotonic() - began_s)) / left)
-    done = min(
-        len(found[name].step_s) / asked[name] for name in jobs
-    )  # the same share of all, or weights would be others
-    steps = min(result.step_s.shape[1] for result in found.values())
-    outcome = join([_shortened(found[name].outcome, max(1, int(done * asked[name])), steps) for name in jobs])
+    began_s, left = time.monotonic(), sum(asked.values())
+    for name, job in jobs.items():
+        found[name] = one(job, asked[name], max(0.0, within_s - (time.monotonic() - began_s)) * (asked[name] / left))
+        left -= asked[name]
+    kept = _in_proportion({name: len(result.step_s) for name, result in found.items()}, asked, shares)
+    steps = min(found[name].step_s.shape[1] for name in kept)
+    outcome = join([_shortened(found[name].outcome, kept[name], steps) for name in kept])
     world = "event" if any(result.world == "event" for result in found.values()) else "vector"
     speeds = {name: result.samples_per_s for name, result in found.items()}
     wall_s = sum(result.wall_s for result in found.values())
@@ -116,6 +115,18 @@ def mixed(
     return replace(
         first, scenario=scenario, world=world, runs=sum(asked.values()), outcome=outcome, wall_s=wall_s, speeds=speeds
     )
+
+
+def _in_proportion(done: dict[str, int], asked: dict[str, int], shares: dict[str, float]) -> dict[str, int]:
+    """Of the runs that there was time for, the same share of all candidates; without those that are less than half a run by their weight.
+
+    >>> _in_proportion({"ring": 2, "tree": 1}, {"ring": 14, "tree": 1}, {"ring": 0.95, "tree": 0.05})
+    {'ring': 2}
+    """
+    share = min(done[name] / asked[name] for name in asked)
+    whole = share * sum(asked.values())
+    kept = {name: max(1, int(share * asked[name])) for name in asked if share == 1 or shares[name] * whole >= 0.5}
+    return kept or {max(shares, key=lambda name: shares[name]): 1}
 
 
 def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:

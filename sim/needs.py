@@ -29,6 +29,7 @@ ROUND_BYTES, ROUND_S = 500, 150e-6  # in the vector world, and for each rank:
 ROUND_OF_A_RANK_S = 0.1e-6
 TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a collective
 EXCHANGE_BYTES, EXCHANGE_S = 600, 4e-6  # of one that is laid out in levels, once, for each rank
+SHARED_EXCHANGE_S = 15e-6  # likewise, where ranks share hosts; a ring's are laid out too
 # Of a cycle in which gradients are summed while ranks compute, at most one for each of them; and for each rank:
 CYCLE_S, CYCLE_OF_A_RANK_S, CYCLE_BYTES = 250e-6, 0.3e-6, 500
 MEETING_S, MEETING_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
@@ -88,14 +89,15 @@ def round_s(scenario: Scenario, world: str) -> float:
 def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
     ranks, block, overlaps = scenario.ranks, min(BLOCK, scenario.rounds), scenario.protocol.overlaps
     exchanges = 0 if scenario.served else _exchanges(scenario)
-    laid_out = exchanges * ranks * (exchanges < 2 * (ranks - 1))
+    shared = len(set(scenario.hosts)) < ranks
+    laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1))
     turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges, 0)
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
     step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
     step_s += cycles * (CYCLE_S + CYCLE_OF_A_RANK_S * ranks)
     if scenario.served and scenario.protocol.has_servers:
         step_s += MEETING_S + MEETING_OF_TWO_S * scenario.workers * scenario.servers
-    once_s = EXCHANGE_S * laid_out + cycles * exchanges * turn_s
+    once_s = (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out + cycles * exchanges * turn_s
     once_bytes = EXCHANGE_BYTES * laid_out + turns * TURN_BYTES + cycles * CYCLE_BYTES * ranks
     found.add("--workers", VECTOR_RANK_S * ranks + once_s + least * step_s, VECTOR_RANK_BYTES * ranks + once_bytes)
     rounds = min(scenario.rounds, least + within_s / step_s)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".parquet")
-MOST_BYTES = 256 * 2**20
 
 
 def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -34,8 +33,7 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
     if Path(path).suffix not in ENDINGS:
         raise WrongSetting(what, str(path), f"a table that ends in {' or '.join(ENDINGS)}")
     with reading(what, path):
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise WrongSetting(what, str(path), f"a file of at most {MOST_BYTES // 2**20} MiB")
+        check_size(what, path)
         try:
             return pd.read_csv(path) if str(path).endswith(".csv") else pd.read_parquet(path)
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError, RecursionError) as error:

@@ -65,15 +65,19 @@ def line(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
     return (0.0, mean_s / float(levels[0])) if levels[0] else (mean_s, 0.0)
 
 
-def floored(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float, float]:
+def floored(amounts: np.ndarray, seconds: np.ndarray, runs: np.ndarray) -> tuple[float, float, float]:
     """base_s, slope_s and floor_s: a line, or one below which small amounts take the same, where amounts say so clearly.
 
     Each number of the smallest amounts is tried as those that take the floor. A floor is one number more, so that there must be two
-    amounts more than a line needs, and what it explains must be beyond drift.
+    amounts more than a line needs, and what it explains must be beyond drift, as runs of one amount show it.
+
+    Args:
+        runs: the run of each row.
     """
     base_s, slope_s = line(amounts, seconds)
     levels = np.unique(amounts)
-    best, floor_s = _off(amounts, seconds, base_s, slope_s, 0.0) - CLEARLY, 0.0
+    least_gain = CLEARLY * max(1.0, _drift(amounts, seconds, runs) / DRIFT) ** 2
+    best, floor_s = _off(amounts, seconds, base_s, slope_s, 0.0) - least_gain, 0.0
     for least in levels[1:-1] if len(levels) > FEWEST_LEVELS else ():
         low = amounts < least
         flat_s = float(np.exp(np.mean([np.log(seconds[amounts == level].mean()) for level in levels[levels < least]])))
@@ -82,6 +86,16 @@ def floored(amounts: np.ndarray, seconds: np.ndarray) -> tuple[float, float, flo
         if off < best:
             best, (base_s, slope_s, floor_s) = off, tried
     return base_s, slope_s, floor_s
+
+
+def _drift(amounts: np.ndarray, seconds: np.ndarray, runs: np.ndarray) -> float:
+    """Standard error of the logarithm of an amount's mean, as its runs differ; 0 where no amount was run twice."""
+    import pandas as pd
+
+    means = np.log(pd.Series(seconds).groupby([amounts, runs]).mean()).groupby(level=0)
+    several, freedom = means.size().to_numpy(), int((means.size() - 1).sum())
+    variance = float(means.var(ddof=0).to_numpy() @ several) / freedom if freedom else 0.0
+    return float(np.sqrt(variance / several.mean()))
 
 
 def _off(amounts: np.ndarray, seconds: np.ndarray, base_s: float, slope_s: float, floor_s: float) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from calibration.importers import rounds
 from calibration.importers.about import About
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.recording.traces import Trace
 
 WHOLE = ("step", "rank", "num_samples")
@@ -53,6 +53,7 @@ def _table(path: Path, columns: tuple[str, ...]):
     import pandas as pd
 
     with reading("--from amb-csv", path):
+        check_size("--from amb-csv", path)
         try:
             table = pd.read_csv(path, dtype=str, keep_default_na=False)
             if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from calibration.importers import rounds
 from calibration.importers.about import About
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.recording.traces import Trace
 
 MARK = "Sending ["
@@ -74,6 +74,7 @@ def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
 
 def _lines(path: Path):
     with reading("--from amb-log", path):
+        check_size("--from amb-log", path)
         text = path.read_text(errors="replace")
     for number, line in enumerate(text.splitlines(), start=1):
         if MARK in line:

@@ -17,11 +17,12 @@ from math import prod
 from pathlib import Path
 
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.recording.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
 NEVER = 0
+MOST_TEXT = 2**29  # bytes: some twenty times as many in memory
 LATEST = 1e15  # microseconds since the start: thirty years
 LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
@@ -113,6 +114,7 @@ def _steps(together: list[list[_Tensor]]) -> list[int]:
 def _events(path: str | Path) -> list[dict]:
     """The events of a file that may lack its end."""
     with reading("timeline", path):
+        check_size("timeline", path, MOST_TEXT)
         text = Path(path).read_text(errors="replace")
     try:
         return json.loads(text)

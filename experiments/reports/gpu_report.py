@@ -31,7 +31,7 @@ def show(rows: list[Comparison], fits: list[Trace], cluster: Cluster, out: Path,
     pages.show(validate_report.groups_table(by_regime(rows, len(gpus)), "regime"))
     pages.show(validate_report.groups_table(validate_report.groups_of(rows), "protocol"))
     pages.show(validate_report.groups_table(_by(rows, lambda row: row.cell.workload), "model"))
-    pages.show(_costs(cluster))
+    pages.show(_costs(cluster, micro_batch_of(fits)))
     show_rates(fits, gpus)
     pages.show(f"Fitted: {fitted}. Tables, traces: {out}")
 
@@ -54,8 +54,17 @@ def _by(rows: list[Comparison], key) -> dict[str, list[Comparison]]:
     return {name: [row for row in rows if key(row) == name] for name in dict.fromkeys(map(key, rows))}
 
 
-def _costs(cluster: Cluster):
-    """What the profile learned that a CPU's has not, or has otherwise."""
+def micro_batch_of(fits: list[Trace]) -> int:
+    """Samples of a partition in the runs of amb."""
+    return next(
+        head.batch // int(head.settings["partitions"])
+        for head in (t.header for t in fits)
+        if "partitions" in head.settings
+    )
+
+
+def _costs(cluster: Cluster, samples: int):
+    """What the profile learned that a CPU's has not, or has otherwise; of a turn of amb's loop, of so many samples."""
     headings = (
         "model",
         "floor\nms",
@@ -63,11 +72,11 @@ def _costs(cluster: Cluster):
         "to device\nGB/s",
         "to host\nGB/s",
         "loop\nms",
-        "a turn's more\nms",
+        f"{samples} samples\nms",
+        "as a turn\nms",
     )
     table = pages.table(f"Costs; switching {cluster.hosts[0].switching:.2f}", *headings)
     for name, costs in cluster.costs.items():
-        more_s = costs.partition(1) - costs.compute(1)
         rates = (1e-9 / line.slope_s if line.slope_s else np.inf for line in (costs.to_device, costs.to_host))
         table.add_row(
             name,
@@ -75,7 +84,7 @@ def _costs(cluster: Cluster):
             f"{costs.compute.slope_s * 1e6:.2f}",
             *(f"{rate:.1f}" for rate in rates),
             f"{costs.loop_s * 1e3:.2f}",
-            f"{more_s * 1e3:+.2f}",
+            *(f"{line(samples) * 1e3:.2f}" for line in (costs.compute, costs.partition)),
         )
     return table
 

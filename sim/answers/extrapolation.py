@@ -12,7 +12,7 @@ from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED
 from sim.model.sparse_rows import ITEM_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
@@ -193,8 +193,16 @@ def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", 
     half = interval.of_normal(hypot(LAW.deviation(doublings, share), unchanged))
     way = f"messages of {scenario.protocol}"  # another protocol's are unknown by themselves
     causes = way, f"{way}, by doublings", "steps by doublings", "free links"
-    common = map(interval.of_normal, (*LAW.common(doublings, share), unchanged))
-    return Unknown(half, half, said, tuple((cause, one, one) for cause, one in zip(causes, common, strict=True)))
+    common = [*map(interval.of_normal, (*LAW.common(doublings, share), unchanged))]
+    own = max(0.0, half**2 - sum(one**2 for one in common)) ** 0.5  # another link changes nothing of that
+    parts = zip((*causes, f"steps of {job(scenario)}"), (*common, own), strict=True)
+    return Unknown(half, half, said, tuple((cause, one, one) for cause, one in parts))
+
+
+def job(scenario: Scenario) -> Hashable:
+    """Which job it is, on whatever links and with whatever stragglers."""
+    asked = repr(scenario.protocol), scenario.workers, scenario.servers, scenario.batch
+    return scenario.workload.name, scenario.cluster.name if scenario.cluster.provenance else _machines(scenario), *asked
 
 
 def _machines(scenario: Scenario) -> str:

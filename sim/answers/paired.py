@@ -47,11 +47,9 @@ def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[flo
 
 def kind(scenario: Scenario) -> Hashable:
     """Jobs of one kind are off their profile by the same factor; of GPUs known by name, those of one model on one GPU."""
-    gpus = tuple(host.gpu and host.gpu.name for host in scenario.cluster.hosts)
     if scenario.on_named_gpus:
-        return scenario.workload.name, gpus
-    job = repr(scenario.protocol), scenario.workers, scenario.servers, scenario.batch
-    return scenario.workload.name, scenario.cluster.name, *job
+        return scenario.workload.name, *(host.gpu and host.gpu.name for host in scenario.cluster.hosts)
+    return extrapolation.job(scenario)
 
 
 def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:

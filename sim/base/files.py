@@ -15,6 +15,19 @@ from sim.base.errors import RunFailed, WrongSetting, from_validation, of_system
 MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different hosts has a tenth of a MiB
 
 
+MOST_BYTES = 256 * 2**20  # of a file that is read whole
+
+
+def check_size(setting: str, path: str | Path, most_bytes: int = MOST_BYTES) -> None:
+    """Refuse a file that would not fit in memory.
+
+    Raises:
+        WrongSetting: it is larger.
+    """
+    if Path(path).stat().st_size > most_bytes:
+        raise WrongSetting(setting, str(path), f"a file of at most {most_bytes // 2**20} MiB")
+
+
 @contextmanager
 def reading(what: str, path: str | Path) -> Iterator[None]:
     """Within it, that the file cannot be read is a wrong setting, `what`.

@@ -29,6 +29,10 @@ class Bounds:
         depth = 1 + max(self._depths[side] for side in sides)
         return Bound(self, self._number((operation, *sides), depth))
 
+    def fixed(self, value: int) -> Bound:
+        """A bound that does not depend on the whole."""
+        return Bound(self, self._number((value,), 0))
+
     def _number(self, key: tuple, depth: int) -> int:
         if key not in self._known:
             self._known[key] = len(self._depths)

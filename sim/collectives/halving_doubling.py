@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sim.collectives.base import Exchanges, hand, swap, take
 
@@ -27,7 +27,8 @@ def halving_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges
             yield take(peer, whole)
             return
         yield take(peer, given)
-    yield from _halve(rank, [*group[: 2 * beyond : 2], *group[2 * beyond :]], whole)
+    place = index // 2 if index < 2 * beyond else index - beyond  # among those that do not sit out
+    yield from _halve(place, lambda at: group[2 * at if at < beyond else at + beyond], len(group) - beyond, whole)
     if index < 2 * beyond:
         yield hand(peer, whole)
 
@@ -37,13 +38,16 @@ def _halves(whole: slice) -> tuple[slice, slice]:
     return slice(whole.start, middle), slice(middle, whole.stop)
 
 
-def _halve(rank: int, group: Sequence[int], whole: slice, distance: int = 1) -> Exchanges:
-    """Add up one half, go on with it, and swap it when it holds the sum of all."""
-    if distance == len(group):
+def _halve(place: int, member: Callable[[int], int], count: int, whole: slice, distance: int = 1) -> Exchanges:
+    """Add up one half, go on with it, and swap it when it holds the sum of all.
+
+    Args:
+        member: the rank at a place, of `count`.
+    """
+    if distance == count:
         return
-    index = group.index(rank)
-    peer, halves = group[index ^ distance], _halves(whole)
-    kept, given = halves[::-1] if index & distance else halves
+    peer, halves = member(place ^ distance), _halves(whole)
+    kept, given = halves[::-1] if place & distance else halves
     yield swap(peer, given, kept, adds=True)
-    yield from _halve(rank, group, kept, 2 * distance)
+    yield from _halve(place, member, count, kept, 2 * distance)
     yield swap(peer, kept, given)

@@ -25,13 +25,14 @@ def recursive_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchang
             yield take(peer, whole)
             return
         yield take(peer, whole, adds=True)
-    yield from _double(rank, [*group[1 : 2 * beyond : 2], *group[2 * beyond :]], whole)
+    place, count = (
+        (index // 2 if index < 2 * beyond else index - beyond),
+        len(group) - beyond,
+    )  # of those that do not sit out
+    distance = 1
+    while distance < count:
+        at = place ^ distance
+        yield swap(group[2 * at + 1 if at < beyond else at + beyond], whole, whole, adds=True)
+        distance *= 2
     if index < 2 * beyond:
         yield hand(peer, whole)
-
-
-def _double(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    distance, index = 1, group.index(rank)
-    while distance < len(group):
-        yield swap(group[index ^ distance], whole, whole, adds=True)
-        distance *= 2

@@ -74,7 +74,7 @@ class Room:
             if name not in STRATEGIES:
                 raise WrongSetting("placements", name, " or ".join(STRATEGIES))
         self._prices = {name: self._price(name) for name in self._hosts()}
-        self._clusters = {name: cluster.read(name) for name in self._prices}
+        self._clusters = {name: _read(name) for name in self._prices}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
         self.protocol = lru_cache(None)(protocols.make)
@@ -164,7 +164,7 @@ class Room:
         kind = catalogue.all_of("hosts").get(name)
         price = self._given(name) or (kind.price_per_hour if kind else None)
         if price is None:
-            cluster.read(name)  # which refuses what is no host
+            _read(name)  # which refuses what is no host
             raise WrongSetting(
                 f"prices: {name}", "nothing", f'USD an hour of one host, as in prices = {{ "{name}" = 2.5 }}'
             )
@@ -209,3 +209,15 @@ class Room:
         for count, on in product(servers, asked.servers_on):
             placements = asked.placements if count > 1 else asked.placements[:1]
             yield from (Served(count, on, *rest) for rest in product(placements, asked.variable_partitions))
+
+
+def _read(name: str) -> Cluster:
+    """A kind of host, or a file.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    try:
+        return cluster.read(name)
+    except WrongSetting as error:
+        raise error if error.setting != "--cluster" else WrongSetting("hosts", error.given, error.allowed) from error

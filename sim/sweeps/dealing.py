@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from itertools import islice
 
-from sim.command import called
 from sim.sweeps.jobs import Job
 from sim.sweeps.pools import Given, Here, Own
 from sim.sweeps.work import Task, said, work
@@ -116,7 +115,7 @@ class Dealing:
             yield [{"digest": job.digest, "error": KILLED} for job in lost]
         elif lost:
             print(
-                f"{called('sim.sweep')}: a process died; {len(lost)} scenarios are simulated again, one by one",
+                f"a process died; {len(lost)} scenarios are simulated again, one by one",
                 file=sys.stderr,
             )
             self._suspects.extend(lost)

@@ -49,6 +49,9 @@ class ByName:
         waits = [(slice(0, 1), now_s[:, i : i + 1], pass_s[:, i : i + 1]) for i in range(pass_s.shape[1])]
         return Asked(now_s[:, -1:], left_s, waits)
 
+    def answers(self) -> None:
+        """They are no exchanges of one message each."""
+
     def tell(self, overhead_s: np.ndarray, speeds: np.ndarray) -> Told:
         """Rank 0 to all others, in the order of their ranks; it goes on when all has left."""
         order, occupancy_s = np.arange(speeds.shape[1] - 1), self._link.occupancy_s(ANSWERS * REQUEST_BYTES)

@@ -229,13 +229,10 @@ class _Call(NamedTuple):
                     least_s = np.maximum(own_s, first_free_s.ravel().take(ports))
                     which = slot if isinstance(slot, int) else np.broadcast_to(slot[:, None], odd.shape)[odd]
                     pass_s[odd] = np.maximum(least_s, arrivals.among_others_s(which, ports, own_s))
-                if before_last_s is not None and (early := comes_s <= last_s[takers]).any():
-                    idle_s = before_last_s[takers]
-                    pass_s = np.where(early, np.maximum(comes_s, idle_s), pass_s)
-                    fits = pass_s + occupancy_s[taken] <= self.idle_s[1][takers] - SETTLED_S
-                    arrivals.held_up[:] |= (early & (odd | ~fits)).any(axis=0)
-                    before_last_s[takers] = np.where(early, pass_s + occupancy_s[taken], idle_s)
-                    free_s = np.where(early, before_last_s[takers], free_s)
+                if before_last_s is not None and (comes_s <= last_s[takers]).any():
+                    pass_s, free_s = self._pass_before(
+                        takers, taken, comes_s, (pass_s, free_s, odd), before_last_s, arrivals
+                    )
                 come_s[takers] = np.maximum(before_s, comes_s)
                 here_s = pass_s + occupancy_s[taken]
                 arrivals.passed_s[slot, takers] = here_s
@@ -253,6 +250,20 @@ class _Call(NamedTuple):
         now_s[ahead] = np.maximum(now_s[ahead], out_free_s[ahead])
         idle_s = np.stack([idle_from_s.T, np.full(now_s.T.shape, np.inf)])[:, None]
         return Played(Ports(*(clock.T for clock in (now_s, out_free_s, in_free_s, last_s))), waits, idle_s), arrivals
+
+    def _pass_before(self, takers, taken, comes_s: np.ndarray, found, idle_s: np.ndarray, arrivals: _Arrivals):
+        """When messages begin to pass ports, and from when these are idle, if some come before the last of an earlier call.
+
+        Args:
+            found: both for those that come later, and those of which the order is odd.
+            idle_s: from when ports are idle before that last one; it is updated.
+        """
+        (pass_s, free_s, odd), early = found, comes_s <= self.ports.last_reach_s[takers]
+        begin_s = np.maximum(comes_s, idle_s[takers])
+        here_s = begin_s + self.occupancy_s[taken]
+        arrivals.held_up[:] |= (early & (odd | (here_s > self.idle_s[1][takers] - SETTLED_S))).any(axis=0)
+        idle_s[takers] = np.where(early, here_s, idle_s[takers])
+        return np.where(early, begin_s, pass_s), np.where(early, here_s, free_s)
 
 
 def _settle(call: _Call, rows: np.ndarray, played: Played, arrivals: _Arrivals) -> None:

@@ -1,6 +1,6 @@
 """The vector world: one generator stands for all workers and all replications; the event world's answers, much faster.
 
-It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a host. Anything
+It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a core. Anything
 else it refuses, before the run or at the verb that it cannot do; it never approximates.
 """
 
@@ -74,7 +74,7 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
-    network, missing = scenario.network, sorted(verbs_of(scenario.protocol) - DOES, key=PRIMITIVES.__contains__)
+    network, missing = scenario.network, sorted(sorted(verbs_of(scenario.protocol) - DOES), key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
@@ -94,14 +94,9 @@ def refusal(scenario: Scenario) -> str | None:
 
 
 def _share_ports_alone(scenario: Scenario) -> bool:
-    """Whether ranks of a host have a core each, copy from one another, and share its port; and no master or server is among them."""
+    """Whether ranks of a host have a core each, copy from one another, and share its port; and nobody is behind a barrier of servers."""
     local = scenario.cluster.local
-    return (
-        scenario.cores_suffice
-        and not (local.wakes and local.latency_s)
-        and not scenario.protocol.has_servers
-        and not scenario.protocol.overlaps
-    )
+    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:

@@ -8,7 +8,7 @@ TIE_S = 1e-12  # messages that reach a port within so many seconds pass it in th
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 
-@dataclass
+@dataclass(slots=True)
 class Book:
     """Notes of one rank.
 

@@ -15,6 +15,8 @@ from sim.recording.traces import Trace, read
 
 pytestmark = pytest.mark.tensorflow
 JOB = [
+    "--engine",
+    "jax",
     "--protocol",
     "fmb",
     "--workload",

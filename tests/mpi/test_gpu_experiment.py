@@ -9,6 +9,7 @@ import pytest
 from experiments import gpu
 from experiments.reports import gpu_report
 from experiments.run import main
+from real import calibration_plan
 from real.cells import refusal
 from sim import event, protocols
 from sim.base.errors import WrongSetting
@@ -18,6 +19,8 @@ from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host
 from sim.recording import traces
 from sim.recording.traces import Trace
+
+SMALL = {"steps": 6, "fits": 1, "repeats": 1, "workers": (2,), "slept": (), "fitted_batches": (32, 64, 128)}
 
 
 def test_nothing_that_is_predicted_is_fitted():
@@ -31,6 +34,12 @@ def test_nothing_that_is_predicted_is_fitted():
     assert not any(refusal(cell) for cell in [*plan.pilots, *plan.fitted, *plan.predicted])
     with pytest.raises(WrongSetting, match="--device"):
         gpu.plan("tpu", 0, demo=True)
+
+
+def test_a_gpus_profile_is_fitted_on_batches_of_its_floor_too():
+    for device, batches in (("cpu", {1024, 2048, 128}), ("gpu", {32, 64, 128, 256, 512, 1024, 2048})):
+        asked = calibration_plan.Asked("mlp", 2, ("fmb", "amb"), 2048, 40, 3, 0, device=device)
+        assert {cell.batch for cell in calibration_plan.fitted(asked, 1.0)} == batches
 
 
 def test_rates_are_compared_with_the_catalogues_entry(capsys):
@@ -52,7 +61,7 @@ def test_it_runs_on_cores(tmp_path, monkeypatch, capsys):
     """One model, and two protocols of the five."""
     monkeypatch.setattr(gpu, "PROTOCOLS", ("fmb", "amb"))
     small = gpu.plan("cpu", 0, demo=True)
-    monkeypatch.setattr(gpu, "plan", lambda *_: replace(small, steps=6, fits=1, repeats=1, slept=()))
+    monkeypatch.setattr(gpu, "plan", lambda *_: replace(small, **SMALL))
     assert main(["gpu", "--demo", "--device", "cpu", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "Device: CPU, no GPU" in said

@@ -36,6 +36,7 @@ PROTOCOLS = {
     "ps-layers": "--workload mlp --servers 2",
     "horovod": "--workload mlp",
     "hybrid": "--workload bigram",
+    "allreduce": "--workload transformer_small",
 }
 GONE = """
 import sys

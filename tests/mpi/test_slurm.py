@@ -64,7 +64,7 @@ def test_the_scripts_calibrate_run_and_compare(slurm, tmp_path):
     code, said = slurm.batch(SCRIPTS / "calibrate.sbatch", *few, "-o", "profile.toml", cwd=tmp_path, BY=by)
     assert code == 0, said
     assert "8 runs to fit and 4 to check, of up to 2 workers" in said
-    assert "all of 4 within the tolerance" in said
+    assert "all of 2 jobs within the tolerance" in said
     profile = cluster.read(str(tmp_path / "profile.toml"))
     assert list(profile.costs) == ["mlp"]
     assert profile.provenance

@@ -38,6 +38,7 @@ def job(
     return Scenario(protocol, model, workers, servers=servers, cluster=cluster, **settings)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 9),

@@ -137,6 +137,7 @@ def test_worlds_that_differ_are_told(checked, monkeypatch):
     assert "the vector and the event world differ (1 workers" in complaint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("samples", "code"), [((64, 64), 0), ((64, 32), 1), ((64, 96), 1)])
 def test_samples_that_are_lost_or_counted_twice_are_told(checked, monkeypatch, samples, code):
     monkeypatch.setattr(conformance, "gradients", lambda _: conformance.Gradients(*samples))

@@ -71,7 +71,9 @@ def test_a_kept_result_says_what_was_run_when_and_on_what(path):
 
 
 def test_every_experiment_and_every_command_has_its_place():
-    assert set(re.findall(r"```\{result\} (\S+)", _page("accuracy.md"))) == set(run.QUESTIONS)
+    assert set(re.findall(r"```\{result\} (\S+)", _page("accuracy.md"))) == {
+        name for name, question in run.QUESTIONS.items() if question.takes != run.UNTRIED
+    }
     assert set(re.findall(r"```\{command\} (\S+)", _page("reference/commands.md"))) == KNOWN
 
 

@@ -1,7 +1,6 @@
 """Whatever is given to a command: one line and exit 2 or 1, or an answer whose every figure can be, in little time and memory.
 
-More than a thousand cases are drawn. TRAINSIM_FUZZ=20 in the environment draws twenty times as many or more, others each time;
-hypothesis prints how to repeat one that failed.
+TRAINSIM_FUZZ=20 in the environment draws twenty times as many cases, others each time; hypothesis prints how to repeat one that failed.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def lines(module: str, **base):
     return odd_inputs.lines(import_module(module).parser(), base)
 
 
-@examples(150)
+@examples(300)
 @given(lines("sim.run", **QUICK))
 def test_lines_of_simulations(folder, line):
     check_answer(line)
@@ -189,13 +188,13 @@ def check_sweep(line: list[str]) -> None:
         assert ((figures > 0) & (figures < math.inf)).all(axis=None), figures
 
 
-@examples(60)
+@examples(100)
 @given(lines("sim.sweep", **SWEEP))
 def test_lines_of_sweeps(folder, in_process, line):
     check_sweep(line)
 
 
-@examples(40)
+@examples(60)
 @given(data=draw.data())
 def test_grids_of_sweeps(folder, in_process, data):
     from sim.sweeps import grid
@@ -224,7 +223,7 @@ LAWS = {
 }
 
 
-@examples(170)
+@examples(300)
 @given(data=draw.data())
 def test_files_of_laws(folder, data):
     """Of every kind; with keys of its own that are missing, odd or extreme."""
@@ -264,7 +263,7 @@ WORDS += [
 ]
 
 
-@examples(110)
+@examples(200)
 @given(data=draw.data())
 def test_laws_that_are_written_out(folder, data):
     words = data.draw(draw.lists(draw.sampled_from(WORDS), max_size=8))
@@ -279,7 +278,7 @@ def line_of(data, law: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", FILES)
-@examples(60)
+@examples(100)
 @given(data=draw.data())
 def test_files_of_simulations(folder, kind, data):
     Path("odd.toml").write_text(data.draw(odd_inputs.texts(*FILES[kind])))
@@ -289,13 +288,13 @@ def test_files_of_simulations(folder, kind, data):
     check_answer([*(word for pair in job.items() for word in pair), "--json"])
 
 
-@examples(25)
+@examples(40)
 @given(lines("calibration.laws", file=("t.jsonl",), output=("a.toml",)))
 def test_lines_of_fits_of_laws(folder, line):
     check("calibration.laws", line)
 
 
-@examples(40)
+@examples(60)
 @given(lines("calibration.fit", traces=("t.jsonl",), output=("a.toml",)))
 def test_lines_of_fits(folder, line):
     check("calibration.fit", line)
@@ -305,7 +304,7 @@ def test_lines_of_fits(folder, line):
 def test_lines_of_pictures(folder, module):
     base = {"traces": ("t.jsonl",), "trace": ("t.jsonl",), "output": ("a.svg",)}
 
-    @examples(8)
+    @examples(15)
     @given(lines(module, **base))
     def holds(line):
         check(module, line)
@@ -313,7 +312,7 @@ def test_lines_of_pictures(folder, module):
     holds()
 
 
-@examples(20)
+@examples(30)
 @given(lines("sim.protocols.check", protocol=("fmb",), workload=("mlp",)))
 def test_lines_of_checks(folder, line):
     with mock.patch("sim.protocols.check.by_mpi", return_value=""), mock.patch("sim.protocols.check.WORKERS", (1, 2)):
@@ -340,32 +339,32 @@ def unlaunched(folder):
         yield patch
 
 
-@examples(90)
+@examples(150)
 @given(lines("real.run", **REAL))
 def test_lines_of_real_runs(unlaunched, line):
     check("real.run", line)
 
 
-@examples(25)
+@examples(40)
 @given(lines("real.probe", output=("a.json",)))
 def test_lines_of_probes(unlaunched, line):
     check("real.probe", line)
 
 
-@examples(15)
+@examples(20)
 @given(lines("real.calibrate", output=("a.toml",)))
 def test_lines_of_calibrations(unlaunched, line):
     with mock.patch("real.calibrate.concluded", return_value=0):
         check("real.calibrate", line)
 
 
-@examples(25)
+@examples(40)
 @given(lines("real.campaign", cells=("cells.json",)))
 def test_lines_of_campaigns(unlaunched, line):
     check("real.campaign", line)
 
 
-@examples(35)
+@examples(60)
 @given(draw.lists(lines("real.run", **REAL, trace=("a.parquet",)), min_size=1, max_size=2))
 def test_cells_of_campaigns(unlaunched, cells):
     Path("odd.json").write_text(json.dumps(cells))
@@ -386,7 +385,7 @@ def idle():
         yield
 
 
-@examples(35)
+@examples(60)
 @given(lines("experiments.run", name=("same-seed",)))
 def test_lines_of_experiments(unlaunched, idle, line):
     check("experiments.run", line)

@@ -14,6 +14,7 @@ from test_commands import refused, run
 from test_sweep import Killing
 
 from sim import Scenario, WrongSetting, options, protocols, read_cluster, read_workload, simulate, simulated_options
+from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.base.errors import RunFailed
 from sim.plans import bounds, candidates, plan, question, search
@@ -202,7 +203,7 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({}, "samples_per_s, deadline or budget"),
         ({"deadline": "24 h"}, "samples besides"),
         ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
-        ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "p3.2xlarge"),
+        ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "hosts: given 'p3.2xlarg'.*p3.2xlarge"),
         ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
@@ -270,3 +271,14 @@ def test_what_ports_have_saved_is_no_speed_that_lasts():
     few_steps = simulate(replace(room.scenario(found.configuration), steps=3, warmup=1), replications=1)
     assert few_steps.samples_per_s > 1.1 * long_run.samples_per_s
     assert found.samples_per_s == pytest.approx(long_run.samples_per_s, rel=0.1)
+
+
+def test_a_full_disk_does_not_cost_the_answer(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise RunFailed("no space")
+
+    monkeypatch.setattr(sim_plan, "write", full)
+    words = ["--workload", "toy_fc", "--hosts", "p3.2xlarge", "--counts", "1", "--samples-per-s", "10"]
+    with pytest.raises(RunFailed, match="no space"):
+        sim_plan.main([*words, "--processes", "1", "--protocols", "fmb", "-o", str(tmp_path / "rows.csv")])
+    assert capsys.readouterr().out.startswith("The cheapest of 1 configurations")

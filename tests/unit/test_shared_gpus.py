@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import simpy
 
+from calibration.estimators import lines
 from calibration.profiles import Source, make
 from sim import event, protocols, vector
 from sim.answers.outcome import of_trace
@@ -113,3 +115,13 @@ def test_a_floor_is_recovered_and_none_is_invented():
             assert made.compute(batch) == pytest.approx(costs.compute(batch), rel=0.05)
             assert made.partition(batch) == pytest.approx(max(costs.compute.floor_s, 1e-5 * batch), rel=0.05)
     assert found == {6e-3: pytest.approx(6e-3, rel=0.03), 0.0: 0.0}
+
+
+def test_runs_that_drift_show_no_floor():
+    """Each run is off by up to a half, two of each batch: the smallest batch looks slow by chance."""
+    batches = np.array([32, 64, 128, 256])
+    off = np.exp([0.5, 0.1, -0.3, -0.2, 0.4, -0.2, 0.0, -0.4])
+    amounts, runs = np.repeat(batches, 2).repeat(20), np.arange(8).repeat(20)
+    seconds = (1e-3 + 1e-5 * amounts) * off.repeat(20)
+    assert lines.floored(amounts, seconds, runs)[2] == 0.0
+    assert lines.floored(amounts, np.maximum(7e-3, 1e-3 + 5e-5 * amounts), runs)[2] == pytest.approx(7e-3)

@@ -109,6 +109,7 @@ def test_the_file_says_its_schema_and_version(whole, tmp_path):
     assert not (tmp_path / "whole.parquet.parts").exists()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("how", ["two processes", "threads"])
 def test_rows_are_the_same_whoever_simulates(how, whole, tmp_path):
     out = str(tmp_path / "other.parquet")

@@ -26,7 +26,6 @@ class Machine:
         self, env: simpy.Environment, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
         shared: Cores | None = None,
     ):  # fmt: skip
-        self.sent_s = self.received_s = 0.0  # for which messages took the two directions of its port
         self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
         self._gpu = env, speed, host.switching
         self._shared_gpus: dict[int, SharedGpu] = {}
@@ -40,6 +39,11 @@ class Machine:
             )
         else:
             self.egress, self.ingress = Port(), Port()
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds for which messages took the busier direction of its port."""
+        return max(self.egress.busy_s, self.ingress.busy_s)
 
     @cached_property
     def cores(self) -> Cores:

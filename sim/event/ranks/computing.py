@@ -23,24 +23,24 @@ class Computing:
         "_factors",
         "_fetched",
         "_input_noise",
-        "_known",
         "_resume_s",
-        "_sleepless",
         "_sleeps",
         "_slept_s",
         "_warm_s",
+        "known",
         "layers",
         "rank",
+        "sleepless",
     )
 
     def __init__(self, rank, random, number: int, run_factor: float):
         costs = rank.costs
         self.rank, self._amounts = rank, rank.amounts
         self._sleeps = random.sleeps(number)
-        self._sleepless = self._sleeps.sole == 0
+        self.sleepless = self._sleeps.sole == 0
         self._factors, self._resume_s = random.factors(number, run_factor), random.resume_s
         self._input_noise = random.of(costs.input_noise, number, "input")
-        self._known = self._factors.known
+        self.known = self._factors.known
         self._fetched, self._slept_s = False, 0.0
         self._warm_s = 0.0  # when it last ended a gradient or an update
         self.layers = Layers(rank, self) if rank.layerwise else None
@@ -49,7 +49,7 @@ class Computing:
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""
-        if self._sleepless:
+        if self.sleepless:
             return DONE
         seconds = self._sleeps[self.rank.step]
         if seconds <= 0:
@@ -97,13 +97,10 @@ class Computing:
         rank.oldest, rank.samples, rank.minibatches = rank.version, amounts.batch, 1
         if rank.quick:  # all in one go: nobody else can come between
             try:
-                seconds = amounts.compute_s * self._known[rank.step] + amounts.beside_s
+                seconds = amounts.compute_s * self.known[rank.step] + amounts.beside_s
             except IndexError:
-                seconds = self._first_s(rank.step)
-            if self._fetched:
-                self._fetched = False
-            elif amounts.input_s or self._slept_s:
-                seconds += self.input()[1]
+                seconds = self.first_s(rank.step)
+            seconds += self.unfetched_s()
             rank.computed_s += seconds
             rank.clock_s += seconds / rank.speed
             return DONE
@@ -114,11 +111,18 @@ class Computing:
         rank.mechanics.begin_step(self._slept_s)
         return rank.works((self.input(), *amounts.staged, gradient, *amounts.packed))
 
-    def _first_s(self, step: int) -> float:
+    def first_s(self, step: int) -> float:
         """Seconds of computing and packing where the draw is not known yet, or all are alike."""
         factor = self._factors[step]
-        self._known = self._factors.known
+        self.known = self._factors.known
         return self._amounts.compute_s * factor + self._amounts.beside_s
+
+    def unfetched_s(self) -> float:
+        """Seconds of fetching the minibatch, if that has not been done."""
+        if self._fetched:
+            self._fetched = False
+            return 0.0
+        return self.input()[1] if self._amounts.input_s or self._slept_s else 0.0
 
     def _partition(self, part: Partition):
         """Compute one partition, added to those before."""

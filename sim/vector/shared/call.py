@@ -12,7 +12,7 @@ import numpy as np
 
 from sim.platform.cluster import Link
 from sim.vector.barrier_round import queue
-from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
+from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled, unclear
 from sim.vector.shared.plan import Plan, Side
 from sim.verbs.book import TIE_S
 
@@ -60,6 +60,7 @@ class Call:
         seconds: that they take.
         speeds: of each rank's core, shape (replications, ranks).
         clocks: when it begins.
+        work_s: of each rank, between two parts of it, shape (replications, ranks); if there is any.
 
     Attributes:
         waits: of ranks.
@@ -67,7 +68,10 @@ class Call:
             the same host), and when it begins to pass them; shape (2, replications, messages + 1). The last is none.
     """
 
-    def __init__(self, plan: Plan, seconds: Seconds, speeds: np.ndarray, clocks: Clocks):
+    def __init__(
+        self, plan: Plan, seconds: Seconds, speeds: np.ndarray, clocks: Clocks, work_s: np.ndarray | None = None
+    ):
+        self._work_s = work_s
         self._plan, self._seconds, self._speeds, self._begin = plan, seconds, speeds, clocks
         shape = 2, len(clocks.now_s), len(plan.local) + 1
         self.come_s, self.pass_s = np.full(shape, np.inf), np.full(shape, np.inf)
@@ -105,7 +109,7 @@ class Call:
         (post_s, reach_s), (begin_s, pass_s) = self.come_s, self.pass_s
         leave_s, self.waits = np.empty(post_s.shape), []
         copy_s, add_s = (np.broadcast_to(one, (len(now_s), len(local))) for one in (seconds.copy_s, seconds.add_s))
-        for posts, takes, leaves, adds, out, into in self._plan.levels:
+        for posts, takes, leaves, adds, out, into, works in self._plan.levels:
             if posts[1].size:
                 ranks, numbers = posts
                 away = ~local[numbers]
@@ -133,6 +137,8 @@ class Call:
             if adds[1].size:
                 ranks, numbers = adds
                 now_s[:, ranks] += add_s[:, numbers] / speeds[:, ranks]
+            if works.size and self._work_s is not None:
+                now_s[:, works] += self._work_s[:, works]
         for rank, number in zip(*self._plan.ahead, strict=True):
             now_s[:, rank] = np.maximum(now_s[:, rank], leave_s[:, number])
         return Clocks(now_s, out_free_s, in_free_s)
@@ -143,7 +149,7 @@ class Call:
         if floors_s is not None:
             begin_s[:, numbers] = np.maximum(come_s[:, numbers], floors_s[:, numbers])
             over_s = np.where(numbers < len(self._plan.local), begin_s[:, numbers] + self._port_s[:, numbers], -np.inf)
-            free_s[:, side.hosts] = np.maximum(free_s[:, side.hosts], over_s.max(axis=2))
+            free_s[:, side.hosts] = np.maximum(free_s[:, side.hosts], over_s.max(axis=2, initial=-np.inf))
         elif side.alone:
             first = numbers[:, 0]
             begin_s[:, first] = np.maximum(come_s[:, first], free_s[:, side.hosts])
@@ -156,12 +162,31 @@ class Call:
     def _served(self, side: Side, come_s: np.ndarray, free_s: np.ndarray):
         """Messages of each port in the order in which they come, when each begins to pass, and when the last is over."""
         come_s = come_s[:, side.messages]
-        order = np.argsort(come_s, axis=2, kind="stable")
+        order = in_order(come_s)
         turn = np.take_along_axis(np.broadcast_to(side.messages, come_s.shape), order, 2)
         port_s = np.take_along_axis(self._port_s, turn.reshape(len(turn), -1), 1).reshape(turn.shape)
         begin_s = queue(np.take_along_axis(come_s, order, 2), free_s[:, side.hosts], port_s)
-        over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2)
+        over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2, initial=-np.inf)
         return turn, begin_s, over_s
+
+    def idle_s(self, hosts: int, times: int) -> np.ndarray:
+        """From when until when each host's port is idle before the last messages come to it, shape (2, times, replications, hosts).
+
+        Args:
+            times: at most so many; those that there are not are from infinity on.
+        """
+        side, come_s = self._plan.into, self.come_s[1]
+        found_s = np.full((2, times, len(come_s), hosts), np.inf)
+        if not side.messages.size:
+            return found_s
+        comes_s, floors_s = come_s[:, side.messages], self._floors()[1][:, side.messages]
+        order = in_order(comes_s)
+        number = np.count_nonzero(side.messages < len(self._plan.local), axis=1)[:, None] - np.arange(times, 0, -1)
+        which = np.take_along_axis(order, np.broadcast_to(np.maximum(number, 0), (len(order), *number.shape)), 2)
+        for side_s, one_s in zip(found_s, (floors_s, comes_s), strict=True):
+            last_s = np.where(number < 0, np.inf, np.take_along_axis(one_s, which, 2))
+            side_s[:, :, side.hosts] = last_s.transpose(2, 0, 1)
+        return found_s
 
     def _floors(self) -> np.ndarray:
         """When ports are free for each message, if all come when they came the last time; as `pass_s`."""
@@ -175,7 +200,27 @@ class Call:
         return found_s
 
     def _check_apart(self) -> None:
-        for side, come_s in zip((self._plan.out, self._plan.into), self.come_s, strict=True):
+        """Of messages that come together, those that one rank takes pass in the order of their senders, and one rank's as it sends them."""
+        latency_s, senders = self._seconds.latency_s, np.append(self._plan.senders, -1)
+        for side, come_s, takes in ((self._plan.out, self.come_s[0], False), (self._plan.into, self.come_s[1], True)):
+            comes_s = come_s[:, side.messages]
+            order = np.argsort(comes_s, axis=2, kind="stable")
+            of = np.take_along_axis(np.broadcast_to(senders[side.messages], order.shape), order, 2)
             with np.errstate(invalid="ignore"):  # between none and none
-                if (np.diff(np.sort(come_s[:, side.messages], axis=2), axis=2) <= 2 * TIE_S).any():
-                    raise Unsettled
+                apart_s = np.diff(np.take_along_axis(comes_s, order, 2), axis=2)
+                unknown = (apart_s <= 2 * TIE_S) & (of[:, :, 1:] != of[:, :, :-1])
+                if takes:
+                    unknown = np.where(side.own[:, None], unclear(apart_s, latency_s), unknown)
+            if unknown.any():
+                raise Unsettled
+
+
+def in_order(come_s: np.ndarray) -> np.ndarray:
+    """The order in which messages pass a port, along the last axis; those that come together in the order that they have here."""
+    order = np.argsort(come_s, axis=-1, kind="stable")
+    with np.errstate(invalid="ignore"):  # between none and none
+        ties = np.diff(np.take_along_axis(come_s, order, -1), axis=-1) <= TIE_S
+    if ties.any():
+        together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
+        order = np.take_along_axis(order, np.argsort(together * order.shape[-1] + order, axis=-1), -1)
+    return order

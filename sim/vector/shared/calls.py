@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
 from sim import collectives
-from sim.collectives.bounds import Bounds
+from sim.collectives.base import Exchange
+from sim.collectives.bounds import Bound, Bounds
 from sim.vector.calls import MOST_EXCHANGES, TooMany
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled
 from sim.vector.shared.call import Call, Clocks, Seconds
@@ -22,9 +24,11 @@ class SharedCalls:
 
     Args:
         hosts: of the workers.
+        answers: exchanges of each rank by which rank 0 answers all, before the first call.
     """
 
-    def __init__(self, scenario, hosts: list[int]):
+    def __init__(self, scenario, hosts: list[int], answers: list[list[Exchange]] | None = None):
+        self.answers = answers
         kinds, numbers = np.unique(hosts, return_inverse=True)
         self._hosts, self._host_of, self._count = tuple(hosts), numbers, len(kinds)
         self._link, self._local, self._reduce = scenario.network, scenario.cluster.local, scenario.costs.reduce
@@ -38,7 +42,7 @@ class SharedCalls:
 
     def may_be_ring(self, _algorithm: str) -> bool:
         """Whether it is known for many messages when a port was idle."""
-        return False
+        return True
 
     def alike(self, algorithm: str) -> bool:
         """Whether calls on vectors of different sizes can be played together."""
@@ -52,7 +56,7 @@ class SharedCalls:
         speeds: np.ndarray,
         waited: Waited,
         after_alike: bool,
-        _wants_idle: bool = False,
+        idle_s: np.ndarray | None = None,
     ) -> tuple[Ports, np.ndarray]:
         """As of Calls, but ports are those of a rank's host.
 
@@ -73,9 +77,48 @@ class SharedCalls:
         for ranks, from_s, to_s in call.waits:
             waited(from_s, to_s, ranks)
         found = after.now_s, *(self._of_ranks(one) for one in (after.out_free_s, after.in_free_s, came_s))
-        never_s = np.full((2, 1, *ports.now_s.shape), np.inf)
-        never_s[1, 0] = found[3]
-        return Ports(*found), never_s
+        times = 1 if idle_s is None else idle_s.shape[1]
+        return Ports(*found), call.idle_s(self._count, times)[:, :, :, self._host_of]
+
+    def answer_and_play(
+        self,
+        algorithm: str,
+        pieces: list[slice],
+        speeds: np.ndarray,
+        work_s: np.ndarray,
+        waited: Waited,
+        times: int,
+    ) -> tuple[Ports, np.ndarray, np.ndarray]:
+        """The clocks after rank 0 has answered all from time 0 on, each has done some work, and all have summed.
+
+        Args:
+            work_s: shape (replications, ranks).
+            times: before which ports were idle, at most.
+
+        Returns:
+            The clocks; from when until when ports were idle before the last messages, shape (2, times, replications, ranks); and when the
+            answer begins to come to each rank, shape (replications, ranks).
+
+        Raises:
+            Unsettled, TooMany: as of `play`.
+        """
+        laid, size_bytes = self._sized(algorithm, pieces, self.answers)
+        seconds, shape = Seconds.of(size_bytes, self._link, self._local, self._reduce), speeds.shape
+        never_s = np.full((shape[0], self._count), -np.inf)
+        now_s = np.full(shape, -np.inf)
+        now_s[:, 0] = 0.0
+        call = Call(laid, seconds, speeds, Clocks(now_s, never_s, never_s), work_s)
+        after, told_s = call.play(), np.full(shape, -np.inf)
+        answers = np.flatnonzero(laid.control)
+        told_s[:, laid.receivers[answers]] = call.pass_s[1][:, answers]
+        for ranks, from_s, to_s in call.waits:
+            summed = (from_s > -np.inf).all(axis=0)
+            if summed.any():
+                waited(from_s[:, summed], to_s[:, summed], ranks[summed])
+        known_s = call.idle_s(self._count, times)
+        last_s = np.where(known_s[1, -1] < np.inf, known_s[1, -1], -np.inf)
+        found = after.now_s, *(self._of_ranks(one) for one in (after.out_free_s, after.in_free_s, last_s))
+        return Ports(*found), known_s[:, :, :, self._host_of], told_s
 
     def _check_after(self, laid: Plan, call: Call, clocks: Clocks, last_s: np.ndarray, after_alike: bool) -> np.ndarray:
         """When the last message came to each host, if all come after those of earlier calls; shape (replications, hosts).
@@ -106,19 +149,19 @@ class SharedCalls:
     def _of_ranks(self, by_host_s: np.ndarray) -> np.ndarray:
         return by_host_s[:, self._host_of]
 
-    def _sized(self, algorithm: str, pieces: list[slice]) -> tuple[Plan, np.ndarray]:
+    def _sized(self, algorithm: str, pieces: list[slice], answers=None) -> tuple[Plan, np.ndarray]:
         """The plan of a call, and the bytes of its messages in each replication; in one row if all are alike."""
         self._check(algorithm, pieces[0])
         wholes = {(piece.start, piece.stop) for piece in pieces}
         pieces = pieces if len(wholes) > 1 else pieces[:1]
-        found = self._template(algorithm)
+        found = self._template(algorithm, answers is not None)
         if found is not None:
             laid, bounds, numbers = found
             starts, stops = (np.array([getattr(piece, end) for piece in pieces]) for end in ("start", "stop"))
             return laid, bounds.values(starts, stops)[numbers].T.astype(float)
         if len(wholes) > 1:
             raise ValueError(f"{algorithm} of vectors of several sizes")
-        laid = self._laid_out(algorithm, pieces[0].start, pieces[0].stop)
+        laid = self._laid_out(algorithm, pieces[0].start, pieces[0].stop, answers is not None)
         return laid, np.array(laid.size_bytes, float)
 
     def _check(self, algorithm: str, whole: slice) -> None:
@@ -129,17 +172,17 @@ class SharedCalls:
         if most * len(self._hosts) > MOST_EXCHANGES:
             raise TooMany(f"{algorithm} of {len(self._hosts)} ranks has too many messages to lay out")
 
-    def _templated(self, algorithm: str):
+    def _templated(self, algorithm: str, answers: bool = False):
         bounds = Bounds()
         try:
-            laid = self._planned(algorithm, bounds.whole)
+            laid = self._lay_out(algorithm, *(getattr(bounds.whole, end) for end in ("start", "stop")), answers)
         except TypeError:  # it counts chunks
             return None
-        return laid, bounds, np.array([size.number for size in laid.size_bytes], int)
+        sizes = [size if isinstance(size, Bound) else bounds.fixed(size) for size in laid.size_bytes]
+        return laid, bounds, np.array([size.number for size in sizes], int)
 
-    def _lay_out(self, algorithm: str, start: int, stop: int) -> Plan:
-        return self._planned(algorithm, slice(start, stop))
-
-    def _planned(self, algorithm: str, whole: slice) -> Plan:
-        ranks = range(len(self._hosts))
-        return plan((collectives.allreduce(algorithm, rank, self._hosts, whole) for rank in ranks), self._hosts)
+    def _lay_out(self, algorithm: str, start, stop, answers: bool) -> Plan:
+        whole, ranks = slice(start, stop), range(len(self._hosts))
+        before = [[*own, Exchange()] for own in self.answers] if answers else [[] for _ in ranks]
+        exchanges = (chain(before[rank], collectives.allreduce(algorithm, rank, self._hosts, whole)) for rank in ranks)
+        return plan(exchanges, self._hosts)

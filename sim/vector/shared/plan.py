@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.collectives.base import Exchange
+from sim.collectives.base import CONTROL, Exchange
 
 Pairs = tuple[np.ndarray, np.ndarray]  # ranks, and the message of each
 
@@ -20,15 +20,18 @@ class Side(NamedTuple):
         hosts: of the ports, shape (ports,).
         messages: at each, those of lower senders first, shape (ports, most); filled with the number of all messages.
         alone: each port has one message at most.
+        own: whether a port is one rank's alone, shape (ports,).
     """
 
     hosts: np.ndarray
     messages: np.ndarray
     alone: bool
+    own: np.ndarray
 
     @classmethod
-    def of(cls, hosts: np.ndarray, numbers: np.ndarray, senders: np.ndarray, messages: int) -> Side:
-        """The side of some messages, by the hosts whose ports they pass."""
+    def of(cls, hosts: np.ndarray, numbers: np.ndarray, senders: np.ndarray, owners: np.ndarray) -> Side:
+        """The side of some messages, by the hosts whose ports they pass, and the ranks there that send or take them."""
+        messages = len(senders)
         by_host: defaultdict[int, list[int]] = defaultdict(list)
         for number in numbers[np.argsort(senders[numbers], kind="stable")].tolist():
             by_host[int(hosts[number])].append(number)
@@ -36,7 +39,8 @@ class Side(NamedTuple):
         filled = np.full((len(by_host), most), messages)
         for row, own in zip(filled, by_host.values(), strict=True):
             row[: len(own)] = own
-        return cls(np.array(list(by_host), int), filled, most <= 1)
+        own = np.array([len(set(owners[numbers].tolist())) <= 1 for numbers in by_host.values()], bool)
+        return cls(np.array(list(by_host), int), filled, most <= 1, own)
 
 
 class Level(NamedTuple):
@@ -45,6 +49,7 @@ class Level(NamedTuple):
     Args:
         posts, takes, leaves, adds: ranks and messages.
         out, into: the posted messages that pass ports, by the hosts that they leave and those that they come to.
+        works: ranks that then do the work that is between two parts of the call.
     """
 
     posts: Pairs
@@ -53,6 +58,7 @@ class Level(NamedTuple):
     adds: Pairs
     out: Side
     into: Side
+    works: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -62,7 +68,8 @@ class Plan(NamedTuple):
         levels: in an order in which every message is posted before it is taken.
         size_bytes: of each message; numbers, or bounds of a whole that is not known yet.
         local: which messages stay on a host, shape (messages,).
-        receivers: of each.
+        control: which are control messages.
+        senders, receivers: of each.
         ahead: ranks, and the messages that they wait for at the end of the call.
         out, into: all messages that pass ports.
         in_turn: every port has messages of one sender alone.
@@ -71,6 +78,8 @@ class Plan(NamedTuple):
     levels: list[Level]
     size_bytes: list
     local: np.ndarray
+    control: np.ndarray
+    senders: np.ndarray
     receivers: np.ndarray
     ahead: Pairs
     out: Side
@@ -82,7 +91,7 @@ class Planner:
     """Lays out the exchanges of rank 0, 1, ...
 
     Args:
-        exchanges: of each rank.
+        exchanges: of each rank; one that neither hands over nor takes is some work.
         hosts: of each rank.
     """
 
@@ -92,8 +101,9 @@ class Planner:
         self.size_bytes: list = []
         self.senders: list[int] = []
         self.receivers: list[int] = []
+        self.control: list[bool] = []
         self.ahead: list[tuple[int, int]] = []
-        self.drafts: defaultdict[int, tuple[list, list, list, list]] = defaultdict(lambda: ([], [], [], []))
+        self.drafts: defaultdict[int, tuple[list, list, list, list, list]] = defaultdict(lambda: ([], [], [], [], []))
         self._sent: defaultdict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
         self._at, self._free = [0] * ranks, [0] * ranks
         self._posted: list[int | None] = [None] * ranks  # of the exchange at hand
@@ -129,6 +139,8 @@ class Planner:
             self.drafts[level][2].append((rank, posted))
         if exchange.adds:
             self.drafts[level][3].append((rank, taken[0]))
+        if posted is None and taken is None:
+            self.drafts[level][4].append(rank)
         self._at[rank], self._free[rank] = self._at[rank] + 1, level + 1
         self._posted[rank] = self._taken[rank] = None
         return True
@@ -138,6 +150,7 @@ class Planner:
         self.size_bytes.append(exchange.sent_bytes)
         self.senders.append(rank)
         self.receivers.append(exchange.to)
+        self.control.append(exchange.kind == CONTROL)
         self.drafts[self._free[rank]][0].append((rank, number))
         self._sent[rank, exchange.to].append((number, self._free[rank]))
         self._wake((rank, exchange.to))
@@ -166,22 +179,24 @@ def plan(exchanges: Iterable[Iterable[Exchange]], hosts: Sequence[int]) -> Plan:
         ValueError: some rank takes a message that nobody sends.
     """
     laid, of_rank = Planner(exchanges, hosts), np.array(hosts)
-    messages, senders, receivers = len(laid.size_bytes), np.array(laid.senders, int), np.array(laid.receivers, int)
+    senders, receivers = np.array(laid.senders, int), np.array(laid.receivers, int)
     leaves, comes = of_rank[senders], of_rank[receivers]
     local = leaves == comes
 
     def sides(numbers: np.ndarray) -> tuple[Side, Side]:
         passing = numbers[~local[numbers]]
-        return Side.of(leaves, passing, senders, messages), Side.of(comes, passing, senders, messages)
+        return Side.of(leaves, passing, senders, senders), Side.of(comes, passing, senders, receivers)
 
     levels = []
     for number in sorted(laid.drafts):
-        posts, takes, left, adds = map(_pairs, laid.drafts[number])
-        levels.append(Level(posts, takes, left, adds, *sides(posts[1])))
-    out, into = sides(np.arange(messages))
+        *pairs, works = laid.drafts[number]
+        posts, takes, left, adds = map(_pairs, pairs)
+        levels.append(Level(posts, takes, left, adds, *sides(posts[1]), np.array(sorted(works), int)))
+    out, into = sides(np.arange(len(senders)))
     own = np.append(senders, -1)
     in_turn = all(len({*own[row].tolist()} - {-1}) <= 1 for side in (out, into) for row in side.messages)
-    return Plan(levels, laid.size_bytes, local, receivers, _pairs(laid.ahead), out, into, in_turn)
+    control = np.array(laid.control, bool)
+    return Plan(levels, laid.size_bytes, local, control, senders, receivers, _pairs(laid.ahead), out, into, in_turn)
 
 
 def _pairs(listed: list[tuple[int, int]]) -> Pairs:
