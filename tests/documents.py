@@ -71,7 +71,7 @@ def run(line: str, folder: Path, columns: int = 80) -> subprocess.CompletedProce
     line = re.sub(r"^trainsim ", "python -m trainsim ", line)
     line = re.sub(r"^python ", f"{shlex.quote(sys.executable)} ", line)
     return subprocess.run(
-        line, shell=True, capture_output=True, text=True, cwd=folder, env=environment, timeout=300, check=False
+        line, shell=True, capture_output=True, text=True, cwd=folder, env=environment, timeout=1200, check=False
     )
 
 

@@ -25,7 +25,7 @@ def until(happens, longest_s: float = AT_WORK_S):
     return happened
 
 
-def under_mpirun(ranks: int, program: str, longest_s: float = 300) -> None:
+def under_mpirun(ranks: int, program: str, longest_s: float = 1200) -> None:
     """Run a program of the tests, whose ranks must all end well.
 
     Args:

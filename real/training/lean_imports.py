@@ -15,7 +15,7 @@ def without(*packages: str) -> Iterator[None]:
     """Within, these packages seem not to be installed, unless this process has loaded them; afterwards they can be imported.
 
     TensorFlow and Keras import each of `OF_TENSORFLOW` and `OF_KERAS` if it is installed. No model of this project needs them, and
-    they take two thirds of a rank's processor time at the start.
+    they take more than half of the processor time of a rank's imports.
     """
     absent = [name for name in packages if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: Python raises ModuleNotFoundError

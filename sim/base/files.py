@@ -13,12 +13,10 @@ from pathlib import Path
 from sim.base.errors import RunFailed, WrongSetting, from_validation, of_system
 
 MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different hosts has a tenth of a MiB
+MOST_LOG_BYTES = 256 * 2**20  # of another program's file that is read whole
 
 
-MOST_BYTES = 256 * 2**20  # of a file that is read whole
-
-
-def check_size(setting: str, path: str | Path, most_bytes: int = MOST_BYTES) -> None:
+def check_size(setting: str, path: str | Path, most_bytes: int = MOST_LOG_BYTES) -> None:
     """Refuse a file that would not fit in memory.
 
     Raises:

@@ -34,7 +34,7 @@ def campaign():
         file = folder / "cells.json"
         file.write_text(json.dumps([[str(word) for word in cell] for cell in cells]))
         line = [sys.executable, "-m", "real.campaign", str(file), *(["--probe", str(probe)] if probe else [])]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=400, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, done.stderr
 
     return run
@@ -54,7 +54,7 @@ def all_parameters():
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         words = [str(word) for word in line]
         done = subprocess.run(
-            words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400, check=False
+            words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200, check=False
         )
         assert done.returncode == 0, done.stderr
         return np.load(folder / "kept.npz")

@@ -39,7 +39,7 @@ def run(*line, **environment) -> subprocess.CompletedProcess:
         else [launch.mpirun(), *map(str, line[1:])]
     )
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **environment}
-    return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
+    return subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200, check=False)
 
 
 def under_mpirun(ranks: int, *options) -> subprocess.CompletedProcess:

@@ -52,7 +52,7 @@ def undisturbed(tmp_path_factory):
     """The parameters that a run ends with; those of an allreduce are the same, but for the order of sums (test_real_allreduce)."""
     folder = tmp_path_factory.mktemp("plain")
     plain = start("fmb", folder, "plain", "none")
-    _, err = plain.communicate(timeout=300)
+    _, err = plain.communicate(timeout=1200)
     assert plain.returncode == 0, err
     return parameters.read(folder / "plain.npz")
 
@@ -64,7 +64,7 @@ def test_a_run_goes_on_where_a_rank_was_killed(tmp_path, undisturbed, protocol, 
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     kill(process, rank)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=1200)
     assert process.returncode == 0, err
     assert f"rank {rank} died" in err
     assert "restart 1 of 2, from step" in err

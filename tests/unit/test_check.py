@@ -88,7 +88,7 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
     code, said, _ = checked(GATHERS)
     assert code == 0
     assert re.search(r"^simulated +16 jobs of 1 to 4 workers; none deadlocks", said, re.MULTILINE)
-    assert re.search(r"^vector world +answers 8 of the jobs, as the event world does$", said, re.MULTILINE)
+    assert re.search(r"^vector world +answers 16 of the jobs, as the event world does$", said, re.MULTILINE)
     assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
 
 

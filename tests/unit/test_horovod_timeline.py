@@ -234,7 +234,7 @@ def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(s
     ("options", "words"),
     [
         (["--workload", "cifar10"], "float32 parameters"),
-        (["--workload", "mnist", "--ranks", "1"], "nobody sums alone"),
+        (["--workload", "mnist", "--ranks", "1"], "one rank has nothing to sum"),
         (["--workload", "mnist", "--probe", "probe.json"], "nothing with --from"),
         (["--workload", "mnist", "--shared-cores", "2"], "nothing with --from"),
     ],

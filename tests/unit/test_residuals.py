@@ -259,6 +259,6 @@ def test_a_job_unlike_those_fitted_is_noted():
 
     assert said(workers=2, steps=2) == []
     (note,) = said(workers=3, steps=2, **law)
-    assert "slept" in note
+    assert "induced sleeps" in note
     assert "more workers than cores" in note
     assert "too narrow" in note

@@ -47,9 +47,9 @@ class Seconds(NamedTuple):
     def of(cls, size_bytes: np.ndarray, link: Link, local: Link, reduce) -> Seconds:
         """Of messages of so many bytes."""
         sizes = np.atleast_2d(size_bytes)
-        copy_s = local.overhead_s + local.occupancy_s(sizes)
+        port_s, here_s = (one.gap_s + sizes / one.bandwidth_bytes_per_s for one in (link, local))
         add_s = reduce.base_s + reduce.slope_s * sizes
-        return cls(link.overhead_s, local.latency_s, link.latency_s, link.occupancy_s(sizes), copy_s, add_s)
+        return cls(link.overhead_s, local.latency_s, link.latency_s, port_s, local.overhead_s + here_s, add_s)
 
 
 class Call:

@@ -176,7 +176,7 @@ class SharedCalls:
     def _templated(self, algorithm: str, answers: bool = False):
         bounds = Bounds()
         try:
-            laid = self._lay_out(algorithm, *(getattr(bounds.whole, end) for end in ("start", "stop")), answers)
+            laid = self._lay_out(algorithm, bounds.whole.start, bounds.whole.stop, answers)
         except TypeError:  # it counts chunks
             return None
         sizes = [size if isinstance(size, Bound) else bounds.fixed(size) for size in laid.size_bytes]
@@ -184,6 +184,6 @@ class SharedCalls:
 
     def _lay_out(self, algorithm: str, start, stop, answers: bool) -> Plan:
         whole, ranks = slice(start, stop), range(len(self._hosts))
-        before = [[*own, Exchange()] for own in self.answers] if answers else [[] for _ in ranks]
+        before = [[*own, Exchange()] for own in self.answers or []] if answers else [[] for _ in ranks]
         exchanges = (chain(before[rank], collectives.allreduce(algorithm, rank, self._hosts, whole)) for rank in ranks)
         return plan(exchanges, self._hosts)

@@ -37,8 +37,8 @@ class Side(NamedTuple):
             by_host[int(hosts[number])].append(number)
         most = max(map(len, by_host.values()), default=0)
         filled = np.full((len(by_host), most), messages)
-        for row, own in zip(filled, by_host.values(), strict=True):
-            row[: len(own)] = own
+        for row, several in zip(filled, by_host.values(), strict=True):
+            row[: len(several)] = several
         own = np.array([len(set(owners[numbers].tolist())) <= 1 for numbers in by_host.values()], bool)
         return cls(np.array(list(by_host), int), filled, most <= 1, own)
 
@@ -122,7 +122,7 @@ class Planner:
         """Whether its next exchange is over."""
         exchange, level = self._lists[rank][self._at[rank]], self._free[rank]
         if exchange.to is not None and self._posted[rank] is None:
-            self._post(rank, exchange)
+            self._post(rank, exchange, exchange.to)
         if exchange.source is not None and self._taken[rank] is None and not self._take(rank, exchange.source):
             return False
         posted, taken = self._posted[rank], self._taken[rank]
@@ -131,13 +131,13 @@ class Planner:
         if posted is not None and exchange.ahead:
             self.ahead.append((rank, posted))
         elif posted is not None:
-            if self._hosts[exchange.to] == self._hosts[rank]:
+            if self._hosts[self.receivers[posted]] == self._hosts[rank]:
                 if posted not in self._copied:
                     self._waiting[posted] = rank
                     return False
                 level = max(level, self._copied[posted])
             self.drafts[level][2].append((rank, posted))
-        if exchange.adds:
+        if exchange.adds and taken is not None:
             self.drafts[level][3].append((rank, taken[0]))
         if posted is None and taken is None:
             self.drafts[level][4].append(rank)
@@ -145,15 +145,15 @@ class Planner:
         self._posted[rank] = self._taken[rank] = None
         return True
 
-    def _post(self, rank: int, exchange: Exchange) -> None:
+    def _post(self, rank: int, exchange: Exchange, to: int) -> None:
         number = self._posted[rank] = len(self.size_bytes)
         self.size_bytes.append(exchange.sent_bytes)
         self.senders.append(rank)
-        self.receivers.append(exchange.to)
+        self.receivers.append(to)
         self.control.append(exchange.kind == CONTROL)
         self.drafts[self._free[rank]][0].append((rank, number))
-        self._sent[rank, exchange.to].append((number, self._free[rank]))
-        self._wake((rank, exchange.to))
+        self._sent[rank, to].append((number, self._free[rank]))
+        self._wake((rank, to))
 
     def _take(self, rank: int, source: int) -> bool:
         """Whether its message has been posted."""
