@@ -123,6 +123,17 @@ def by_vector(scenario: Scenario, *given, **named) -> Outcome:
         reject()
 
 
+@pytest.mark.parametrize(("name", "algorithm", "slots"), [("horovod", "alltoall-allgather", 1), ("allreduce", "ring", 2)])
+def test_nothing_is_added_up_in_less_than_the_floor(name, algorithm, slots):
+    """Also where the answer is played with the first call, and on hosts of several ranks."""
+    floor = MLP.costs.model_copy(update={"reduce": Line(base_s=1e-3, floor_s=5e-3)})
+    cluster = Cluster(hosts=[Host(count=4, cores=2 * slots, slots=slots)], network=Link(latency_s=8e-3))
+    protocol = protocols.make(name, [f"algorithm={algorithm}"])
+    scenario = Scenario(protocol, MLP.model_copy(update={"costs": floor}), 4, steps=2, warmup=0, cluster=cluster)
+    steps_s = vector.run(scenario, 1).step_s[0]
+    np.testing.assert_allclose(steps_s, event.run(scenario, 0)[0].step_s[0], rtol=0, atol=EXACT_S)
+
+
 @settings(max_examples=200, deadline=None)
 @given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.world.MANY]))
 def test_worlds_agree(scenario, replication, many):

@@ -48,7 +48,7 @@ class Seconds(NamedTuple):
         """Of messages of so many bytes."""
         sizes = np.atleast_2d(size_bytes)
         port_s, here_s = (one.gap_s + sizes / one.bandwidth_bytes_per_s for one in (link, local))
-        add_s = reduce.base_s + reduce.slope_s * sizes
+        add_s = reduce(sizes)
         return cls(link.overhead_s, local.latency_s, link.latency_s, port_s, local.overhead_s + here_s, add_s)
 
 
