@@ -123,7 +123,9 @@ def by_vector(scenario: Scenario, *given, **named) -> Outcome:
         reject()
 
 
-@pytest.mark.parametrize(("name", "algorithm", "slots"), [("horovod", "alltoall-allgather", 1), ("allreduce", "ring", 2)])
+@pytest.mark.parametrize(
+    ("name", "algorithm", "slots"), [("horovod", "alltoall-allgather", 1), ("allreduce", "ring", 2)]
+)
 def test_nothing_is_added_up_in_less_than_the_floor(name, algorithm, slots):
     """Also where the answer is played with the first call, and on hosts of several ranks."""
     floor = MLP.costs.model_copy(update={"reduce": Line(base_s=1e-3, floor_s=5e-3)})
