@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MOST_POLLS = 0.5  # of all cores: ranks that poll give way to ranks that work
 POLL_DIGITS = 9  # of cores that polls take, which come and go
 TICK_S = 4e-3  # of Linux's scheduler at 250 Hz: when a turn may end, and an idle core may take over a task
-WOKEN_S = 1.4e-3  # for which one that has waited has its core at once, whoever had it (Linux's base slice on two cores)
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 MOST_TURNS = 20  # of the shortest task on a core
 ROUND_OFF_S = 1e-12
@@ -36,12 +35,11 @@ def rate(tasks, cores: int, contention: float, polls=0.0):
 
 @dataclass(eq=False)
 class Task:
-    """Some work, and the rank that does it; None for a runtime's threads. One that was woken has not yet had its first turn whole."""
+    """Some work, and the rank that does it; None for a runtime's threads."""
 
     left_s: float
     done: simpy.Event
     who: object
-    woken: bool = False
 
 
 @dataclass(eq=False)
@@ -57,10 +55,14 @@ class Core:
 class Cores:
     """The cores of a host, as Linux gives them: a task has its core until it is done or its turn is over, and stays on it.
 
-    Tasks on one core take turns. One that has waited begins on the core with the fewest tasks, and has it at once, for a short first
-    turn: only others that were woken go before. One that goes on with other work stays. Three equal tasks on two cores so take as long
-    as two after one another, not half as long again. A core that idles takes over what is nobody's, for any thread of a pool may do it,
-    and after `TICK_S` another task.
+    Tasks on one core take turns. One that has waited begins on the core with the fewest tasks, one that goes on with other work stays;
+    three equal tasks on two cores so take as long as two after one another, not half as long again. A core that idles takes over what
+    is nobody's, for any thread of a pool may do it, and after `TICK_S` another task.
+
+    Args:
+        speed: of a core, relative to the one that costs were measured on.
+        contention: see sim.platform.cluster.Host.
+        turn_s: for which a task has the core if another waits for it; longer if all have much to do, or there would be events without end.
     """
 
     def __init__(
@@ -70,9 +72,8 @@ class Cores:
         speed: float = 1.0,
         contention: float = 0.0,
         turn_s: float = TICK_S,
-        woken_s: float = WOKEN_S,
     ):
-        self.env, self.count, self.speed, self._turn_s, self._woken_s = env, count, speed, turn_s, woken_s
+        self.env, self.count, self.speed, self._turn_s = env, count, speed, turn_s
         self._paces = cache(lambda busy, polls: float(rate(busy, count, contention, polls)))
         self._cores = [Core() for _ in range(count)]
         self._busy, self._polls = 0, 0.0
@@ -108,23 +109,16 @@ class Cores:
     def _put(self, core: Core, task: Task, since_s: float | None = None) -> None:
         """A task comes to a core; a rank that goes on has had the core since its earlier task."""
         self._advance(core)
-        if since_s is not None:
-            core.tasks.appendleft(task)
-        elif task.who is None:
+        if since_s is None:
             core.tasks.append(task)
         else:
-            task.woken = True
-            core.tasks.insert(sum(other.woken for other in core.tasks), task)
+            core.tasks.appendleft(task)
         if core.tasks[0] is task:
-            core.since_s = self._begun_s(task) if since_s is None else since_s
+            core.since_s = self.env.now if since_s is None else since_s
         if len(core.tasks) == 1:
             self._busy += 1
             self._repace(self._busy - 1, self._polls, besides=core)
         self._wake(core)
-
-    def _begun_s(self, task: Task) -> float:
-        """Since when the turn of a task counts that gets its core now."""
-        return self.env.now - (max(0.0, self._turn_s - self._woken_s) if task.woken else 0.0)
 
     def _repace(self, busy: int, polls: float, besides: Core | None = None) -> None:
         """All cores go at another pace from now on than with so many busy ones, and so many polls."""
@@ -158,9 +152,8 @@ class Cores:
         if timer.value != core.timer:
             return
         self._advance(core)
-        since_s, task = core.since_s, core.tasks.popleft()
+        since_s, core.since_s, task = core.since_s, self.env.now, core.tasks.popleft()
         if task.left_s > max(ROUND_OFF_S, math.ulp(self.env.now)):  # less than the clock can tell would never end
-            task.woken = False
             core.tasks.append(task)
         else:
             if task.who is not None:
@@ -168,8 +161,6 @@ class Cores:
             task.done.succeed()
             if not core.tasks:
                 self._idles(core)
-        if core.tasks:
-            core.since_s = self._begun_s(core.tasks[0])
         self._wake(core)
 
     def _idles(self, core: Core) -> None:
@@ -194,4 +185,4 @@ class Cores:
         self._advance(other)
         other.tasks.remove(task)
         self._wake(other)
-        self._put(core, task, self.env.now)
+        self._put(core, task)
