@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-MARKED := mpi or tensorflow
+LONGER := slow or processes or browser or mpi or tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup horovod test lint package docs demo mnist clean
+.PHONY: help setup horovod test plain lint package docs demo mnist clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,12 +29,14 @@ $(STAMP): setup.cfg pyproject.toml
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
 	@real/libraries/horovod.sh $(BIN)/python
 
-# No test asks how fast the machine is. A file goes to one process (tests/conftest.py), for its tests share runs; a cluster in
-# a box looks for what others leave, so that those tests go one by one.
-test: setup  ## run all tests, two at a time: plain ones, those with MPI and TensorFlow, and those in a cluster in a box
-	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(MARKED) or testbed)"
-	$(BIN)/python -m pytest -n 2 --durations=8 -m "($(MARKED)) and not testbed"
+# No test asks how fast the machine is. A file goes to one process (tests/conftest.py), because its tests share runs; a cluster
+# in a box looks for what others leave, so that those tests go one by one.
+test: plain  ## run all tests, two at a time: plain ones, those that take or need more, and those in a cluster in a box
+	$(BIN)/python -m pytest -n 2 --durations=8 -m "($(LONGER)) and not testbed"
 	$(BIN)/python -m pytest --durations=8 -m testbed
+
+plain: setup  ## run the tests that need nothing but Python, in less than a minute
+	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(LONGER) or testbed)"
 
 lint: setup  ## check style, format and types
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""Which runs can be fitted: whole ones, of a possible job, and long enough to have a speed."""
+"""The runs that can be fitted: complete, of a possible job, and long enough to have a speed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from sim.answers import outcome
 from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.job import replay
 from sim.job.header import RECORDED
+from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from sim.job.header import Header
     from sim.recording.traces import Trace
 
-ONE_BY_ONE = ("input", "compute", "pack")
-CLOCKS_S = 1e-3  # by which a clock may be set back
+ONE_BY_ONE = ("input", "compute", "pack", TO_DEVICE, TO_HOST)
+CLOCKS_S = 1e-3  # a clock may be set back by so many seconds
 MOST_MESSAGES = 16  # all parameters of the model, times this and the ranks, are more bytes than any row has
-OF_WORLDS = (*RECORDED, "training", "world", "replication")  # what a scenario does not say
+OF_WORLDS = (*RECORDED, "training", "world", "replication")  # settings that a scenario does not have
 
 
 def check(trace: Trace, name: str) -> None:

@@ -1,12 +1,13 @@
 """The costs of a library's allreduce for the ranks of one host, from runs of so few ranks that each has a core.
 
-From a rank's gradient, or the last rank's if that is later, until the sum is there, a library works, moves bytes and sleeps. That
-time is a line in four amounts: calls, bytes that they sum, messages and bytes that a rank takes from others. So is the processor
-time of a step beyond the rank's own work. Elapsed time beyond processor time is sleep;
-processor time beyond elapsed time is background work. One rank alone takes no messages, which separates a call from its exchanges.
+A library works, moves bytes and sleeps from a rank's gradient, or the last rank's if that is later, until the sum is there. That
+time is a line in four amounts: calls, bytes that they sum, messages and bytes that a rank takes from others. The processor time of a
+step beyond the rank's own work is a line in the same amounts. Elapsed time beyond processor time is sleep;
+processor time beyond elapsed time is background work. A single rank takes no messages. Its runs separate the cost of a call from that
+of its exchanges.
 
-Where sums overlap with computing, their duration cannot be seen. Known are the processor time of all of them, and the time
-of the last one after the end of the computation, when cores idle: the part of it that is no work is its messages' latency.
+Where sums overlap with computing, their duration cannot be seen. Two times are known: the processor time of all sums, and the time of
+the last sum after the computation, when cores idle. The part of the latter that is no work is the latency of its messages.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from sim.platform.cluster import Link
 from sim.recording.traces import Trace
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
-BEFORE = ("compute", "pack")  # what a sum comes after
-# What a call costs several ranks more than one is these libraries' negotiation, not the messages of a ring.
+BEFORE = ("compute", "pack")  # activities that a sum comes after
+# A call costs several ranks more than one. In these libraries the difference is negotiation, and not the messages of a ring.
 NEGOTIATE = ("horovod",)
 MESSAGES_OF_TWO = 2  # that each of two ranks takes in a ring
-SOFT_S = 1e-4  # seconds by which every run is off, whatever it measured
-DRIFT = 0.1  # a run that is off by much more than this counts less: the processor was elsewhere
+SOFT_S = 1e-4  # standard deviation of every run in seconds, whatever it measured
+DRIFT = 0.1  # a run with a much larger error counts less: the processor was elsewhere
 
 
 class Amounts(NamedTuple):
@@ -168,7 +169,7 @@ def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
 
 
 def _cycles(trace: Trace, protocol, variables) -> list[slice]:
-    """What each cycle finds ready, by the protocol's own account of when gradients are, the last variable's first."""
+    """The variables that each cycle finds ready. The protocol says when gradients are ready, the last variable's first."""
     from sim.verbs.fusion import layer_shares
 
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
@@ -204,7 +205,7 @@ def sums_of(trace: Trace) -> Sums:
 
 
 def _slowed_less(sums: Sums, ranks: int, cores: int, contention: float) -> Sums:
-    """As they would be if no other core were busy."""
+    """The core seconds of these rows if no other core were busy."""
     share = min(1.0, sums.processor_s / sums.elapsed_s) if sums.elapsed_s else 0.0
     by = 1 + contention * min(cores - 1, (ranks - 1) * share)
     return sums._replace(elapsed_s=sums.elapsed_s / by, processor_s=sums.processor_s / by)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
+STAGED = ("to_device", "to_host")  # copies, which few runs have
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be separated
 SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
 FEWEST_COLD = 50  # in as many rows
@@ -38,7 +39,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     table = rows.table
     stalled = _stalled(table)
     table, notes = table[~stalled], _stall_notes(table, stalled)
-    side = {name: _line(table[table["activity"] == name]) for name in SIDE}
+    side = {name: _line(table[table["activity"] == name]) for name in (*SIDE, *STAGED)}
     by_rows = table[table["activity"] == "reduce_rows"]
     side["reduce_rows"] = None if by_rows.empty else _line(by_rows)
     compute, loop_s, partition, more = _gradient(table)
@@ -59,12 +60,12 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
 
 
 def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
-    """How well the mean of the computation is known, from its factors by run and host, if they are of any use for that."""
+    """The uncertainty of the mean of the computation, from its factors by run and host; None if they do not show it."""
     within = factors.uncertainty(drift.to_numpy())
     runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
     if not np.isfinite(within) or (runs == 1 and slow.believed):
         return []
-    several = f" on {sat} hosts" * (sat > 1) + ", which does not say how runs differ" * (runs == 1)
+    several = f" on {sat} hosts" * (sat > 1) + ", which does not show how runs differ" * (runs == 1)
     return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
 
 
@@ -77,7 +78,7 @@ def _quarters(factor: DataFrame, host_of_rank: list[int]) -> np.ndarray | None:
 
 
 def _stalled(table) -> np.ndarray:
-    """Which rows are stalls, activity by activity: a master's update may stall while computation does not."""
+    """The rows that are stalls, for each activity by itself, because a master's update may stall while computation does not."""
     found = np.zeros(len(table), bool)
     for _, rows in table.reset_index(drop=True).groupby("activity"):
         found[rows.index] = lines.stalled(rows["seconds"] / rows["turns"], rows["group"])
@@ -92,19 +93,23 @@ def _stall_notes(table, stalled: np.ndarray) -> list[str]:
     ]
 
 
-def _line(rows) -> Line:
+def _line(rows, floors: bool = False) -> Line:
     if rows.empty:
         return Line()
     cold_s = _cold_s(rows)
-    base_s, slope_s = lines.line(rows["amount"].to_numpy(float), _warm_s(rows, cold_s).to_numpy())
-    return Line(base_s=base_s, slope_s=slope_s, cold_s=cold_s)
+    measured = rows["amount"].to_numpy(float), _warm_s(rows, cold_s).to_numpy()
+    base_s, slope_s, floor_s = (
+        lines.floored(*measured, rows["run"].to_numpy()) if floors else (*lines.line(*measured), 0.0)
+    )
+    return Line(base_s=base_s, slope_s=slope_s, cold_s=cold_s, floor_s=floor_s)
 
 
 def _cold_s(rows) -> float:
-    """What a rank that has been idle takes more: within runs whose idling is induced, the slope of seconds over how cold it was.
+    """The extra time of a rank that was idle: the slope of seconds over how cold it was, within runs whose idling is induced.
 
-    Such idling does not depend on how long work takes; between runs the processor drifts. Least squares of relative deviations,
-    because noise is a factor. 0 where they tell too little, or it is a trifle, or less than three times its standard error.
+    Induced idling does not depend on how long work takes. Runs are not compared with one another, because the processor drifts. Least
+    squares of relative deviations, because noise is a factor. The slope is 0 where there are too few rows, where it is a trifle, and
+    where it is below three standard errors.
     """
     induced = rows[rows["induced"]]
     if len(induced) < FEWEST_COLD:
@@ -125,11 +130,18 @@ def _cold_s(rows) -> float:
 def _gradient(table) -> tuple[Line, float, Line, list[str]]:
     """compute, loop_s, partition, and how the one that was not measured was made from the other."""
     whole, parts = table[table["activity"] == "compute"], table[table["activity"] == "partition"]
-    compute = _line(whole)
+    compute = _line(whole, floors=True)
     notes = [f"compute fitted from {len(whole)} rows, batches {_levels(whole)}"] if len(whole) else []
+    if compute.floor_s:
+        notes.append(f"a floor of {compute.floor_s * 1e3:.3g} ms, which smaller batches take")
     if parts.empty:
         note = "partition assumed: the slope of compute; entering the loop and each turn cost nothing more"
-        return compute, compute.base_s, Line(slope_s=compute.slope_s, cold_s=compute.cold_s), [*notes, note]
+        return (
+            compute,
+            compute.base_s,
+            Line(slope_s=compute.slope_s, cold_s=compute.cold_s, floor_s=compute.floor_s),
+            [*notes, note],
+        )
     loop_s, partition = _loop(parts, compute)
     notes.append(f"loop and partition fitted from {len(parts)} rows, micro-batches {_levels(parts)}")
     if whole.empty:
@@ -147,7 +159,7 @@ def _levels(rows) -> str:
 
 
 def _loop(parts, compute: Line) -> tuple[float, Line]:
-    """loop_s and the line of a turn. One micro-batch alone cannot tell base from slope: the slope is then that of `compute`.
+    """loop_s and the line of a turn. One micro-batch alone cannot tell base from slope: the slope, and a floor, are then of `compute`.
 
     A cold rank takes as much more as for `compute`.
     """
@@ -160,8 +172,16 @@ def _loop(parts, compute: Line) -> tuple[float, Line]:
     loop_s = float(rest[several]) if len(rest) > several else 0.0
     if several:
         return loop_s, Line(base_s=turn_s, slope_s=rest[0], cold_s=compute.cold_s)
+    if compute.floor_s:
+        return loop_s, _longer(compute, turn_s - float(compute(amount[0])))
     share_s = min(compute.slope_s, turn_s / amount[0]) or turn_s / amount[0]
     return loop_s, Line(base_s=max(0.0, turn_s - share_s * amount[0]), slope_s=share_s, cold_s=compute.cold_s)
+
+
+def _longer(line: Line, more_s: float) -> Line:
+    """A line that is so many seconds longer, whatever the amount."""
+    longer = {name: max(0.0, getattr(line, name) + more_s) for name in ("base_s", "floor_s")}
+    return line.model_copy(update=longer)
 
 
 def _factors(table, compute: Line, loop_s: float, partition: Line):

@@ -27,6 +27,7 @@ OF_SOURCES = {
     "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
 }
+SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 LINKED = (TORCH, SCALING)  # those of PROFILES that know no link
 NOTHING = About()
 
@@ -63,7 +64,7 @@ def _check_source(given: Namespace) -> None:
             raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
     if given.source not in PROFILES:
         return
-    if len(given.traces) > 1 and given.source != TORCH:
+    if len(given.traces) > 1 and given.source not in SEVERAL:
         raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
     of_links = ("workload",) if given.source == NCCL else ()
     for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",)), *of_links):
@@ -97,7 +98,7 @@ def _by_itself(given: Namespace) -> Cluster:
 
     path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
     if given.source == NCCL:
-        return nccl_links.profile(path, name, given.ranks)
+        return nccl_links.profile(given.traces, name, given.ranks)
     if given.source == SCALING:
         return profiled.profile(path, name, about.workload, about.protocol, about.link)
     if given.source == TORCH:
@@ -134,7 +135,7 @@ def parser() -> command.Parser:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile to write, .toml")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument(
-        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="what TRACE is"
+        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="format of TRACE"
     )
     parser.add_argument("--name", help="name of the cluster (default: that of the output file)")
     parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="the link between hosts, if it was not measured")
@@ -145,19 +146,22 @@ def parser() -> command.Parser:
         metavar="N",
         help="cores of the machine that has all hosts on it as containers or namespaces",
     )
-    imported = parser.add_argument_group("for imported logs, which do not say it")
-    imported.add_argument("--workload", metavar="NAME", help=f"what was trained (default: {NOTHING.workload})")
+    imported = parser.add_argument_group("for imported logs, which lack this")
+    imported.add_argument("--workload", metavar="NAME", help=f"the trained model (default: {NOTHING.workload})")
     imported.add_argument("--stragglers", default="none", metavar="LAW", help="induced sleeps, such as niagara")
     imported.add_argument(
-        "--ranks", type=int, metavar="N", help="of a timeline, a test or a trace (default: those that it names)"
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="number of ranks of a timeline, a test or a trace (default: those that it names)",
     )
     imported.add_argument(
-        "--batch", type=int, metavar="N", help="of each rank (default: what is logged, or the workload's)"
+        "--batch", type=int, metavar="N", help="samples per rank and step (default: as logged, or the workload's)"
     )
     imported.add_argument(
         "--protocol",
         metavar="NAME",
-        help="of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
+        help="protocol of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
     )
     imported.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of that protocol")
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import exp
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from calibration.servers import FurtherServer
 from sim.base.errors import WrongSetting, from_validation
 from sim.base.files import reading
-from sim.base.ranges import Cores, Seconds
+from sim.base.ranges import Cores, LogSpread, Seconds
 from sim.platform.cluster import Link
 
 SCHEMA = "probe/2"  # of its file; in probe/1, links contained the sleeps of the probe's ranks
@@ -39,6 +40,7 @@ class Probe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
     cores: Cores
     oversleep_s: Seconds = 0.0
+    oversleep_spread: LogSpread | None = None
     further_server: dict[str, FurtherServer] = {}  # by way of updating
     local: Measured | None = None
     network: Measured | None = None
@@ -53,6 +55,15 @@ class Probe(BaseModel):
             if part is not None:
                 _check_measured(part)
         return self
+
+    @property
+    def varied(self) -> str:
+        """The spread of its measurements from one time to another, as text."""
+        link = self.network or self.local
+        if link is None or link.bandwidth_spread is None or link.latency_spread is None:
+            return "the probe does not say how its measurements differed (an older version made it): probe again"
+        latency, bandwidth = (f"{exp(spread) - 1:.0%}" for spread in (link.latency_spread, link.bandwidth_spread))
+        return f"from time to time the probe's bandwidth differed by {bandwidth}, its latency by {latency} (standard deviation)"
 
     def links(self, polls: bool) -> dict[str, Link]:
         """The probed links by their names in a cluster; see Measured.link."""

@@ -46,18 +46,18 @@ def make(
 ) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
-    Ranks sat where real runs say that they did; of other traces, on the one machine that was probed, or without a probe
+    Real runs record the hosts of their ranks. Ranks of other traces are put on the one machine that was probed, or without a probe
     each on a host of its own.
 
     Args:
-        shared_cores: of the one machine that all hosts are on, if they are namespaces or containers; runs on the machine itself
-            then tell how busy cores slow each other, and nothing else.
-        network: the link between hosts, where nobody probed it.
+        shared_cores: of the one machine that all hosts are on, if they are namespaces or containers. Runs on the machine itself are
+            then used for contention between busy cores alone.
+        network: the link between hosts, if it was not probed.
 
     Raises:
-        WrongSetting: no traces, or one that is no whole run of a job that can be, or has no computation after its warm-up;
-            cores that hosts share, and but one host.
-        RunFailed: numbers to which no costs fit.
+        WrongSetting: there are no traces; one is incomplete, of an impossible job, or without computation after its warm-up; or cores
+            are shared and there is only one host.
+        RunFailed: no costs fit the numbers.
     """
     if not sources:
         raise WrongSetting("TRACE", "nothing", "at least one trace")
@@ -103,7 +103,7 @@ def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, share
 
 
 def _sat_on(host: Host, traces: list[Trace]) -> int | None:
-    """How many ranks sat on a host at most, for the cores that all hosts share do not say how many it takes."""
+    """The largest number of ranks on a host, because the cores that all hosts share do not give it."""
     return max([name for name, _ in trace.header.hosts].count(host.name) for trace in traces) or host.slots
 
 
@@ -119,16 +119,23 @@ def _of_protocols(
     traces = [s.trace for s in sources]
     place = _looking(place, [*traces, *beside], probe)
     apart = _looking(of_traces(beside), beside, probe) if beside else None
-    contention = contentions.fit(list(beside), apart) if apart else contentions.fit(traces, place)
+    contention = contentions.fit(list(beside), apart) if apart else contentions.NONE
+    switching = contentions.of_gpus(traces, place) if place.gpus else contentions.NONE
+    if not (apart or place.gpus):  # what GPUs compute says nothing of cores
+        contention = contentions.fit(traces, place)
     workloads = sorted({trace.header.workload for trace in traces})
-    learned = {w: _learn(w, sources, place, contention.value) for w in workloads}
+    learned = {w: _learn(w, sources, place, contention.value, switching.value) for w in workloads}
     said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
     if place.poll_s:
         said.append(f"a poll of a waiting rank takes {place.poll_s * 1e6:.0f} us of a core")
+    if place.gpus:
+        known = f"1 + it known to within {switching.error:.0%}, standard deviation"
+        said.append(f"ranks that compute on one GPU at once: switching {switching.value:.2f} ({known})")
     made = Cluster(
         name=name,
-        hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
+        hosts=_hosts(place, [x.speeds for x in learned.values()], contention, switching),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         poll_s=place.poll_s,
         costs={w: x.costs for w, x in learned.items()},
         provenance=_provenance(sources, said, probe, network),
@@ -154,6 +161,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
         name=name,
         hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         costs=fitted.costs,
         provenance=_provenance(sources, [*fitted.notes, said], probe, linked="network" in fitted.links),
         **fitted.links,
@@ -161,7 +169,7 @@ def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe
 
 
 def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile of one machine for a library that sums; how much busy cores slow each other is told by all runs."""
+    """The profile of one machine for a library that sums. All runs determine how much busy cores slow one another."""
     theirs = [s for s in sources if collectives.is_of_a_library(s.trace)]
     contention = contentions.fit([s.trace for s in sources], place)
     fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention.value)
@@ -172,6 +180,7 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
         name=name,
         hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
         oversleep_s=probe.oversleep_s if probe else 0.0,
+        oversleep_spread=probe.oversleep_spread if probe else None,
         costs={w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
         local=fitted.local,
         provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
@@ -179,15 +188,17 @@ def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Pro
 
 
 def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> Placement:
-    """The placement with what looks of ranks that waited took of cores, as far as runs tell."""
+    """The placement with the processor time of polls, if runs determine it."""
     oversleep_s, link = (probe.oversleep_s, probe.network) if probe else (0.0, None)
     poll_s = polling.poll_s([t for t in traces if polling.tells(t)], oversleep_s, link.overhead_s if link else 0.0)
     return replace(place, poll_s=poll_s, oversleep_s=oversleep_s)
 
 
-def _learn(workload: str, sources: list[Source], place: Placement, contention: float) -> Learned:
+def _learn(
+    workload: str, sources: list[Source], place: Placement, contention: float, switching: float = 0.0
+) -> Learned:
     mine = [s for s in sources if s.trace.header.workload == workload]
-    rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention)
+    rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention, switching)
     return learn(rows, list(place.of_rank))
 
 
@@ -195,10 +206,13 @@ def _said(contention: Contention) -> str:
     return f"contention {contention.value:.2f} (1 + it known to within {contention.error:.0%}, standard deviation)"
 
 
-def _hosts(place: Placement, speeds: list[np.ndarray], contention: Contention) -> tuple[Host, ...]:
+def _hosts(
+    place: Placement, speeds: list[np.ndarray], contention: Contention, switching: Contention = contentions.NONE
+) -> tuple[Host, ...]:
     """The hosts that the ranks sat on, as fast as the workloads say on average."""
     speed = np.exp(np.mean(np.log(speeds), axis=0))
     slowed = {"contention": contention.value, "contention_error": contention.error}
+    slowed |= {"gpus": place.gpus, "switching": switching.value} if place.gpus else {}
     if len(place.names) == 1:
         return (Host(name="localhost", cores=place.cores[0], slots=SLOTS, **slowed),)
     if (speed == 1).all() and not place.shared and set(place.cores) == {1}:
@@ -229,7 +243,7 @@ def _communication_in_update(sources: list[Source]) -> bool:
 def _provenance(
     sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None, linked: bool = False
 ) -> Provenance:
-    """Where it comes from; `linked` if the runs themselves told the link between hosts."""
+    """The profile's origin; `linked` if the runs themselves determined the link between hosts."""
     notes = list(said)
     if _communication_in_update(sources):
         notes.append("links are free: imported logs do not separate communication from work")
@@ -237,17 +251,29 @@ def _provenance(
         notes.append(f"the link was given, not measured: {told(network)}")
     elif not probe:
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
+    elif not linked:
+        notes.append(probe.varied)
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = tuple(s.name for s in sources)
     linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
-    return Provenance(traces=names, made=made, notes=tuple(notes), models=_models(sources), links_measured=linked)
+    engines = tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)}))
+    if len(engines) > 1:
+        notes.append(f"runs of {' and '.join(engines)} were fitted together: costs are of neither alone")
+    return Provenance(
+        traces=names,
+        made=made,
+        notes=tuple(notes),
+        models=_models(sources),
+        links_measured=linked,
+        engines=engines,
+    )
 
 
 def _models(sources: list[Source]) -> dict[str, Model]:
-    """Of the workloads that were fitted, by name.
+    """The fitted workloads by name.
 
     Raises:
-        WrongSetting: two models of one name, or a workload that is not at hand.
+        WrongSetting: two models have one name, or a workload cannot be found.
     """
     found: dict[str, Model] = {}
     for source in sources:

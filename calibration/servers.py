@@ -1,8 +1,8 @@
 """The costs of TensorFlow's own parameter servers, from runs of one worker with one server.
 
-With one worker nothing waits but for something that works, so the phases of a step are a chain of work on cores, and where the
-two sat on different hosts, of messages on the wire. That the processes used more processor time than the chain is long is other
-threads': background work.
+With one worker every wait is for some work. The phases of a step are therefore a chain of work on cores and, where worker and server
+are on different hosts, of messages on the wire. Processor time beyond the length of the chain is that of other threads: background
+work.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FurtherServer(BaseModel):
 
 
 class Fitted(NamedTuple):
-    """Costs of each workload, the links, and what was fitted, in words."""
+    """Costs of each workload, the links, and lines about the fit."""
 
     costs: dict[str, Costs]
     links: dict[str, Link]
@@ -90,7 +90,7 @@ def travels(trace: Trace) -> bool:
 
 
 def way_of(trace: Trace) -> str:
-    """How its parameters were updated (sim.protocols.base.Protocol.way)."""
+    """The kind of update of its parameters (sim.protocols.base.Protocol.way)."""
     return protocol_of(trace.header).way
 
 
@@ -102,15 +102,16 @@ def fit(
     further: FurtherServer,
     network: Link | None = None,
 ) -> Fitted:
-    """Costs and links from runs of one worker and one server; runs with induced sleeps tell only what a sleep costs besides.
+    """Costs and links from runs of one worker and one server. Runs with induced sleeps give only the extra cost after a sleep.
 
     Args:
-        contention: of the host's cores (sim.platform.cluster.Host), which the chain and the background work had from one another.
-        further: what one server more costs a step, as probed.
-        network: the link that was probed, which is needed if the two had a host each.
+        contention: of the host's cores (sim.platform.cluster.Host), between the chain and the background work.
+        further: the cost of one more server for a step, as probed.
+        network: the probed link, needed if worker and server have a host each.
 
     Raises:
-        WrongSetting: a run of more; protocols that update differently; runs on one host and on two, or on two and no probe.
+        WrongSetting: a run has more of them, protocols update differently, some runs are on one host and some on two, or on two
+            without a probe.
     """
     _check(traces, names, network)
     chains, link = [chain_of(trace) for trace in traces], None
@@ -214,13 +215,13 @@ class Carried(NamedTuple):
 
     @classmethod
     def of(cls, chains: list[Chain]) -> Carried:
-        """From models of several sizes; of one size, all that these phases take is taken to be for its bytes."""
+        """Base and slope from models of several sizes. With one size, the whole time of these phases is attributed to its bytes."""
         sizes = [c.size_bytes for c in chains]
         return cls(*(_line(sizes, [c.phase_s[name] for c in chains], steep=True)[1] for name in ("receive", "send")))
 
 
 def _local(carried: Carried, further: FurtherServer) -> Link:
-    """Between processes of a host; a byte takes what it takes to push."""
+    """The link between processes of a host; a byte costs as much as in a push."""
     return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried.push_s_per_byte, 1e-14), **_ends(further))
 
 
@@ -231,7 +232,7 @@ def _ends(further: FurtherServer) -> dict[str, float]:
 
 
 def _network(chains: list[Chain], probed: Link, further: FurtherServer) -> Link:
-    """Between hosts: the link that was probed, in which gRPC waits for nobody to ask; its own bandwidth only if that is less.
+    """The link between hosts: the probed one, without rendezvous, because gRPC has none; with gRPC's bandwidth if that is less.
 
     Pushes of models of several sizes tell, whose work at the ends the wire hides. A small model's is not all hidden, so what they
     tell is the most that gRPC can have: more than the link that was probed is none.
@@ -247,7 +248,7 @@ def _network(chains: list[Chain], probed: Link, further: FurtherServer) -> Link:
 
 
 def _wire_s(size_bytes: float, link: Link) -> float:
-    """What a step's messages are on the wire: the model there and back, and the latencies of four."""
+    """A step's time on the wire: the model there and back, and the latencies of four messages."""
     return MESSAGES * link.latency_s + 2 * max(0.0, size_bytes - link.burst_bytes) / link.bandwidth_bytes_per_s
 
 
@@ -274,7 +275,7 @@ def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
 
 
 def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
-    """What a step after a sleep takes more than one of the same batch in runs that never sleep; the mean of the runs that do."""
+    """The excess of a step after a sleep over one of the same batch in runs that never sleep; the mean over the runs that sleep."""
     if not slept:
         return 0.0
     base_s, slope_s = _line([chain.batch for chain in awake], [chain.length_s for chain in awake])
@@ -283,12 +284,12 @@ def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
 
 
 def _noise(runs: list[np.ndarray]) -> Law:
-    """How a part of each run's steps varies around its mean."""
+    """The variation of a part of each run's steps around its mean."""
     return factors.law(np.concatenate([np.maximum(LEAST_FACTOR, seconds / seconds.mean()) for seconds in runs]))
 
 
 def _drift(chains: list[Chain]) -> np.ndarray:
-    """How long each run's chain is, over the mean of runs with its batch."""
+    """The length of each run's chain, over the mean of runs with its batch."""
     kinds = {batch: np.mean([c.length_s for c in chains if c.batch == batch]) for batch in {c.batch for c in chains}}
     return np.array([c.length_s / kinds[c.batch] for c in chains])
 
@@ -299,7 +300,7 @@ def _as_line(amounts, seconds) -> Line:
 
 
 def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
-    """Base and slope, both 0 or more; of one amount all is base, or slope. Means: a mean step is what they are to predict."""
+    """Base and slope, both 0 or more. With one amount everything is base, or slope. Means are fitted, because a mean step is predicted."""
     amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
     if len(np.unique(amounts)) == 1 and not steep:
         return float(np.mean(seconds)), 0.0

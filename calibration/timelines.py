@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-from calibration import checks
+from calibration import algorithms, checks
 from calibration.estimators import lines
 from calibration.evidence import factors
 from calibration.importers.horovod_timeline import Reduction, read
@@ -18,7 +19,7 @@ from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
-from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import LOCAL, Candidate, Cluster, Host, Link, Model, Provenance
 
 CORES = 2  # of each rank: one computes, one is left to Horovod's thread
 MOST = 10**6  # ranks, and samples of a batch
@@ -26,42 +27,41 @@ OTHERS = 0.01  # share of a step's bytes that may be no gradients: metrics that 
 
 
 @dataclass(frozen=True)
-class Ring:
-    """Learns the costs of reductions.
+class Learned:
+    """The costs of reductions.
 
     Args:
-        latency_s, bandwidth_bytes_per_s: of a link, for 2 (n - 1) (L + bytes / (n G)) seconds a ring (Patarasuk and Yuan, 2009),
-            of which rank 0 sees log2(n) L more, because it is the first to know what is to be summed, and tells the others along a
-            tree. What it costs to add up is in them.
+        links: by algorithm. A ring takes 2 (n - 1) (L + bytes / (n G)) seconds (Patarasuk and Yuan, 2009), of which rank 0 sees log2(n) L
+            more, because it is the first to know what is to be summed, and tells the others along a tree. What it costs to add up is in
+            them. One number of ranks does not tell which algorithm it was: each takes the same line on another link.
         copy_s: seconds for each byte of one copy into the fusion buffer or out of it.
     """
 
-    latency_s: float
-    bandwidth_bytes_per_s: float
+    links: dict[str, Link]
     copy_s: float
 
 
-def ring(reductions: list[Reduction], ranks: int) -> Ring:
-    """The costs of a ring of `ranks` ranks, as fitted.
+def learned(reductions: list[Reduction], ranks: int) -> Learned:
+    """The costs of reductions among `ranks` ranks, as fitted.
 
     Raises:
         WrongSetting: fewer than two ranks, or nothing that moved.
     """
     if ranks < 2:
-        raise WrongSetting("--ranks", ranks or "not in the timeline", "2 or more: nobody sums alone")
+        raise WrongSetting("--ranks", ranks or "not in the timeline", "2 or more: one rank has nothing to sum")
     sizes = np.array([r.bytes for r in reductions], float)
     moved_s = np.array([r.moved_s for r in reductions])
     kept = moved_s > 0
     if not kept.any():
         raise WrongSetting("timeline", "reductions without bytes that move", "one of several ranks")
     base_s, slope_s = lines.line(sizes[kept], moved_s[kept])
-    messages = 2 * (ranks - 1)
-    copied = [(r.copied_s / 2, r.bytes) for r in reductions if r.copied_s > 0]
-    return Ring(
-        latency_s=base_s / (messages + int(np.log2(ranks))),
-        bandwidth_bytes_per_s=messages / (ranks * slope_s) if slope_s else float("inf"),
-        copy_s=float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0,
-    )
+    told, copied = int(np.log2(ranks)), [(r.copied_s / 2, r.bytes) for r in reductions if r.copied_s > 0]
+    links = {}
+    for name in algorithms.names(ranks, 1):
+        of = algorithms.travel(name, ranks, 1)
+        bandwidth = of.between / slope_s if slope_s else float("inf")
+        links[name] = Link(latency_s=base_s / (of.rounds + told), overhead_s=0, bandwidth_bytes_per_s=bandwidth)
+    return Learned(links, float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0)
 
 
 def computed_s(reductions: list[Reduction]) -> np.ndarray:
@@ -98,18 +98,20 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
             raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
     ranks = timeline.ranks if ranks is None else ranks
     batch = trained.batch if batch is None else batch
-    kept = [one for one in timeline.reductions if one.step > 0]
-    seconds = computed_s(timeline.reductions)
+    reductions = _whole_steps(timeline.reductions)
+    kept = [one for one in reductions if one.step > 0]
+    seconds = computed_s(reductions)
     seconds = seconds[seconds > 0]
     if not len(seconds):
         raise WrongSetting("timeline", path, "one of two steps at least")
     _check_workload(trained, kept, workload)
     going = seconds <= lines.STALL * np.median(seconds)
-    mean_s, costs = float(np.mean(seconds[going])), ring(kept, ranks)
+    weights = algorithms.weights(dict.fromkeys(algorithms.names(ranks, 1), 0.0), 0)
+    mean_s, costs = float(np.mean(seconds[going])), learned(kept, ranks)
     return Cluster(
         name=name,
         hosts=(Host(name="rank", count=SLOTS, cores=CORES, slots=1),),
-        network=Link(latency_s=costs.latency_s, overhead_s=0, bandwidth_bytes_per_s=costs.bandwidth_bytes_per_s),
+        network=costs.links["ring"],
         costs={
             trained.name: Costs(
                 compute=Line(slope_s=mean_s / batch),
@@ -120,12 +122,25 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
         provenance=Provenance(
             traces=(Path(path).name,),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=_notes(kept, batch, going),
+            notes=(*_notes(kept, batch, going), algorithms.note(weights, 0)),
             models={trained.name: Model.of(trained)},
             workers=ranks,
             hosts=ranks,
+            algorithms={
+                one: Candidate(weight=weights[one], network=link, local=LOCAL) for one, link in costs.links.items()
+            },
         ),
     )
+
+
+def _whole_steps(reductions: list[Reduction]) -> list[Reduction]:
+    """Without the last step, if it has fewer tensors than the one before: the timeline was cut within it."""
+    tensors = Counter[int]()
+    for one in reductions:
+        tensors[one.step] += one.tensors
+    last = max(tensors)
+    cut = last > 1 and tensors[last] < tensors[last - 1]
+    return [one for one in reductions if not (cut and one.step == last)]
 
 
 def _check_workload(trained: Workload, reductions: list[Reduction], given: str) -> None:
@@ -149,6 +164,6 @@ def _notes(reductions: list[Reduction], batch: int, going: np.ndarray) -> tuple[
     )
     return (
         f"{len(reductions)} reductions of {tensors:.1f} tensors, medians: {median('bytes'):,.0f} bytes, {said}",
-        "links are a ring's, with what it costs to add up: simulate with --set algorithm=ring",
+        "links are a ring's, with what it costs to add up: --set algorithm=ring simulates it",
         f"compute is rank 0's step at batch {batch}, with input, update and sleeps, which a timeline does not separate{pauses}",
     )

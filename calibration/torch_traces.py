@@ -14,7 +14,7 @@ from calibration.importers import steps
 from calibration.importers.about import About
 from calibration.importers.torch_events import MOST_RANKS, SOURCE
 from calibration.importers.torch_profiler import Call, Ranked, read
-from calibration.nccl_links import ring_link
+from calibration.nccl_fits import ring_link
 from calibration.profiles import Source
 from sim.answers import outcome
 from sim.base.errors import WrongSetting
@@ -156,7 +156,7 @@ def _moved_bytes(run: Run, trained: Workload) -> float | None:
 
 
 def _link(run: Run, trained: Workload, moved: float | None) -> Link | None:
-    """What a ring needs to take as long as NCCL's calls; None where there are none.
+    """The link with which a ring takes as long as NCCL's calls; None where there are none.
 
     A call lasts at each rank until all have come; the shortest at any rank is what it takes.
     """
@@ -181,13 +181,13 @@ def _link(run: Run, trained: Workload, moved: float | None) -> Link | None:
 
 
 def _bytes(call: Call, trained: Workload, moved: float | None, calls: int) -> float:
-    """Of a call, as the simulator counts them: gradients are float32."""
+    """The bytes of a call, as the simulator counts them: gradients are float32."""
     whole = trained.parameters * ITEM_BYTES
     return whole / calls if call.bytes is None or not moved else call.bytes * whole / moved
 
 
 def _logged(run: Run) -> steps.Steps:
-    """As a table of steps has them. Ranks without a trace are taken to be like the others, at other moments."""
+    """The steps as a table. Ranks without a trace are taken to be like the others, at other moments."""
     known = [one.compute_s for one in run.ranks]
     compute_s = np.column_stack([np.roll(known[rank % len(known)], rank // len(known)) for rank in range(run.world)])
     length_s = np.median([one.length_s for one in run.ranks], axis=0)

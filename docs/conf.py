@@ -28,6 +28,7 @@ html_show_copyright = False
 html_show_sphinx = False
 exclude_patterns = ["data/*"]
 nitpicky = False
+toc_object_entries = False  # the reference lists pages and headings, not every method
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

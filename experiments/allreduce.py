@@ -1,22 +1,23 @@
 """Allreduce as others measured it: one bandwidth fitted on one measurement, the other measurements predicted.
 
-Horovod on 4 hosts of 4 GPUs: fitted on VGG-16 for each transport; Inception V3 and ResNet-101 are predicted. Then 128 and 512
-GPUs are, with the bandwidth of RDMA at 16. Given besides: images/s of one GPU, 64 images a step. Assumed, not fitted: the
-latency and overhead of a Link as it comes, 2 % noise of each step, gradients ready at even intervals after the forward
-pass, NCCL's and MPI's algorithm the ring, Horovod's buffer and cycle of then (64 MiB, 5 ms). Its control plane was then a message
-to rank 0 for each gradient of each rank: over TCP each takes the Link's overhead, and ResNet-101, of many gradients and just hidden by
-its computing, feels them. Over RDMA they are left out: at 512 GPUs as much would cost what the documented speed forbids.
+Horovod on 4 hosts of 4 GPUs: the bandwidth is fitted on VGG-16 for each transport; Inception V3 and ResNet-101 are predicted. 128 and
+512 GPUs are predicted with the bandwidth of RDMA at 16. Given: images/s of one GPU, 64 images a step. Assumed, not fitted: a Link's
+default latency and overhead, 2 % noise of each step, gradients ready at even intervals after the forward pass, the ring for NCCL and
+MPI, and Horovod's buffer and cycle of that time (64 MiB, 5 ms). Its control plane was then a message to rank 0 for each gradient of
+each rank. Over TCP each takes the Link's overhead. ResNet-101 has many gradients, barely hidden by computing, and these messages
+delay it. Over RDMA they are left out, because at 512 GPUs they would exceed the documented step.
 
 Gradients summed by NCCL on 4 nodes behind shaped links, in three ways: its allreduce, one server (a reduce and a broadcast) and
-sharded ones (all-to-all and allgather of grouped sends). The share of the nominal bandwidth that each has is fitted on one network;
-the others are predicted. Each node's egress is delayed (its author's script: tc netem), so a
-latency is one way. NCCL's chunks and TCP's windows are as documented. What costs an allreduce time at 50 ms is the chunks: a
-window of TCP that explained it would forbid the reduce and broadcast of the same page, which carry 104 MB/s there.
+sharded ones (all-to-all and allgather of grouped sends). The share of the nominal bandwidth of each is fitted on one network; the
+other networks are predicted. Each node's egress is delayed (its author's script: tc netem), and a latency is therefore one way.
+NCCL's chunks and TCP's windows are as documented. At 50 ms the chunks cost an allreduce its time. A window of TCP that explained it
+would forbid the reduce and broadcast of the same page, which carry 104 MB/s there.
 
-One row cannot be predicted: a server took 14.1 s for 1024 MiB at 1 Gbit/s and 10 ms, where 2 GiB take the wire 17.2 s. Were it that
-the reduce and the broadcast overlap, so they would at 50 ms, where they took 20.6 s, and with 256 MiB, where they took 5.55 s for 4.3.
-Another is at odds with its neighbours: sharded servers' seconds for no bytes at all, the straight line through both sizes, are 0.6 at
-5 ms, but 0.25 at 10 ms and 0.2 at 50 ms.
+One row cannot be predicted: a server took 14.1 s for 1024 MiB at 1 Gbit/s and 10 ms, although 2 GiB need 17.2 s on the wire. If the
+reduce and the broadcast overlapped, they would also do so at 50 ms and with 256 MiB. But they took 20.6 s at 50 ms, and 5.55 s with
+256 MiB, against 4.3 s on the wire. Another row contradicts its neighbours. By the straight line through both sizes, sharded servers
+take 0.6 s
+for no bytes at 5 ms, but 0.25 s at 10 ms and 0.2 s at 50 ms.
 """
 
 from __future__ import annotations
@@ -92,18 +93,18 @@ FITTED_NETWORK = "1 ms, 5 Gbit/s"
 def images_per_s(
     model: str, bandwidth_bytes_per_s: float, hosts: int = 4, steps: int = 2, by_name: bool = False
 ) -> float:
-    """Of Horovod on hosts of 4 GPUs, a rank a GPU; over TCP its control messages, one `by_name` for each gradient, take time."""
+    """The job of Horovod on hosts of 4 GPUs, a rank a GPU. Over TCP its control messages, one `by_name` for each gradient, take time."""
     return _throughput(model, Link(bandwidth_bytes_per_s=bandwidth_bytes_per_s), hosts, GPUS_A_HOST, steps, by_name)
 
 
 def scaling(model: str, bandwidth_bytes_per_s: float, gpus: int) -> float:
     """Images/s of so many GPUs over as many times one GPU's.
 
-    Ranks are hosts, so that 512 GPUs can be simulated: a ring of n GPUs on h hosts goes round in 2 (n - 1) rounds of m / n bytes,
-    which is a ring of h whose messages have (n - 1) / (h - 1) times the overhead and as much of the time for bytes. A round lasts
-    as long as a host's port is taken, for three hops in four are within hosts: the latency of the fourth hides behind theirs.
-    Without noise 16 and 32 GPUs simulated one by one are as fast within 0.3 %. With it a host's step is one draw, not the slowest of
-    four: with 64 GPUs VGG-16 comes out 1 % too fast, Inception V3 4 %.
+    Ranks are hosts, so that 512 GPUs can be simulated. A ring of n GPUs on h hosts has 2 (n - 1) rounds of m / n bytes. That is a
+    ring of h whose messages have (n - 1) / (h - 1) times the overhead and as much of the time for bytes. A round lasts as long as a
+    host's port is busy: three hops in four are within hosts, and hide the latency of the fourth. Without noise 16 and 32 GPUs
+    simulated one by one are equally fast within 0.3 %. With noise a host's step is one draw and not the slowest of four: with 64 GPUs
+    VGG-16 is 1 % too fast, Inception V3 4 %.
     """
     hosts = gpus // GPUS_A_HOST
     rounds = (gpus - 1) / (hosts - 1)
@@ -165,7 +166,7 @@ class Sum(NamedTuple):
         return self.network == FITTED_NETWORK
 
     def predicted_s(self, share: float) -> float:
-        """What it takes with a `share` of the nominal bandwidth."""
+        """Its seconds with a `share` of the nominal bandwidth."""
         return allreduce_s(NETWORKS[self.network], self.mebibytes, share, self.algorithm)
 
 

@@ -1,11 +1,12 @@
 """The benchmark of E. Bugliarello, "Distributed TensorFlow: A performance evaluation" (CSCS, 2017), on this machine.
 
 TensorFlow's own servers, their number swept from 1 to the number of workers, on synthetic data and on real data; 10 steps of
-warm-up, 100 measured, five runs of each. He reports the best number of servers on synthetic data and runs real data with it;
-here real data runs with all of them, so that all runs share one launch and a random order. He gives means, this medians.
+warm-up, 100 measured, five runs of each. He reports the best number of servers on synthetic data, and runs real data with that. This
+experiment runs real data with all numbers, so that all runs share one launch and a random order. He gives means, and this experiment
+medians.
 
-On one machine "scaling" is that of processes on its cores. Both kinds of data lie in memory, as the seeds' loaders keep them:
-what real data costs beyond synthetic is not a disk's time.
+On one machine "scaling" is that of processes on its cores. Both kinds of data lie in memory, as the seeds' loaders keep them: the
+extra cost of real data is not a disk's time.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ REPLICATIONS = 10  # of the simulator
 
 
 def cells(workers: int, steps: int, seed: int, data: str, **job) -> dict[str, Cell]:
-    """What is run, by name: 1 to `workers` workers, with as many servers or fewer, on synthetic data and on `data`."""
+    """The cells by name: 1 to `workers` workers, with as many servers or fewer, on synthetic data and on `data`."""
     job |= {"runtime": "tensorflow", "batch": workloads.read(job["workload"]).batch}
     return {
         f"{count}w-{servers}s-{kind}": Cell(

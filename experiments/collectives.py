@@ -1,7 +1,7 @@
 """Allreduce over MPI, Horovod, TensorFlow's collectives, the hybrid, predicted and measured: a fit on 1 and 2 ranks predicts 2 to 4.
 
-Each library has a profile, fitted on runs without stragglers of other batches than those predicted; sums that overlap with
-computing have one of their own. How much busy cores slow each other comes from runs of another protocol. All runs share
+Each library has a profile. It is fitted on runs without stragglers, of other batches than the predicted ones. Sums that overlap with
+computing have a profile of their own. The contention of busy cores comes from runs of another protocol. All runs share
 one launch in random order; every predicted cell runs several times, and no run that is predicted was fitted.
 """
 
@@ -44,11 +44,11 @@ class Way(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What a profile is made of.
+    """The runs that a profile is made from.
 
     Args:
         several: settings of the protocol, each run.
-        jobs: (workload, batch), each run by two ranks; by one the first alone, where a call says what there is to say.
+        jobs: (workload, batch), each run by two ranks; the first also by one rank, for the cost of a call.
     """
 
     protocol: str

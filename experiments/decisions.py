@@ -2,8 +2,9 @@
 
 Published: anytime and fixed minibatches on 10 EC2 machines (experiments.published), the systems of Parallax's figure
 (experiments.parallax), and transports of 16 GPUs (experiments.allreduce). At hand: cells of validate, servers, collectives and testbed,
-from the folder of results or else from the results that are kept (docs/data). Pairs that were both fitted are left out, and so are those
-that differ by less than the noise: of repeats, or of reading a figure; of published tables without either it is taken to be 2 %.
+from the folder of results or else from the results that are kept (docs/data). Pairs that were both fitted are left out. So are pairs
+that differ by less than the noise of repeats, or of reading a figure. For published tables without either, the noise is taken to be 2
+%.
 Intervals of differences are those of `sim.run --what-if`; those of published tables are judged by evidence.
 """
 
@@ -37,7 +38,7 @@ def run(out: Path, seed: int = 0) -> None:
 
 
 def tables(choices: list[Choice]) -> Iterator[Table | str]:
-    """What is printed."""
+    """The printed tables."""
     found = pairs(choices)
     yield _pairs(found)
     wrong = [pair for pair in found if not pair.right]

@@ -1,8 +1,8 @@
 """Are a plan's ten best those of simulating every configuration of a grid?
 
-Both look at the same configurations with the same random numbers: the plan as `sim.plan` does, and then every one of them with the whole
-effort. Where they differ, the two configurations are simulated side by side; it is a tie if the interval of their paired runs holds equal
-prices. Nothing is measured here.
+Both have the same configurations and random numbers: first the plan as by `sim.plan`, and then every configuration with the whole
+effort. Where they differ, the two configurations are simulated side by side. It is a tie if the interval of their paired runs covers
+equal prices. Nothing is measured.
 """
 
 from __future__ import annotations

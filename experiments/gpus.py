@@ -1,10 +1,10 @@
-"""What share of a GPU's peak does training reach, and how far off is an answer for a model that nobody measured?
+"""Which share of a GPU's peak does training reach, and how large is the error for a model that nobody measured?
 
 The share of a model is three times the operations of its forward pass (forward and backward), times its published rate, over the
 peak in the format of its arithmetic (`sim/catalogue/gpus.toml`). Rates of one model on one GPU count once, by the mean of their
-logarithms. A model that was not measured falls around the mean of a GPU's models as these fall around it; how far is pooled over
-all GPUs, because each has few models, and widened for them being few (Student's t). A GPU that was not measured falls around the
-mean of GPUs, besides.
+logarithms. The share of a model that was not measured lies around the mean of a GPU's models, as those of measured models do. Their
+spread is pooled over all GPUs, because each has few models, and widened by Student's t. The mean of a GPU that was not measured also
+lies around the mean of GPUs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Cell(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What computes: tensor cores have shares of their own."""
+        """The unit that computes: tensor cores have shares of their own."""
         return "fp32" if self.precision == "fp32" else "tensor"
 
 
@@ -57,7 +57,7 @@ def cells(rates: Sequence[Published] = RATES) -> list[Cell]:
 
 
 def share(rate: Published) -> float:
-    """Of the peak, that a published rate is."""
+    """A published rate as a share of the peak."""
     from sim import catalogue
     from sim.model import workload
 
@@ -66,7 +66,7 @@ def share(rate: Published) -> float:
 
 
 def learn(seen: Sequence[Cell]) -> Learned:
-    """What some models on some GPUs say of others."""
+    """The prediction of shares from those of other models and GPUs."""
     logs, models = defaultdict(list), defaultdict(set)
     for cell in seen:
         logs[cell.gpu, cell.precision].append(cell.log)
@@ -103,13 +103,13 @@ def held_out(by: str) -> Iterator[tuple[Cell, float, float]]:
 
 
 def coverage(by: str) -> tuple[int, int, float]:
-    """How many of how many held-out shares their 90 % interval holds, and the mean factor by which they are off."""
+    """Number of held-out shares that their 90 % interval covers, number of all, and their mean error as a factor."""
     off = [(abs(cell.log - np.log(middle)), of_normal(spread)) for cell, middle, spread in held_out(by)]
     return sum(far <= half for far, half in off), len(off), float(np.exp(np.mean([far for far, _ in off])))
 
 
 def run(folder: Path, seed: int) -> None:
-    """Print the shares, what they say of others, and how often that held; nothing is drawn."""
+    """Print the shares, predictions of others, and how often these held; no pictures."""
     from rich.table import Table
 
     everything = cells()

@@ -4,8 +4,8 @@ Fitted: seconds of a GPU's step, of each model on one machine (ResNet-50: Horovo
 rows (LM1B, Horovod on one machine); what a port carries (LM1B, TensorFlow's servers on two). The other rows are predicted.
 Assumed: a server on each machine; variables of LM1B in 4 parts, the best that Parallax's search tries here; TensorFlow's servers
 hold dense variables too, and add up nothing within a machine; Horovod gathers rows; rings; nothing overlaps with computation; 36
-cores a machine; a Link within a machine as it comes, but for an overhead of 5 us. Two of these decide what is said of two
-machines, so other values are fitted and shown as well.
+cores a machine; a default Link within a machine, except for an overhead of 5 us. Two of these assumptions decide the predictions for
+two machines. Other values of them are therefore fitted and shown as well.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ FITTED = {
 
 @dataclass(frozen=True)
 class Assumed:
-    """What is neither fitted nor published.
+    """The assumptions: values that are neither fitted nor published.
 
     Args:
         parts: that variables of LM1B are cut into.
-        within_bytes_per_s: what a core copies within a machine.
+        within_bytes_per_s: the rate at which a core copies within a machine.
     """
 
     parts: int = 4
@@ -74,12 +74,12 @@ OTHERS = (Assumed(parts=2), Assumed(parts=8), Assumed(parts=32), Assumed(within_
 
 @dataclass(frozen=True)
 class Constants:
-    """What is fitted, and under which assumptions.
+    """The fitted constants, and their assumptions.
 
     Args:
         resnet50_s, lm1b_s: seconds of a GPU's step.
         add_s: seconds of a core for a byte of a gradient, where gradients are added or applied.
-        port_bytes_per_s: what a machine's port carries each way.
+        port_bytes_per_s: the rate of a machine's port, each way.
     """
 
     resnet50_s: float = 0.36
@@ -121,7 +121,7 @@ def partitions(constants: Constants, machines: int = 2) -> Search:
 
 @cache
 def fitted(assumed: Assumed = Assumed()) -> Constants:
-    """Each constant from its one measurement; adding and the GPU's step in turn, for each is in the other's."""
+    """Each constant from its one measurement; adding and the GPU's step in turn, because each is in the other's measurement."""
     found = Constants(assumed=assumed)
     for _ in range(5):
         found = _met(found, "lm1b_s", "lm1b", "Parallax-HYBRID", 1)
@@ -156,7 +156,7 @@ def predicted(constants: Constants, models=tuple(MEASURED)) -> dict[tuple[str, s
 
 
 def order(model: str, machines: int, said: dict) -> bool:
-    """Whether systems are in their measured order; those that the figure cannot tell apart may be in any."""
+    """Whether systems are in their measured order. Systems that the figure cannot separate may be in any order."""
     measured, near = {s: v[machines - 1] for s, v in MEASURED[model].items()}, 2 * TOLERANCE[model]
     return all(
         said[model, faster, machines] > said[model, slower, machines]

@@ -30,7 +30,7 @@ MARKERS = "osD^"
 
 
 def predicted_cells(demo: bool, seed: int) -> list[Cell]:
-    """What is predicted; a minibatch has no more partitions than samples."""
+    """The predicted cells; a minibatch has no more partitions than samples."""
     models, partitions = (DEMO_MODELS, DEMO_PARTITIONS) if demo else (tuple(MODELS), PARTITIONS)
     return [
         _of(count, batch, workload=model, data=None, steps=STEPS, seed=seed)
@@ -42,7 +42,7 @@ def predicted_cells(demo: bool, seed: int) -> list[Cell]:
 
 
 def fit_cells(demo: bool, seed: int) -> list[Cell]:
-    """What is fitted, of one worker."""
+    """The fitted cells, of one worker."""
     cells: list[Cell] = []
     for model in DEMO_MODELS if demo else MODELS:
         job: dict = {"workload": model, "data": None, "steps": STEPS, "seed": seed}
@@ -90,7 +90,7 @@ def by_minibatch(rows: list[Comparison]) -> dict[str, list[Comparison]]:
 
 
 def slowdown(rows: list[Comparison]) -> tuple[float, float]:
-    """How many times longer the most partitions take than the fewest, simulated and measured; rows of one minibatch."""
+    """The ratio of a step with the most partitions to one with the fewest, simulated and measured; rows of one minibatch."""
     return rows[-1].said() / rows[0].said(), rows[-1].real() / rows[0].real()
 
 

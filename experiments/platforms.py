@@ -1,9 +1,9 @@
-"""TensorFlow's servers, Horovod, TensorFlow's collectives and our texts over MPI on one model, as seeds 000 and 001 compare such.
+"""TensorFlow's servers, Horovod, TensorFlow's collectives and our texts over MPI on one model, compared as in seeds 000 and 001.
 
 Every platform runs several times for its speed: steps/s in every 50 steps (seed 000), and over the second half, steps 100 to
-200 (seed 001). It runs once for its accuracy, for evaluation takes time, and once for its correctness: from the same
-parameters, over the same minibatches, synchronous platforms must end with the same parameters, but for rounding.
-All runs share one launch in random order, with those that profiles are fitted on: other batches, of 1 worker and, by MPI, 2.
+200 (seed 001). It runs once for its accuracy, because evaluation takes time, and once for its correctness. From the same parameters,
+over the same minibatches, synchronous platforms must end with the same parameters, up to rounding. All runs share one launch in
+random order. Among them are the runs that profiles are fitted on: other batches, of 1 worker and, by MPI, 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sim.recording.traces import Trace
 WARMUP, STEPS, REPEATS = 10, 200, 2
 DEMO_STEPS = 60
 BATCH, TEST_SIZE, CHECKED_STEPS, FIT_STEPS = 32, 500, 20, 60
-OPTIMISER = "sgd"  # what it does in a step is the same in all runtimes, but for rounding
+OPTIMISER = "sgd"  # its step is the same in all runtimes, up to rounding
 REPLICATIONS = 20  # of the simulator
 CONTROL = "control"
 
@@ -64,7 +64,7 @@ class Fit:
     """Runs that a profile is fitted on, at half and twice the batch.
 
     Args:
-        another: a model of another size too, for what size costs.
+        another: a model of another size too, for the cost of size.
         settings: of the protocol; all runs once with each.
     """
 
@@ -102,7 +102,7 @@ WAYS = {
 
 
 def cells_of(platform: Platform, steps: int, **job) -> dict[str, Cell]:
-    """What a platform runs: for its speed, its accuracy and its correctness."""
+    """A platform's runs: for its speed, its accuracy and its correctness."""
     job |= {"protocol": platform.protocol, "runtime": platform.runtime, "settings": platform.settings}
     job |= {"batch": BATCH, "optimiser": OPTIMISER}
     return {
@@ -236,7 +236,7 @@ def step_s(traces: list[Trace]) -> np.ndarray:
 def agreed(
     chosen: dict[Platform, dict[str, Cell]], traces: dict[str, Trace], folder: Path, workers: int
 ) -> tuple[Agreement, dict[str, str]]:
-    """What the checked runs ended with; and by platform why it need not agree, if it need not."""
+    """The final parameters of the checked runs; and the reason of each platform that need not agree."""
     kept = {platform.name: parameters.read(folder / f"check-{platform.slug}-0.npz") for platform in chosen}
     excused = {p.name: why for p in chosen if (why := excuse(p, traces[f"check-{p.slug}-0"]))}
     synchronous = {name: values for name, values in kept.items() if name not in excused}

@@ -1,14 +1,15 @@
 """Fixed and anytime minibatch on 10 EC2 machines (T. Adikari, 2019): fitted on one protocol, predicted for the other.
 
-Fitted: a run of fixed minibatches (FMB); the first 21 rounds of a further one, which tells a slow machine from a slow run;
-the cost of a turn of the partition loop, from seconds per step against partitions on one machine of the same type.
+Fitted: a run of fixed minibatches (FMB); the first 21 rounds of another one, which separates a slow machine from a slow run; the cost
+of a turn of the partition loop, from seconds per step against partitions on one machine of the same type.
 Predicted: a run of anytime minibatches (AMB). Its rows are read for comparison only. All of it is in experiments/figures.
 
-What the profile lacks: communication is one constant, for the logs do not tell it from the master's update. In reality it
-varies from step to step, and AMB steps by little else: their mean and p95 are predicted, the shape of their law is not.
+A gap of the profile: communication is one constant, because the logs do not separate it from the master's update. Real communication
+varies from step to step, and is nearly all that varies in steps of AMB. Their mean and p95 are predicted; the shape of their law is
+not.
 
-Stalls: a step that takes, beyond its slowest worker, more than 5 times the median of that is left out of what is
-measured and of what is fitted. These are the loads of 10,000 images in the first passes over the data, +4 to +22 s.
+Stalls: the time of a step beyond its slowest worker has a median. Steps with more than 5 times that median are left out of the
+measured and of the fitted ones. They are the loads of 10,000 images in the first passes over the data, +4 to +22 s.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Steps:
     samples: np.ndarray
 
     def quantities(self) -> dict[str, float]:
-        """What is compared, in the units that the names say."""
+        """The compared quantities, in the units of their names."""
         percentiles = {f"step p{q}, s": float(np.percentile(self.step_s, q)) for q in (5, 25, 50, 75, 95)}
         spread = {f"samples p{q}": float(np.percentile(self.samples, q)) for q in (5, 50, 95)}
         throughput = float(self.samples.sum() / self.step_s.sum())
@@ -84,10 +85,10 @@ def fitted() -> Cluster:
 
 
 def turn_s() -> float:
-    """Seconds that a turn of the partition loop costs besides its samples.
+    """Seconds of a turn of the partition loop beyond those of its samples.
 
-    From step = base + samples x slope + turns x this, on one machine; minibatches of 64 to 512 samples in at most 32
-    partitions, which is where the runs lie.
+    From step = base + samples x slope + turns x this, on one machine. Minibatches have 64 to 512 samples in at most 32 partitions, as
+    the runs do.
     """
     from calibration.estimators import lines
 

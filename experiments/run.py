@@ -17,12 +17,14 @@ from sim.base.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):
-    """What an experiment asks, how long it takes on 2 cores, and the measurements that its model is fitted on."""
+    """An experiment's question, its duration on 2 cores, and the measurements that its model is fitted on."""
 
     asked: str
     takes: str
     fitted: str = ""
 
+
+UNTRIED = "untried"  # no result is kept of it, because it needs a machine that was not at hand
 
 QUESTIONS = {
     "validate": Question(
@@ -80,6 +82,11 @@ QUESTIONS = {
         "2 to 3 min",
         "one bandwidth a transport, on VGG-16 with 16 GPUs; of shaped links, the share of the bandwidth on one network",
     ),
+    "gpu": Question(
+        "How close are predictions to real runs on this machine's GPU, which ranks share?",
+        UNTRIED,
+        "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
+    ),
     "gpus": Question(
         "What share of a GPU's peak does training reach, and how far off are unmeasured models?",
         "5 s",
@@ -127,6 +134,7 @@ FURTHER = (
     "cluster",
     "steps",
     "report",
+    "device",
 )  # options that not all experiments have
 
 
@@ -154,6 +162,7 @@ def parser() -> command.Parser:
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
+    some.add_argument("--device", choices=("gpu", "cpu"), help="what computes (default: gpu)")
     some.add_argument("--report", metavar="FILE", help="write what was found as a page for a browser, .html")
     return parser
 

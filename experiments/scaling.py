@@ -7,8 +7,8 @@ one of a parameter comes to it (the source's add_n and its caching devices). Por
 over through them. A platform's own inputs are its documented network and its measured speed of one GPU. Three constants are
 fitted, over all platforms at once, on 2 to 8 GPUs.
 
-What follows from it: the largest variable (8.2 MB) lies on one server, whose port sends it to every worker; on 8 GPUs that
-hides behind computation, on 64 or 128 hosts it does not, and 8 GPUs that share a host need one copy.
+Consequence: the largest variable (8.2 MB) is on one server, whose port sends it to every worker. On 8 GPUs computation hides that; on
+64 or 128 hosts it does not. 8 GPUs that share a host need one copy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _predicted(row: Row, constants: Constants, platform: Platform, **options) ->
 
 
 def fitted(rows: list[Row] | None = None) -> Constants:
-    """Least squares of the relative errors on the rows of 2 to 8 GPUs; the others are not looked at."""
+    """Least squares of the relative errors on the rows of 2 to 8 GPUs; the others are not used."""
     from scipy.optimize import least_squares
 
     rows = [row for row in rows or BUGLIARELLO if row.gpus <= FITTED_UP_TO]
@@ -75,7 +75,7 @@ def fitted(rows: list[Row] | None = None) -> Constants:
 
 
 def decided_by(row: Row, constants: Constants, tolerance: float = 0.03) -> str:
-    """Which port speeds meet `row` within what laboratories differ by."""
+    """The port speeds that fit `row` as closely as laboratories agree."""
     speeds = np.linspace(1, 4, 31) * 1e9
     met = [
         s

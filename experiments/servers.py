@@ -1,7 +1,7 @@
 """TensorFlow's own parameter servers, predicted and measured: a fit on 1 worker and 1 server predicts 1 to 4 and 1 to 2.
 
-Asynchronous and synchronous runs are fitted apart, for their updates differ. How much busy cores slow each other comes from runs of
-another protocol, by MPI; what one server more costs, from a probe: runs of another model. All runs share one launch in random
+Asynchronous and synchronous runs are fitted separately, because their updates differ. The contention of busy cores comes from runs of
+another protocol, by MPI. The cost of one more server comes from a probe: runs of another model. All runs share one launch in random
 order; every predicted cell runs several times, and no run that is predicted was fitted.
 """
 
@@ -101,7 +101,7 @@ def histogram(traces: list[Trace]) -> np.ndarray:
 
 
 def pairs_in_order(rows: list[Comparison]) -> tuple[int, int]:
-    """How many pairs of cells the prediction ranks as the measurement does, of those that differ by more than the floor."""
+    """The pairs of cells that the prediction ranks as the measurement does, among those that differ by more than the floor."""
     floor = np.mean([row.floor for row in rows])
     right = total = 0
     for one, other in combinations(rows, 2):

@@ -8,12 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
-from experiments.engines import ENGINES, ours
+from experiments.engines import ENGINES, FURTHER, ours, protocols
 from experiments.engines.job import Job
 from experiments.kit import pages
 
-SIZES = (10, 100, 1_000, 10_000)
+SIZES, EACH = (10, 100, 1_000, 10_000), 1_000  # workers, and with how many they are simulated rank by rank too
 PARTS = {  # the first that a file's path contains decides; what calls a built-in function has its time
     "draw random numbers": ("sim/randomness", "sim/laws/", "event/ranks/random_streams", "event/ranks/drawn", "numpy/"),
     "make ranks, hosts, scenario": (
@@ -21,13 +23,25 @@ PARTS = {  # the first that a file's path contains decides; what calls a built-i
         "sim/platform/",
         "event/machines/machine",
         "event/ranks/amounts",
+        "event/assembly",
         "event/world",
         "pydantic",
     ),
+    "workers as one": ("event/cohort", "event/alike", "machines/leading"),
     "SimPy's queue": ("simpy/", "event/clock"),
-    "messages reach ports in order": ("event/arrivals", "event/machines/port"),
+    "messages reach ports in order": (
+        "event/arrivals",
+        "event/machines/port",
+        "event/machines/in_turn",
+        "event/machines/ahead",
+    ),
     "messages leave, pass ports, are taken": ("event/machines/", "event/ranks/message", "event/ranks/letters"),
-    "compute, add, take up, update": ("event/ranks/computing", "event/ranks/summing", "event/ranks/layers"),
+    "compute, add, take up, update, pull, push": (
+        "event/ranks/computing",
+        "event/ranks/poster",
+        "event/ranks/summing",
+        "event/ranks/layers",
+    ),
     "texts and their generators": ("sim/protocols/", "sim/verbs/", "event/ranks/thread", "event/ranks/rank"),
     "steps, waits and the outcome": ("event/recorder", "event/meter", "sim/answers/"),
 }
@@ -42,40 +56,73 @@ def part_of(file: str, function: str) -> str:
     return next((part for part, names in PARTS.items() if any(name in place for name in names)), ELSE)
 
 
-def profile(run: Callable[[], object]) -> dict[str, float]:
-    """Shares of a run's time, by part; they sum to 1."""
+class Profile(NamedTuple):
+    """What one run does.
+
+    Args:
+        shares: of its time, by part; they sum to 1.
+        calls: of Python functions.
+        pushes: onto heaps: SimPy's queue, and those of messages on their way to a port.
+    """
+
+    shares: dict[str, float]
+    calls: int
+    pushes: int
+
+
+def profile(run: Callable[[], object]) -> Profile:
+    """The profile of a run."""
     profiler = cProfile.Profile()
     profiler.runcall(run)
     seconds: Counter[str] = Counter()
-    for (file, _, function), (_, _, own_s, _, callers) in pstats.Stats(profiler).stats.items():
+    calls = pushes = 0
+    for (file, _, function), (_, made, own_s, _, callers) in pstats.Stats(profiler).stats.items():
         if file != "~":
             seconds[part_of(file, function)] += own_s
+            calls += made
+        elif "heappush" in function:
+            pushes += made
         for (caller, _, name), (_, _, its_s, _) in callers.items() if file == "~" else ():
             seconds[part_of(caller, name)] += its_s
-    return {part: s / seconds.total() for part, s in seconds.items()}
+    return Profile({part: s / seconds.total() for part, s in seconds.items()}, calls, pushes)
 
 
-def microseconds(job: Job) -> dict[str, float]:
-    """Microseconds of a core for each worker-step, by part; the profiler's own time is taken out in proportion."""
-    ours.event(replace(job, workers=2, steps=2))
+def column(run: Callable[[Job], object], job: Job) -> list[str]:
+    """Microseconds of a core for each worker-step, by part and in all, calls and pushes of one.
+
+    The profiler's own time is taken out in proportion.
+    """
+    worker_steps = job.workers * job.steps
+    run(replace(job, workers=2, steps=2))
     begun_s = time.process_time()
-    ours.event(job)
-    each_us = (time.process_time() - begun_s) / (job.workers * job.steps) * 1e6
-    shares = profile(
-        lambda: ours.event(replace(job, seed=job.seed + 1))
-    )  # with other random numbers, which are drawn anew
-    return {part: share * each_us for part, share in shares.items()}
+    run(job)
+    each_us = (time.process_time() - begun_s) / worker_steps * 1e6
+    found = profile(lambda: run(replace(job, seed=job.seed + 1)))  # with other random numbers, which are drawn anew
+    parts = [f"{found.shares.get(part, 0.0) * each_us:.2f}" for part in (*PARTS, ELSE)]
+    return [*parts, f"{each_us:.2f}", f"{found.calls / worker_steps:.1f}", f"{found.pushes / worker_steps:.2f}"]
+
+
+def columns(seed: int) -> dict[str, Callable[[], list[str]]]:
+    """The columns of the table, by heading."""
+
+    def fmb(workers: int, engine: str = "event") -> list[str]:
+        run = ours.event if engine == "event" else ours.event_each
+        return column(run, Job(workers, ENGINES[engine].steps(workers), seed))
+
+    found: dict[str, Callable[[], list[str]]] = {f"{workers:,}": partial(fmb, workers) for workers in SIZES}
+    found[f"{EACH:,}, rank by rank"] = partial(fmb, EACH, "event-each")
+    _, _, workers, steps = FURTHER["ps-async"]
+    return found | {f"{workers:,}, ps-async": partial(column, protocols.ps_async, Job(workers, steps, seed))}
 
 
 def show(seed: int) -> None:
     """Print the table."""
-    found = {workers: microseconds(Job(workers, ENGINES["event"].steps(workers), seed)) for workers in SIZES}
-    headings = [f"{workers:,}" for workers in SIZES]
-    table = pages.table("Event world: microseconds of a worker-step, by workers", "what it does", *headings)
+    found = {heading: made() for heading, made in columns(seed).items()}
+    table = pages.table("Event world: microseconds of a worker-step, by workers", "what it does", *found)
     table.columns[0].justify = "left"
-    for part in (*PARTS, ELSE):
-        table.add_row(part, *(f"{one.get(part, 0.0):.2f}" for one in found.values()))
-    table.add_row("in all", *(f"{sum(one.values()):.2f}" for one in found.values()))
+    names = (*PARTS, ELSE, "in all", "calls of Python functions", "pushes onto heaps")
+    for name, *values in zip(names, *found.values(), strict=True):
+        table.add_row(name, *values)
     pages.show(table)
     pages.show(
         "Shares of cProfile's own times, which weigh calls of functions too much, of the seconds of a run without it."

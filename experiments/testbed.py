@@ -1,11 +1,11 @@
 """Networks of a cluster in a box (real.launching.testbed), predicted and measured: 3 and 4 hosts, three rates of their links, two models.
 
-Everything that is predicted is made of three measurements: a probe of the link between two of the hosts; runs over it by one
-worker with a master or with one of TensorFlow's servers, and by two workers in a ring, for what ranks compute (which takes longer
-where they have just waited), what a message takes in training and what gRPC makes of the link; and, without shaped links, runs
-of a master with one worker and with two, for how the cores that all hosts share slow one another. Runs that are fitted come
-between those that are predicted, for a machine has slow minutes. Master and servers have a host of their own. Minibatches are
-small, for here the network is to dominate.
+All predictions come from three measurements. A probe measures the link between two of the hosts. Runs over that link give the ranks'
+computing (longer after a wait), the time of a message in training, and gRPC's bandwidth. They are by one worker with a master or with
+one of TensorFlow's servers, and by two workers in a ring. Runs of a master with one worker and with two, without shaped links, give
+the
+contention of the cores that all hosts share. Fitted runs are mixed with predicted ones, because a machine has slow minutes. Master
+and servers have a host of their own. Minibatches are small, so that the network dominates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
 
 
 def measured(rate: str, folder: Path, seed: int, resume: bool = False) -> dict[str, Trace]:
-    """Traces of all runs of one rate; TensorFlow's in a launch of their own, for its servers look for work while others' runs go on."""
+    """Traces of all runs of one rate. TensorFlow's have a launch of their own, because its servers poll for work during other runs."""
     chosen = runs(rate, seed)
     over_mpi = [(name, cell) for name, cell in chosen if cell.runtime == "mpi"]
     traces = measure(over_mpi, folder, testbed=rate, resume=resume)
@@ -51,7 +51,7 @@ def measured(rate: str, folder: Path, seed: int, resume: bool = False) -> dict[s
 
 
 def compared(rate: str, folder: Path, traces: dict[str, Trace], busy: list[Path]) -> dict[Where, Row]:
-    """What is predicted and what was measured with links of one rate; from runs on `busy` cores, how they slow each other."""
+    """Predicted and measured steps with links of one rate; contention from runs on `busy` cores."""
     profiles = {}
     for way in FITS:
         names = [name for name in traces if name.startswith(f"fit-{way}-")]

@@ -1,8 +1,8 @@
 """Predicted against measured on this machine: a fit on runs of 1 and 2 workers, few of them with sleeps, predicts all others.
 
-All runs share one launch in random order, for the processor drifts; every cell runs several times, and the noise floor is
-how far those repeats fall from one another. No run that is predicted was fitted. Further cells are of models, laws of sleeps
-and protocols that the simulator was not built on: of each model fmb and amb are fitted, on 1 and 2 workers, and amb-dg on 1.
+All runs share one launch in random order, because the processor drifts. Every cell runs several times, and the noise floor is the
+spread of those repeats. No run that is predicted was fitted. Further cells are of models, laws of sleeps and protocols that the
+simulator was not built on. For each model fmb and amb are fitted on 1 and 2 workers, and amb-dg on 1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sim.base.progress import each
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """The runs of the experiment.
 
     Args:
         fitted, predicted: cells.
-        fits, repeats: how often each is run.
-        further: predicted too, and reported apart.
+        fits, repeats: runs of each fitted and of each predicted cell.
+        further: predicted too, and reported separately.
     """
 
     fitted: list[Cell]

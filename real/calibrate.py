@@ -1,8 +1,8 @@
 """Calibrate this machine or cluster in one command: `python -m real.calibrate --workload mlp -o profile.toml`.
 
 It probes, makes the runs of real.calibration_plan in one launch, and has calibration.fit make a profile of some of them and
-calibration.check compare it with the others. Alone it launches mpirun; under mpirun or srun it joins. All that is measured stays in a
-folder beside the profile; what was cut off goes on with --resume.
+calibration.check compare it with the others. Alone it launches mpirun; under mpirun or srun it joins. All measurements stay in a
+folder beside the profile. --resume continues an interrupted calibration.
 """
 
 from __future__ import annotations
@@ -46,26 +46,41 @@ def parser() -> command.Parser:
         "--protocol",
         action="append",
         metavar="NAME",
-        help=f"that the profile is to predict; may be given several times (default: {' and '.join(PROTOCOLS)})",
+        help=f"a protocol that the profile will predict; may be repeated (default: {' and '.join(PROTOCOLS)})",
     )
     found.add_argument(
         "--workers",
         type=int,
         metavar="N",
-        help=f"the most that are run (default: {WORKERS}; under mpirun or srun all ranks but one)",
+        help=f"largest number of workers that runs (default: {WORKERS}; under mpirun or srun all ranks but one)",
     )
-    found.add_argument("--batch", type=int, metavar="N", help="of a worker, and half of it (default: the workload's)")
-    found.add_argument("--steps", type=int, default=40, metavar="N", help="of each run")
-    found.add_argument("--repeats", type=int, default=3, metavar="N", help="of each run that is fitted")
-    found.add_argument("--seed", type=int, default=0, metavar="N", help="of sleeps, and of the order of runs")
-    found.add_argument("--data", metavar="NAME|PATH", help="as of real.run (default: what fits the workload)")
+    found.add_argument(
+        "--batch",
+        type=int,
+        metavar="N",
+        help="samples per worker and step; half of it runs too (default: the workload's)",
+    )
+    found.add_argument("--steps", type=int, default=40, metavar="N", help="measured steps of each run")
+    found.add_argument("--repeats", type=int, default=3, metavar="N", help="runs of each fitted job")
+    found.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed of sleeps and of the order of runs"
+    )
+    found.add_argument(
+        "--data", metavar="NAME|PATH", help="training data, as of real.run (default: data that fit the workload)"
+    )
     found.add_argument("--engine", choices=tuple(engines.ENGINES), help="library that computes (default: tensorflow)")
     found.add_argument("--device", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
-    found.add_argument("--runs", metavar="FOLDER", help="what is measured (default: beside the profile, NAME.runs)")
     found.add_argument(
-        "--tolerance", type=float, default=0.1, metavar="SHARE", help="of a mean step, beyond which it exits with 1"
+        "--runs", metavar="FOLDER", help="folder of the measurements (default: beside the profile, NAME.runs)"
     )
-    found.add_argument("--resume", action="store_true", help="leave out runs that are in the folder")
+    found.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="largest error of a mean step; beyond it the exit code is 1",
+    )
+    found.add_argument("--resume", action="store_true", help="skip runs that are in the folder")
     return found
 
 
@@ -93,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def asked_of(given: Namespace, workers: int) -> Asked:
-    """What the options ask for.
+    """The plan that the options ask for.
 
     Raises:
         WrongSetting: naming the option.
@@ -131,7 +146,7 @@ def check(given: Namespace, asked: Asked) -> None:
 
 
 def folder_of(given: Namespace) -> Path:
-    """Where the runs are kept."""
+    """The folder of the runs."""
     return Path(given.runs) if given.runs else Path(given.output).with_suffix(".runs")
 
 
@@ -164,7 +179,7 @@ def _pilots(asked: Asked, folder: Path) -> list[Namespace]:
 
 
 def work(given: Namespace, comm) -> int:
-    """What each rank does; where the user's own launcher started the ranks, the first one also fits and checks."""
+    """The work of each rank. Where the user's own launcher started the ranks, the first one also fits and checks."""
     from real.worlds.polling import barrier
 
     asked = asked_of(given, comm.size - 1 if given.workers is None else given.workers)
@@ -199,7 +214,7 @@ def pilot_steps_s(asked: Asked, folder: Path) -> tuple[float, float]:
 
 
 def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.0) -> str:
-    """What is going to be done, and about how long it takes."""
+    """The plan in words, and about how long it takes."""
     runs = [cell for _, cell in named(asked, plan.computing_s(asked, steps_s))]
     fits = len(plan.fitted(asked, 1.0)) * asked.repeats
     seconds = share_left * plan.expected_s(runs, asked, steps_s, os.cpu_count() or 1) + plan.FIT_S
@@ -210,7 +225,7 @@ def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.
 
 
 def concluded(given: Namespace, asked: Asked) -> int:
-    """Fit the profile and check it; the exit code. Both say on stdout and stderr what they have to say."""
+    """Fit the profile and check it; the exit code. Both print on stdout and stderr."""
     folder = folder_of(given)
     names = [name for name, _ in named(asked, 1.0)]
     fits, checks = ([str(folder / f"{n}.parquet") for n in names if n.startswith(kind)] for kind in (FIT, CHECK))

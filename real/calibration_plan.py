@@ -11,27 +11,27 @@ from sim.protocols.amb import AnytimeMinibatch
 
 LEAST_BATCH = 8  # of which a half, three quarters and a partition differ
 PILOT_STEPS, WARMUP = 8, 3
-LIMIT = 0.6  # of what computing a batch takes, which protocols that stop by the clock are given
+LIMIT = 0.6  # of the time of computing a batch: the limit for protocols that stop by the clock
 SHORTEST_S = 1e-3  # such a limit
 WINDOW = 1.7  # of that limit, after which their master updates
 CHECKS = 2  # times that each checked run is made
 OTHER_SEED = 1000  # from the seed of runs that are fitted to that of runs that are checked
 FIT_S = 25.0  # for the fit and the check of a plan; more runs take longer
-RUN_S = 0.8  # before a run begins: ranks meet, and TensorFlow compiles what it has not yet
+RUN_S = 0.8  # before a run begins: ranks meet, and TensorFlow compiles new graphs
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be calibrated.
+    """The subject of a calibration.
 
     Args:
         workload: a name, or a file, of a model that can be trained here.
-        workers: the most that are run.
+        workers: the largest number that runs.
         protocols: that the profile is to predict.
         batch: the larger of the two that are fitted, samples of a worker.
         steps: of each run, after those of warm-up.
         repeats: of each run that is fitted.
-        data, engine, device: as of real.run; what fits the workload, and its defaults, if None.
+        data, engine, device: as of real.run; its defaults, or data that fit the workload, if None.
     """
 
     workload: str
@@ -58,8 +58,19 @@ class Asked:
 
     @property
     def partitions(self) -> int:
-        """Of a batch, for protocols that cut it: 16, or fewer where they would have no four samples."""
+        """Partitions of a batch, for protocols that cut it: 16, or fewer so that each has four samples."""
         return max(1, min(16, self.batch // 4))
+
+    @property
+    def ladder(self) -> list[int]:
+        """Smaller batches that are fitted on a GPU, whose time has a floor: down to a sixty-fourth."""
+        known = {self.batch, self.batch // 2, self.batch // self.partitions}
+        return [batch for part in (4, 8, 32, 64) if (batch := self.batch // part) and batch not in known] * self.on_gpu
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU computes."""
+        return self.device == "gpu"
 
     @property
     def anytime(self) -> tuple[str, ...]:
@@ -87,15 +98,16 @@ def pilots(asked: Asked) -> list[Cell]:
 
 
 def fitted(asked: Asked, compute_s: float) -> list[Cell]:
-    """What the profile is learned from.
+    """The cells that the profile is learned from.
 
     Args:
-        compute_s: seconds that computing the whole batch takes one worker.
+        compute_s: seconds in which one worker computes the whole batch.
     """
     batches, counts = (asked.batch // 2, asked.batch), tuple(sorted({1, min(2, asked.workers), asked.workers}))
     cells = fitted_cells(
         seed=asked.seed, batches=batches, workers=counts, anytime=bool(asked.anytime), **asked.job
     )  # and what renews its parameters between partitions
+    cells += [Cell("fmb", 1, batch, seed=asked.seed, **asked.job) for batch in asked.ladder]
     renewing = [name for name in asked.anytime if "window_s" in protocols.find(name).__dataclass_fields__]
     return cells + [_anytime(name, 1, asked.batch, compute_s, asked, stragglers=SLEEPS) for name in renewing]
 

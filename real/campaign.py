@@ -1,9 +1,9 @@
 """Many runs in one launch: `python -m real.campaign cells.json`, each cell a list of real.run's options with its own --trace.
 
-A process that imports TensorFlow takes seconds and half a gigabyte, and the processor drifts between launches; so runs that
-are to be compared share one launch, in the order given. Smaller cells use the first ranks; the others sleep.
+A process that imports TensorFlow takes seconds and half a gigabyte, and the processor drifts between launches. Runs that are compared
+therefore share one launch, in the order given. Smaller cells use the first ranks; the others sleep.
 
-A trace is written when its cell has ended, so a campaign that was cut off goes on with --resume.
+A trace is written when its cell has ended. --resume continues an interrupted campaign.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def left(cells: list[argparse.Namespace], probe: str | None) -> tuple[list[argparse.Namespace], str | None]:
-    """What of a campaign is still to be done: the cells of which there is no trace, and the probe if its file is not there."""
+    """The rest of a campaign: the cells without a trace, and the probe if its file is missing."""
     return [cell for cell in cells if not _done(cell)], None if probe and Path(probe).exists() else probe
 
 
@@ -134,7 +134,7 @@ def _done(cell: argparse.Namespace) -> bool:
 
 
 def header_of(cell: argparse.Namespace) -> Header:
-    """The head that the trace of a cell begins with, but for what only a run knows."""
+    """The header of a cell's trace, without the facts that only a run knows."""
     scenario = scenario_of(cell)
     return scenario.header(runtime_of(cell).world, training=training(cell).recorded(scenario.workload))
 
@@ -178,7 +178,7 @@ def check_cell(cell: argparse.Namespace) -> None:
 
 
 def ranks_of(cells: list[argparse.Namespace]) -> int:
-    """How many ranks the largest of the cells needs."""
+    """The number of ranks that the largest cell needs."""
     jobs = jobs_of(cells)
     return max((RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs), default=1)
 
@@ -192,13 +192,13 @@ def jobs_of(cells: list[argparse.Namespace]) -> dict[str, list[Job]]:
 
 
 def name_of(cell: argparse.Namespace) -> str:
-    """Which runtime executes a cell, by its name in the registry."""
+    """The name of the runtime that executes a cell, as in the registry."""
     runtime = runtime_of(cell)
     return next(name for name in RUNTIMES if RUNTIMES[name] is runtime)
 
 
 def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
-    """What each rank does."""
+    """The work of each rank."""
     from real.probe import measure, write
     from real.recording import growing_trace as parts
     from real.worlds.polling import barrier
@@ -225,7 +225,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
 
 
 class Runners:
-    """What runs the cells of a campaign: one for each runtime and way of training, made when it is first needed."""
+    """The runners of a campaign's cells: one for each runtime and kind of training, made when it is first needed."""
 
     def __init__(self, comm, cells: list[argparse.Namespace]):
         self._comm = comm
@@ -240,7 +240,7 @@ class Runners:
         return self._made[name, how]
 
     def probe(self) -> dict:
-        """What runtimes measure of themselves. Collective."""
+        """The measurements that runtimes make of themselves. Collective."""
         return {name: found for joined in self._joined.values() for name, found in joined.probe().items()}
 
     def end(self) -> None:

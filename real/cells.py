@@ -1,4 +1,4 @@
-"""Cells: jobs that are both run for real, many in one launch, and simulated; and those of which a profile is learned."""
+"""Cells: jobs that are run for real, many in one launch, and simulated; and the cells that a profile is learned from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Cell:
         settings: of the protocol, name=value, besides those above.
         runtime: mpi or tensorflow; the protocol's own if None.
         called: in tables; by its protocol if None.
-        data: digits, synthetic, words, or files; what fits the workload if None.
+        data: digits, synthetic, words, or files; data that fit the workload if None.
         test_size, evaluate_every: samples of an evaluation, 0 for none, and steps between two.
         keeps_parameters: those that it ends with are written beside its trace.
         engine, device: as of real.run; its defaults if None.
@@ -62,7 +62,7 @@ class Cell:
         return f"{self.called or self.protocol}{limit},{model} {self.workers}w{servers} x {self.batch}, {law}"
 
     def words(self) -> list[str]:
-        """As options of sim.run, and of real.run."""
+        """The job as options of sim.run and of real.run."""
         settings = (
             [] if self.time_limit_s is None else [f"time_limit_s={self.time_limit_s}", f"partitions={self.partitions}"]
         )
@@ -82,13 +82,13 @@ class Cell:
         return words + [word for setting in [*settings, *self.settings] for word in ("--set", setting)]
 
     def real_words(self) -> list[str]:
-        """As options of real.run: what the simulator need not know besides."""
+        """The options of real.run that the simulator does not need."""
         given = {"--data": self.data, "--optimiser": self.optimiser, "--runtime": self.runtime}
         given |= {"--engine": self.engine, "--device": self.device}
         return [*self.words(), *(word for name, value in given.items() if value is not None for word in (name, value))]
 
     def scenario(self, cluster: Cluster, sleeps_of: int | None = 0) -> Scenario:
-        """What the simulator is asked: this job on `cluster`, every replication with the real run's sleeps."""
+        """The scenario to simulate: this job on `cluster`, every replication with the real run's sleeps."""
         described = options.scenario(options.job_options().parse_args(self.words()))
         return replace(described, cluster=cluster, sleeps_of=sleeps_of)
 
@@ -104,14 +104,15 @@ def fitted_cells(
     anytime: bool = True,
     **job,
 ) -> list[Cell]:
-    """What a profile is learned from: 1 and 2 workers, two batches, few sleeps.
+    """The cells that a profile is learned from: 1 and 2 workers, two batches, few sleeps.
 
-    Of amb, one partition a step and all of them, or the cost of entering the loop and that of a turn cannot be told apart. Of fmb,
-    besides, a minibatch as small as a partition, for amb-dg computes such ones, and sleeps, which tell what idle ranks take more.
+    amb runs with one partition a step and with all of them, which separates the cost of entering the loop from that of a turn. fmb
+    also runs with a minibatch as small as a partition, because amb-dg computes such ones. Its runs with sleeps give the extra time of
+    idle ranks.
 
     Args:
         workers: each of these numbers of them.
-        anytime: with runs of amb, which protocols need whose minibatch is cut into partitions.
+        anytime: with runs of amb, for protocols that cut their minibatch into partitions.
         job: further fields of the cells, as the workload.
     """
     small = batches[1] // job.get("partitions", Cell.partitions)

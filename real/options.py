@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """How the model is trained, and how much is said of it."""
+    """Options of training, and of progress."""
     group = parser.add_argument_group("the training")
     group.add_argument(
         "--data",
@@ -62,13 +62,13 @@ def add_failure_options(parser: argparse.ArgumentParser) -> None:
     """A supervisor that starts a run again, and failures that are planted."""
     group = parser.add_argument_group("failures")
     group.add_argument(
-        "--restarts", type=int, metavar="N", help="start the ranks again when one dies, so often; fmb, amb, allreduce"
+        "--restarts", type=int, metavar="N", help="restart all ranks when one dies, up to N times (fmb, amb, allreduce)"
     )
     group.add_argument(
-        "--checkpoint-every", type=int, metavar="STEPS", help="of training between two checkpoints (default: 50)"
+        "--checkpoint-every", type=int, metavar="STEPS", help="steps between two checkpoints (default: 50)"
     )
     group.add_argument(
-        "--failures", metavar="mtbf=TIME", help="kill ranks at random, by the mean time between the failures of one"
+        "--failures", metavar="mtbf=TIME", help="kill ranks at random, with this mean time between the failures of each"
     )
 
 

@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def ranks_for(testbed_rate: str | None) -> int:
-    """How many a probe is launched with: three hosts tell how messages share a port."""
+    """The number of ranks of a probe: three hosts show how messages share a port."""
     return 3 if testbed_rate else 2
 
 
@@ -65,7 +65,8 @@ def measure(comm) -> dict:
     from real.probing import links, ports
     from real.worlds.polling import barrier
 
-    hosts, found, over_s = comm.allgather(socket.gethostname()), {}, oversleep()
+    hosts, found, slept_s = comm.allgather(socket.gethostname()), {}, oversleeps()
+    over_s = median(slept_s)
     if comm.rank < 2:
         pair = comm.Create_group(comm.group.Incl([0, 1]))
         found = {"local": links.within(pair, over_s)} if hosts[0] == hosts[1] else links.between(pair, over_s)
@@ -80,17 +81,26 @@ def measure(comm) -> dict:
         }
         found = {name: link | shared for name, link in found.items()}
     barrier(comm)
-    return {"schema": "probe/2", "host": hosts[0], "cores": os.cpu_count(), "oversleep_s": over_s, **found}
+    sleeps = {"oversleep_s": over_s, "oversleep_spread": _spread(slept_s)}
+    return {"schema": "probe/2", "host": hosts[0], "cores": os.cpu_count(), **sleeps, **found}
 
 
-def oversleep() -> float:
-    """Median seconds by which a sleep outlasts what was asked."""
+def _spread(slept_s: list[float]) -> float:
+    """Of the median, from one time to another."""
+    from real.probing import link_from_times as wire
+
+    each = len(slept_s) // wire.TIMES
+    return wire.spread([median(slept_s[start : start + each]) for start in range(0, len(slept_s), each)])
+
+
+def oversleeps() -> list[float]:
+    """Seconds by which sleeps outlast what was asked."""
     over_s = []
     for seconds in SLEEPS_S * 10:
         start_s = time.perf_counter()
         time.sleep(seconds)
         over_s.append(time.perf_counter() - start_s - seconds)
-    return median(over_s)
+    return over_s
 
 
 if __name__ == "__main__":

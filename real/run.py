@@ -97,7 +97,7 @@ def supervise(given: argparse.Namespace, argv: list[str], scenario: Scenario) ->
 
 
 def check(given: argparse.Namespace) -> Scenario:
-    """Refuse what the ranks would refuse, before they are started; the scenario.
+    """The scenario. Settings that ranks would refuse are refused before ranks are started.
 
     Raises:
         WrongSetting: naming the option.
@@ -119,7 +119,7 @@ def check(given: argparse.Namespace) -> Scenario:
 
 
 def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
-    """What each process does: the runs, by the runner that it makes, and in one of them the answer."""
+    """The work of each process: the runs, by the runner that it makes, and in one process the answer."""
     from real.recording import growing_trace as parts
 
     scenario, clock_s, found = scenario_of(given), time.perf_counter(), None
@@ -143,7 +143,7 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
 
 
 def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=None) -> None:
-    """Write the files asked for, and answer on stdout, as sim.run does; `found` is what a search for partitions found."""
+    """Write the requested files, and answer on stdout, as sim.run does; `found` is the result of a search for partitions."""
     import json
 
     from real.recording import growing_trace as parts
@@ -171,13 +171,13 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
 
 
 def learned(trace) -> list[str]:
-    """What the last evaluation said."""
+    """Loss and accuracy of the last evaluation."""
     last = trace.header.evaluations[-1:]
     return [f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in last]
 
 
 def lost(trace) -> list[str]:
-    """What a supervised run lost to failures."""
+    """The losses of a supervised run to failures."""
     restarts = trace.header.details.get("restarts")
     if restarts is None:
         return []

@@ -1,4 +1,4 @@
-"""What a runtime is: something that executes protocols for real, our own text over MPI or somebody else's library."""
+"""Runtimes execute protocols for real: our own text over MPI, or somebody else's library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Job(NamedTuple):
 
 
 class Runner(Protocol):
-    """What executes runs, one after another; one object in each process of a launch."""
+    """Executes runs, one after another; one object in each process of a launch."""
 
     @property
     def answers(self) -> bool:
@@ -48,11 +48,11 @@ class Joined:
     ends: bool = True  # whether its processes can end as others do; else they leave at once
 
     def runner(self, training: Training, verbose: bool = False, progress: bool = True) -> Runner:
-        """What runs jobs that are trained in this way. Collective."""
+        """The runner of jobs with this training. Collective."""
         raise NotImplementedError
 
     def probe(self) -> dict:
-        """What it measures of itself for calibration, apart from any job. Collective."""
+        """Its measurements of itself for calibration, apart from any job. Collective."""
         return {}
 
 
@@ -60,11 +60,11 @@ Work = Callable[[argparse.Namespace, Callable[[], Runner]], int]
 
 
 class Runtime:
-    """An entry of the registry. What is not overridden is so of runtimes whose ranks mpirun starts.
+    """An entry of the registry. Defaults are those of runtimes whose ranks mpirun starts.
 
     Attributes:
         world: its name as --runtime and the headers of traces have it.
-        about: what it is, in a few words, for --help.
+        about: a few words about it, for --help.
         by_hand: its processes can be started one by one, by --job.
         timeline: it writes a file of --horovod-timeline.
         engines: of --engine, those that it computes with.
@@ -85,7 +85,7 @@ class Runtime:
         return False
 
     def missing(self, protocol: OfTraining) -> str:
-        """What is not installed, of a protocol that comes from here; empty if all is."""
+        """The missing libraries for a protocol of this runtime; empty if all are installed."""
         return ""
 
     def check(self, scenario: Scenario) -> None:
@@ -110,7 +110,7 @@ class Runtime:
         """
 
     def ranks(self, scenarios: list[Scenario]) -> int:
-        """How many processes a launch needs that makes these runs; 0 of none."""
+        """The number of processes that a launch of these runs needs; 0 for none."""
         return max((scenario.ranks for scenario in scenarios), default=0)
 
     def start(self, given: argparse.Namespace, argv: list[str], scenario: Scenario, hosts: Hosts | None) -> None:
@@ -135,7 +135,7 @@ class Runtime:
         return ranks.join("real.run", follow)
 
     def maker(self, given: argparse.Namespace, comm: Any) -> Callable[[], Runner]:
-        """What makes the runner of a run of real.run's; of a process alone if `comm` is None."""
+        """Makes the runner of a run of real.run; of a process alone if `comm` is None."""
         from real.options import scenario, training
 
         def make() -> Runner:

@@ -61,7 +61,7 @@ def of_keras(name: str):
 
 
 def created(build: Callable[[], object]) -> tuple[object, list[dict]]:
-    """The model that `build` makes, and what a file says of each of its variables, in the order in which TensorFlow made them."""
+    """The model that `build` makes, and the file's entry of each variable, in the order in which TensorFlow made them."""
     from real.training.tensorflow_setup import tensorflow
 
     made = []

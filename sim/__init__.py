@@ -1,4 +1,4 @@
-"""Simulate distributed training: ranks on the hosts of a cluster run a protocol; a trace records what they did.
+"""Simulate distributed training: ranks on the hosts of a cluster run a protocol; a trace records their activities.
 
 From Python:
 

@@ -1,4 +1,8 @@
-"""Where nobody said by which algorithm a library sums: all candidates are simulated and weigh the same; the interval is of the mixture."""
+"""Unknown algorithms of libraries: all candidates are simulated, and the interval is that of the mixture.
+
+They weigh the same, unless the profile weighs them by how well each explains the runs that were fitted (calibration.algorithms). The runs
+simulated are shared out by weight.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,11 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
+    from sim.platform.cluster import Candidate
 
 CANDIDATES = ("ring", "hierarchical", "halving-doubling", "recursive-doubling", "tree")  # NCCL's, Horovod's and MPI's
 RUNS = 3  # of each, unless more are asked for
+LEAST = 0.01  # weight of a candidate that is simulated
 
 
 def unknown(scenario: Scenario) -> bool:
@@ -36,40 +42,91 @@ def refuse(scenario: Scenario, what: str) -> None:
         raise WrongSetting("--set algorithm", UNKNOWN, f"a name, because {what} follows one algorithm")
 
 
-def of(scenario: Scenario) -> dict[str, Scenario]:
-    """The job with each candidate, by its name; hierarchies of one rank a host are rings."""
-    flat = len(set(scenario.hosts)) == len(scenario.hosts)
+def weights(scenario: Scenario) -> dict[str, float]:
+    """The weight of each candidate by its name, which sum to 1; hierarchies of one rank a host are rings."""
+    flat, known = len(set(scenario.hosts)) == len(scenario.hosts), weighed(scenario)
     names = [name for name in CANDIDATES if not (flat and name == "hierarchical")]
-    return {name: replace(scenario, protocol=replace(scenario.protocol, algorithm=name)) for name in names}
+    found = {name: known[name].weight if known else 1.0 for name in names if not known or name in known}
+    whole = sum(found.values())
+    if whole <= 0:  # what is known is of hosts with several ranks
+        return dict.fromkeys(names, 1 / len(names))
+    kept = {name: weight / whole for name, weight in found.items() if weight / whole >= LEAST}
+    return {name: weight / sum(kept.values()) for name, weight in kept.items()}
+
+
+def weighed(scenario: Scenario) -> dict[str, Candidate]:
+    """The candidates that the profile weighs; empty if it weighs none."""
+    known = scenario.cluster.provenance
+    return known.algorithms if known else {}
+
+
+def of(scenario: Scenario) -> dict[str, Scenario]:
+    """The job with each candidate, by its name, on the links that explain what was fitted, unless the job's links are others now."""
+    known, cluster = weighed(scenario), scenario.cluster
+    fitted = any(cluster.network == one.network and cluster.local == one.local for one in known.values())
+    found = {}
+    for name in weights(scenario):
+        links = {"network": known[name].network, "local": known[name].local} if fitted and name in known else {}
+        protocol = replace(scenario.protocol, algorithm=name)
+        found[name] = replace(scenario, protocol=protocol, cluster=cluster.model_copy(update=links))
+    return found
+
+
+def shared_out(shares: dict[str, float], runs: int) -> dict[str, int]:
+    """Runs by weight, by the largest remainder; at least one of each.
+
+    >>> shared_out({"ring": 0.9, "tree": 0.1}, 15), shared_out({"ring": 0.5, "tree": 0.5}, 8)
+    ({'ring': 14, 'tree': 1}, {'ring': 4, 'tree': 4})
+    """
+    found = {name: max(1, math.floor(runs * share)) for name, share in shares.items()}
+    wanting = sorted(shares, key=lambda name: found[name] - runs * shares[name])
+    for name in wanting[: max(0, runs - sum(found.values()))]:
+        found[name] += 1
+    return found
 
 
 def mixed(
     scenario: Scenario, one: Callable[..., Result], replications: int | None, within_s: float = math.inf
 ) -> Result:
-    """What came of all candidates together, in equal numbers of replications.
+    """The result of all candidates together, in numbers of replications by their weights.
 
     Args:
         one: simulates one of them: one(scenario, replications, within_s).
-        replications: of all together; RUNS of each if None.
+        replications: of all together; if None, RUNS of each, or as many in all where they are weighed.
         within_s: seconds for all of them.
     """
     from sim.answers.outcome import join
 
-    jobs, found = of(scenario), {}
-    each = RUNS if replications is None else max(1, round(replications / len(jobs)))
-    began_s = time.monotonic()
-    for left, (name, job) in zip(range(len(jobs), 0, -1), jobs.items(), strict=True):
-        found[name] = one(job, each, max(0.0, within_s - (time.monotonic() - began_s)) / left)
-    runs = min(len(result.step_s) for result in found.values())
-    steps = min(result.step_s.shape[1] for result in found.values())
-    outcome = join([_shortened(result.outcome, runs, steps) for result in found.values()])
+    jobs, found, shares = of(scenario), {}, weights(scenario)
+    alike = not weighed(scenario)
+    whole = replications or RUNS * len(jobs if alike else CANDIDATES)
+    asked = dict.fromkeys(jobs, max(1, round(whole / len(jobs)))) if alike else shared_out(shares, whole)
+    began_s, left = time.monotonic(), sum(asked.values())
+    for name, job in jobs.items():
+        found[name] = one(job, asked[name], max(0.0, within_s - (time.monotonic() - began_s)) * (asked[name] / left))
+        left -= asked[name]
+    kept = _in_proportion({name: len(result.step_s) for name, result in found.items()}, asked, shares)
+    steps = min(found[name].step_s.shape[1] for name in kept)
+    outcome = join([_shortened(found[name].outcome, kept[name], steps) for name in kept])
     world = "event" if any(result.world == "event" for result in found.values()) else "vector"
     speeds = {name: result.samples_per_s for name, result in found.items()}
-    whole = sum(result.wall_s for result in found.values())
+    wall_s = sum(result.wall_s for result in found.values())
     first = next(iter(found.values()))
     return replace(
-        first, scenario=scenario, world=world, runs=each * len(jobs), outcome=outcome, wall_s=whole, speeds=speeds
+        first, scenario=scenario, world=world, runs=sum(asked.values()), outcome=outcome, wall_s=wall_s, speeds=speeds
     )
+
+
+def _in_proportion(done: dict[str, int], asked: dict[str, int], shares: dict[str, float]) -> dict[str, int]:
+    """Of the runs that there was time for, the same share of all candidates; without those that are less than half a run by their weight.
+
+    >>> _in_proportion({"ring": 2, "tree": 1}, {"ring": 14, "tree": 1}, {"ring": 0.95, "tree": 0.05})
+    {'ring': 2}
+    """
+    share = min(done[name] / asked[name] for name in asked)
+    whole = share * sum(asked.values())
+    kept = {name: max(1, int(share * asked[name])) for name in asked if share == 1 or shares[name] * whole >= 0.5}
+    return kept or {max(shares, key=lambda name: shares[name]): 1}
 
 
 def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:
@@ -81,10 +138,15 @@ def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:
     )
 
 
-def said(speeds: dict[str, float]) -> str:
-    """In words, the fastest first."""
+def said(scenario: Scenario, speeds: dict[str, float]) -> str:
+    """The candidates as text, the fastest first; with weights, the likeliest first."""
     from sim.answers.summary import number
 
+    if weighed(scenario):
+        shares = weights(scenario)
+        named = sorted(speeds, key=lambda name: -shares[name])
+        listed = ", ".join(f"{name} {shares[name]:.2f} ({number(speeds[name])} samples/s)" for name in named)
+        return f"nobody said which algorithm sums; the runs that were fitted weigh {listed}: the interval is of all of them"
     listed = ", ".join(f"{name} {number(speed)}" for name, speed in sorted(speeds.items(), key=lambda one: -one[1]))
     apart = max(speeds.values()) / min(speeds.values())
-    return f"nobody said which algorithm sums: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"
+    return f"the library's algorithm is unknown: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"

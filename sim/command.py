@@ -1,4 +1,4 @@
-"""How every command ends: a wrong setting is one line and exit 2, a failed run, or a user's protocol's, 1, Ctrl-C 130."""
+"""The end of every command: exit code 2 and one line for a wrong setting, 1 for a failed run or a user's protocol, 130 for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CALLED = (
 
 
 def called(program: str) -> str:
-    """The name by which the user knows a program: `trainsim run` for sim.run if that is how it was started."""
+    """The user's name of a program: `trainsim run` for sim.run if it was started by that name."""
     known, _, name = os.environ.get(CALLED, "").partition("=")
     return name if known == program and name else program
 
 
 def number(kind: type, allowed: str) -> Callable[[str], int | float]:
-    """A reader of numbers for argparse that says what is allowed."""
+    """A reader of numbers for argparse whose complaint has the allowed values."""
 
     def read(text: str):
         try:
@@ -55,12 +55,12 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, number(float, "a number"))
 
     def parse_known_args(self, args=None, namespace=None):
-        """As argparse's, and forget what an earlier line gave."""
+        """Parse as argparse does, and forget the options of an earlier line."""
         self.given = set()
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args=None, namespace=None):
-        """As argparse's, and name the option that an unknown one is near to."""
+        """Parse as argparse does, and name the option nearest to an unknown one."""
         found, further = self.parse_known_args(args, namespace)
         if further:
             hint = nearest(further[0].partition("=")[0], self._option_string_actions)
@@ -89,14 +89,14 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     with suppress(OSError):
         if line:
             print(f"{called(program)}: {line}", file=sys.stderr)
-    if not _flushed():  # or Python tries again as it ends, and complains in its own words
+    if not _flushed():  # otherwise Python tries again at its end, and prints a message of its own
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
 def _end(main: Callable[[], int | None]) -> tuple[int, str]:
-    """The exit code of `main`, and the line that says what is wrong, if anything is."""
+    """The exit code of `main`, and the line about its error, if there is one."""
     try:
         return _answered(main), ""
     except WrongSetting as error:

@@ -3,7 +3,7 @@
 sum = term, any number of times "+ term"
 term = primary, or primary * number
 primary = name, or kind(parameter=value, ...)
-value = text, [value, ...], or sum
+value = text, [value, ...], {parameter=value, ...}, or sum
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from sim.base.errors import WrongSetting
 
-TOKEN = re.compile(r"[()\[\],=*+]|(?:[^()\[\],=*+]|(?<=[0-9][eE])\+(?=[0-9]))+")
+TOKEN = re.compile(r"[()\[\]{},=*+]|(?:[^()\[\]{},=*+]|(?<=[0-9][eE])\+(?=[0-9]))+")
 DEEPEST, LONGEST = 8, 100_000  # nested parentheses, characters
 
 
@@ -56,30 +56,35 @@ class Inline:
         return found
 
     def _primary(self, name: str):
-        if not self._takes("("):
-            return self._named(name)
+        return self._made(name, self._settings(name, ")")) if self._takes("(") else self._named(name)
+
+    def _settings(self, name: str, end: str) -> dict:
+        """Parameters and their values, of a law or of a table within it."""
         settings = {}
-        while not self._takes(")"):
+        while not self._takes(end):
             key = self._word()
             if key in settings:
                 raise WrongSetting(f"--stragglers: {name}", key, "each parameter once")
             self._needs("=")
             settings[key] = self._value()
-            if self._next() != ")":
+            if self._next() != end:
                 self._needs(",")
-        return self._made(name, settings)
+        return settings
 
     def _value(self):
-        """A number, a text, a list of values, or a law."""
+        """A number, a text, a list of values, a table, or a law."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise WrongSetting("--stragglers", self._text, f"laws within laws, at most {DEEPEST} deep")
-        found = self._list() if self._takes("[") else self._law_or_text()
+        found = self._list() if self._takes("[") else self._table() if self._takes("{") else self._law_or_text()
         self._depth -= 1
         return found
 
     def _law_or_text(self):
         return self._sum() if self._begins_a_law() else _number(self._word())
+
+    def _table(self) -> dict:
+        return self._settings("a table", "}")
 
     def _list(self) -> list:
         values = []
@@ -108,7 +113,7 @@ class Inline:
 
     def _word(self) -> str:
         token = self._next()
-        if token is None or token.strip() in "()[],=*+":
+        if token is None or token.strip() in "()[]{},=*+":
             raise self._wrong("a name or a number ")
         self._at += 1
         return token

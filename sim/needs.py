@@ -29,6 +29,7 @@ ROUND_BYTES, ROUND_S = 500, 150e-6  # in the vector world, and for each rank:
 ROUND_OF_A_RANK_S = 0.1e-6
 TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a collective
 EXCHANGE_BYTES, EXCHANGE_S = 600, 4e-6  # of one that is laid out in levels, once, for each rank
+SHARED_EXCHANGE_S = 15e-6  # likewise, where ranks share hosts; a ring's are laid out too
 # Of a cycle in which gradients are summed while ranks compute, at most one for each of them; and for each rank:
 CYCLE_S, CYCLE_OF_A_RANK_S, CYCLE_BYTES = 250e-6, 0.3e-6, 500
 MEETING_S, MEETING_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
@@ -36,7 +37,7 @@ ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
 SHARE = 0.5  # of the machine's memory that may be taken
-PATIENCE_S = 120.0  # for which a user waits who has not said how long
+PATIENCE_S = 120.0  # that a user is assumed to wait
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -88,14 +89,15 @@ def round_s(scenario: Scenario, world: str) -> float:
 def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
     ranks, block, overlaps = scenario.ranks, min(BLOCK, scenario.rounds), scenario.protocol.overlaps
     exchanges = 0 if scenario.served else _exchanges(scenario)
-    laid_out = exchanges * ranks * (exchanges < 2 * (ranks - 1))
+    shared = len(set(scenario.hosts)) < ranks
+    laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1))
     turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges, 0)
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
     step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
     step_s += cycles * (CYCLE_S + CYCLE_OF_A_RANK_S * ranks)
     if scenario.served and scenario.protocol.has_servers:
         step_s += MEETING_S + MEETING_OF_TWO_S * scenario.workers * scenario.servers
-    once_s = EXCHANGE_S * laid_out + cycles * exchanges * turn_s
+    once_s = (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out + cycles * exchanges * turn_s
     once_bytes = EXCHANGE_BYTES * laid_out + turns * TURN_BYTES + cycles * CYCLE_BYTES * ranks
     found.add("--workers", VECTOR_RANK_S * ranks + once_s + least * step_s, VECTOR_RANK_BYTES * ranks + once_bytes)
     rounds = min(scenario.rounds, least + within_s / step_s)
@@ -116,7 +118,7 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float) -> 
 
 
 def messages(scenario: Scenario) -> float:
-    """How many messages ranks send in a step, roughly."""
+    """The number of messages that ranks send in a step, roughly."""
     protocol, workers, found = scenario.protocol, scenario.workers, 0.0
     if scenario.served:
         apart = protocol.layerwise or scenario.sends_rows
@@ -128,7 +130,7 @@ def messages(scenario: Scenario) -> float:
 
 
 def _calls(scenario: Scenario) -> float:
-    """How many sums there are in a step."""
+    """The number of sums in a step."""
     if not getattr(scenario.protocol, "fused", True):
         return len(scenario.summed)
     fusion_bytes = getattr(scenario.protocol, "fusion_bytes", math.inf)
@@ -136,7 +138,7 @@ def _calls(scenario: Scenario) -> float:
 
 
 def _exchanges(scenario: Scenario) -> int:
-    """How many exchanges a rank has in a sum."""
+    """The number of exchanges of a rank in a sum."""
     hosts, algorithm = scenario.hosts[scenario.servers :], getattr(scenario.protocol, "algorithm", "ring")
     if len(hosts) < 2:
         return 0
@@ -154,7 +156,7 @@ def _cores(scenario: Scenario) -> int:
 
 
 def _turns(scenario: Scenario) -> float:
-    """How many partitions a worker computes in a step, at most."""
+    """The largest number of partitions that a worker computes in a step."""
     partitions = getattr(scenario.protocol, "partitions", 0)
     partition_s = scenario.costs.partition(scenario.batch // max(1, partitions))
     limit_s = getattr(scenario.protocol, "time_limit_s", math.inf)
@@ -162,7 +164,7 @@ def _turns(scenario: Scenario) -> float:
 
 
 def _ahead(scenario: Scenario) -> float:
-    """How many steps a worker takes while a master takes one that it does not wait for, at least one."""
+    """The number of steps of a worker during one of a master that does not wait for it, at least one."""
     protocol, costs = scenario.protocol, scenario.costs
     if protocol.has_servers or not (scenario.served and protocol.counts_updates):
         return 1

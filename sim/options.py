@@ -45,7 +45,7 @@ def job_options() -> Parser:
         help=f"ranks besides master or servers; 0: one process alone (default: {DEFAULT_WORKERS})",
     )
     job.add_argument(
-        "--servers", type=int, default=1, metavar="N", help="number of parameter servers, for protocols that have them"
+        "--servers", type=int, default=1, metavar="N", help="number of parameter servers of protocols that have them"
     )
     job.add_argument(
         "--placement",
@@ -58,7 +58,7 @@ def job_options() -> Parser:
         type=_parts,
         default=1,
         metavar="N",
-        help="parts to cut each variable into; search: look for the best number, as Parallax does",
+        help="parts to cut each variable into; search: find the best number, as Parallax does",
     )
     job.add_argument("--steps", type=int, default=100, metavar="N", help="steps to measure")
     job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before those, which are not measured")
@@ -73,7 +73,7 @@ def job_options() -> Parser:
     job.add_argument(
         "--workload",
         metavar="NAME|FILE",
-        help=f"{', '.join(zoo.names())}, or a TOML file (default: what --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
+        help=f"{', '.join(zoo.names())}, or a TOML file (default: the model that --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
     )
     job.add_argument(
         "--cluster",
@@ -95,7 +95,7 @@ def job_options() -> Parser:
         "--replications",
         type=int,
         metavar="N",
-        help="runs, each with random numbers of its own (default: real.run 1, sim.run what --within allows)",
+        help="runs, each with random numbers of its own (default: real.run 1, sim.run as many as --within allows)",
     )
     job.add_argument("--seed", type=int, default=0, metavar="N", help="random seed: equal seeds, equal sleeps")
     return parser
@@ -126,7 +126,7 @@ def _as_it_is(read: Read) -> Read:
 
 
 class Readers:
-    """What reads the files and names that options give.
+    """Reads the files and names that options give.
 
     Args:
         remember: read each of them once, as for many scenarios; equal ones are then one object.
@@ -206,10 +206,10 @@ def workload_of(options: argparse.Namespace, read: Readers | None = None) -> Wor
 
 
 def replications(options: argparse.Namespace, default: int | None) -> int | None:
-    """How many runs; the default, which may be none, if nothing is asked for.
+    """The number of runs; the default, which may be None, if it was not given.
 
     Raises:
-        WrongSetting: fewer than one.
+        WrongSetting: the number is below one.
     """
     count = default if options.replications is None else options.replications
     if count is not None:
@@ -246,7 +246,7 @@ def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
 
 
 def inputs(given: argparse.Namespace) -> list[str | None]:
-    """What may be files to read."""
+    """Values that may be files to read."""
     return [given.cluster, given.workload, given.stragglers]
 
 

@@ -19,67 +19,71 @@ if TYPE_CHECKING:
 WITHIN_S = 60.0
 ENDINGS = (".json", ".csv", ".parquet")
 LISTS = {
-    "protocols": "which protocols; default allreduce,horovod,ps-sync",
-    "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; default: all that have GPUs and a price",
-    "counts": "numbers of hosts; default 1,2,4,8,16,32",
+    "protocols": "protocols; default: allreduce,horovod,ps-sync",
+    "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; default: all with GPUs and a price",
+    "counts": "numbers of hosts; default: 1,2,4,8,16,32",
     "batches": "samples per worker and step; default: the workload's",
-    "servers": "parameter servers, of protocols that have them; default 1,2,4",
-    "servers-on": "own or workers, as of sim.run; default workers",
-    "placements": "of variables on servers; default round-robin",
-    "variable-partitions": "parts of each variable; default 1",
+    "servers": "numbers of parameter servers, for protocols that have them; default: 1,2,4",
+    "servers-on": "place of servers, own or workers, as in sim.run; default: workers",
+    "placements": "placements of variables on servers; default: round-robin",
+    "variable-partitions": "parts of each variable; default: 1",
 }
 TARGETS = {
-    "samples-per-s": "samples a second that must be reached",
-    "samples": 'of the whole training, as "115 M"',
-    "epochs": "of the whole training, with --samples-per-epoch",
+    "samples-per-s": "least throughput",
+    "samples": 'samples of the whole training, such as "115 M"',
+    "epochs": "epochs of the whole training, with --samples-per-epoch",
     "samples-per-epoch": "samples of one epoch",
-    "deadline": 'for the whole training, as "24 h"',
-    "budget": "for the whole training, USD",
-    "usd-per-hour": "at most, of all hosts together",
-    "largest-global-batch": "samples of all workers in a step, at most",
-    "probability": "that the target is met; default 0.9",
+    "deadline": 'longest time of the whole training, such as "24 h"',
+    "budget": "largest cost of the whole training, USD",
+    "usd-per-hour": "largest price of all hosts together",
+    "largest-global-batch": "largest number of samples of all workers in a step",
+    "probability": "probability of meeting the target; default: 0.9",
 }
 
 
 def parser() -> Parser:
     """The command line."""
     parser = Parser(prog="sim.plan", description="Find the cheapest configurations that meet a target.")
-    parser.add_argument("JOB", nargs="?", help="a TOML file of the names below, with underscores; options go before it")
+    parser.add_argument(
+        "JOB", nargs="?", help="a TOML file with the names below, with underscores; options go before it"
+    )
     group = parser.add_argument_group("the target")
     for name, about in TARGETS.items():
         group.add_argument(f"--{name}", metavar="N", help=about)
-    group = parser.add_argument_group("what may be chosen, several with commas between them")
+    group = parser.add_argument_group("choices, separated by commas")
     for name, about in LISTS.items():
         group.add_argument(f"--{name}", metavar="A,B", help=about)
     group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=A,B", help="settings, for the protocols that have them"
+        "--set", action="append", default=[], metavar="NAME=A,B", help="settings of protocols that have them"
     )
     group = parser.add_argument_group("the job")
-    group.add_argument("--workload", metavar="NAME|FILE", help="what is trained; default resnet50")
-    group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as of sim.run; default none")
+    group.add_argument("--workload", metavar="NAME|FILE", help="the model; default: resnet50")
+    group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as in sim.run; default: none")
     group.add_argument(
-        "--failures", metavar="'mtbf=30 d, ...'", help="of hosts, as of sim.run: they cost time and money"
+        "--failures", metavar="'mtbf=30 d, ...'", help="failures of hosts, as in sim.run: they cost time and money"
     )
     group.add_argument(
         "--price",
         action="append",
         default=[],
         metavar="HOST=USD",
-        help="an hour of one host: a spot price, or your own",
+        help="price of one host for an hour: a spot price, or your own",
     )
-    group.add_argument("--seed", metavar="N", help="of random numbers, the same for all configurations")
+    group.add_argument("--seed", metavar="N", help="random seed, the same for all configurations")
     group = parser.add_argument_group("the answer")
-    group.add_argument("--keep", metavar="N", help="how many configurations; default 10")
-    group.add_argument("--within", type=float, default=WITHIN_S, metavar="SECONDS", help="to answer in, about")
-    group.add_argument("--processes", type=int, metavar="N", help="that simulate; default: one a core")
-    group.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
+    group.add_argument("--keep", metavar="N", help="number of configurations to print; default: 10")
+    group.add_argument(
+        "--within", type=float, default=WITHIN_S, metavar="SECONDS", help="answer within about this time"
+    )
+    group.add_argument("--processes", type=int, metavar="N", help="number of processes; default: one for each core")
+    group.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     group.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="every configuration that was simulated, .csv or .parquet; or the plan, .json",
+        help="write every simulated configuration, .csv or .parquet; or the plan, .json",
     )
-    group.add_argument("--report", metavar="FILE", help="the plan as a page to explore in a browser, .html")
+    group.add_argument("--report", metavar="FILE", help="write the plan as a page for a browser, .html")
     return parser
 
 
@@ -111,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def asked(given: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of the question."""
+    """The question in the options."""
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): text.split(",") for name in LISTS if (text := _of(given, name)) is not None}

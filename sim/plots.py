@@ -33,8 +33,10 @@ MOST_RANKS = 40  # more bars than this cannot be told apart
 COLOURS = {
     "sleep": "#d55e00",
     "input": "#56b4e9",
+    "copy to device": "#00a0b0",
     "compute": "#0072b2",
     "pack": "#004d7a",
+    "copy to host": "#5c8a8a",
     "send": "#e69f00",
     "receive": "#f0e442",
     "wait": "#e6e6e6",
@@ -59,7 +61,7 @@ def parser() -> command.Parser:
         "--panels",
         default="ranks",
         choices=("ranks", "samples"),
-        help="ranks: what each rank did, and step times; samples: samples of each step, compute times and all samples by time, as "
+        help="ranks: activities of each rank, and step times; samples: samples of each step, compute times and all samples by time, as "
         "the AMB repository plots them",
     )
     parser.add_argument(

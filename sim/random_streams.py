@@ -46,5 +46,5 @@ class RandomStreams:
         return HOSTS + host
 
     def of_part(self, part: int) -> RandomStreams:
-        """That of one of several stragglers."""
+        """The streams of one of several stragglers."""
         return replace(self, part=part)

@@ -80,7 +80,7 @@ def sweep(given: argparse.Namespace, read: options.Readers, asked: str) -> int:
 
 
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
-    """The result; what a page compares it with, by what is said of that, as far as there is time; the answers to the questions."""
+    """The result; comparisons for a page by their names, as far as there is time; and the answers to the questions."""
     from sim.simulation import simulate
 
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
@@ -140,9 +140,9 @@ def compared(scenario: Scenario) -> dict[str, Scenario]:
 
 @contextmanager
 def waiting(within_s: float, runs: int | None = None):
-    """Shows on a terminal that something is going on, and says so if it goes on for twice as long as it may.
+    """Shows progress on a terminal, and prints a line after twice the allowed time.
 
-    What may take longer than usual says how far it is; of so many `runs`, if that is known and nothing cuts them short.
+    Work that may take longer than usual reports its progress, among so many `runs` if that is known and nothing cuts them short.
     """
     late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), _say_late)
     late.daemon = True
@@ -172,10 +172,10 @@ def wants_trace(given: argparse.Namespace) -> bool:
 
 
 def horovod_timeline(given: argparse.Namespace, scenario):
-    """What is to become the file of --horovod-timeline; None if it was not asked for.
+    """The collector of the file of --horovod-timeline; None if it was not asked for.
 
     Raises:
-        WrongSetting: another protocol than horovod.
+        WrongSetting: the protocol is not horovod.
     """
     if not given.horovod_timeline:
         return None

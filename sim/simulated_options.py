@@ -27,13 +27,13 @@ def simulation_options() -> Parser:
         "--world",
         default="auto",
         choices=WORLDS,
-        help="which simulator; auto: the vector world where it is exact, else the event world",
+        help="the simulator; auto: the vector world where it is exact, else the event world",
     )
     group.add_argument(
         "--servers-on",
         default="own",
         metavar="HOSTS",
-        help="where servers run; own: on hosts of their own, before the workers; workers: on the workers' hosts",
+        help="place of servers; own: on hosts of their own, before the workers; workers: on the workers' hosts",
     )
     group.add_argument(
         "--hosts", type=int, metavar="N", help="so many hosts like those of --cluster, each with a rank for each core"

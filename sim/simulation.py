@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
 REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
-TOGETHER = (
-    2**15
-)  # ranks of all runs that are arrays at once: with more the arrays leave the cache, and nothing is gained
-FIRST_FEW = 2**12  # ranks of all runs that take little longer than those of one
+TOGETHER = 2**15  # ranks of all runs in arrays at once; larger arrays leave the cache and gain nothing
+FIRST_FEW = 2**12  # so many ranks of all runs take little longer than those of one run
 TRY_STEPS, TRY_S = 10, 2.0
 
 
 class _Ran(NamedTuple):
-    """What a world made of a scenario: the replications asked for, what came of those that there was time for, the first's trace."""
+    """A world's result for a scenario: the requested replications, the outcome of those within the time, and the first's trace."""
 
     world: str
     asked: int

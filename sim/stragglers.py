@@ -114,7 +114,7 @@ def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
 
 
 def _replayed(settings: dict, source: str) -> dict:
-    """With the values of the file in place of its name."""
+    """The settings with the values of the file in place of its name."""
     from sim.tables import matrix
 
     given, unit = dict(settings), settings.get("unit", "seconds")

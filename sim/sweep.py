@@ -45,17 +45,17 @@ def sweep(
         scenarios: scenarios, or lists of sim.run's options, as ["--protocol", "amb", "--workers", "4"].
         out: the file; while the sweep is under way its rows are in the folder `out`.parts.
         executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
-        processes: how many, without an executor; one a core if None; 1 is this process alone.
+        processes: their number, without an executor; one a core if None; 1 is this process alone.
         world, replications, within_s: of each scenario, see sim.simulate; lists of options say so themselves.
         resume: go on with a file, or parts, that are there.
 
     Returns:
-        The rows, in the order of the scenarios, equal ones once: sim.sweeps.columns says what the columns are. A scenario that
-        cannot be simulated is a row with `error`.
+        The rows, in the order of the scenarios, equal ones once; sim.sweeps.columns describes the columns. A scenario that cannot be
+        simulated is a row with `error`.
 
     Raises:
-        WrongSetting: an option that there is not, a file that is there without `resume`, or one of another sweep.
-        RunFailed: the system does not take the rows; those of the parts are kept.
+        WrongSetting: an option does not exist, or the file exists without `resume` or is of another sweep.
+        RunFailed: the rows cannot be written; those of the parts are kept.
     """
     from sim.sweeps import grid, jobs, pools
 
@@ -159,7 +159,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def said(rows: pa.Table, given: argparse.Namespace) -> str:
-    """How the sweep ended, in one line.
+    """The outcome of the sweep in one line.
 
     Raises:
         RunFailed: no scenario could be simulated.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".parquet")
-MOST_BYTES = 256 * 2**20
 
 
 def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -27,15 +26,14 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
         columns: that it needs, for complaints.
 
     Raises:
-        WrongSetting: no such file, another format, or one that is empty or broken.
+        WrongSetting: the file does not exist, has another format, is empty, or is broken.
     """
     import pandas as pd
 
     if Path(path).suffix not in ENDINGS:
         raise WrongSetting(what, str(path), f"a table that ends in {' or '.join(ENDINGS)}")
     with reading(what, path):
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise WrongSetting(what, str(path), f"a file of at most {MOST_BYTES // 2**20} MiB")
+        check_size(what, path)
         try:
             return pd.read_csv(path) if str(path).endswith(".csv") else pd.read_parquet(path)
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError, RecursionError) as error:
@@ -45,10 +43,10 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
 
 
 def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0.0, most: float = 1e6) -> np.ndarray:
-    """One column, as numbers of which none is missing; shape (rows,).
+    """One column as numbers without gaps; shape (rows,).
 
     Raises:
-        WrongSetting: no rows, no such column, or a value that is no number from `least` to `most`.
+        WrongSetting: there are no rows, the column is missing, or a value is no number from `least` to `most`.
     """
     import numpy as np
     import pandas as pd

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sim.recording.traces import Header, Trace
 
-ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # what a click on an activity shows
+ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # fields that a click on an activity shows
 ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
 DIGITS = 3  # of a microsecond: the viewers count in nanoseconds
 
@@ -63,7 +63,7 @@ def write(trace: Trace, path: str | Path) -> None:
 
 
 def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
-    """Write labelled runs side by side, a simulated and a measured one say, each from its own time 0.
+    """Write labelled runs side by side, such as a simulated and a measured one, each from its own time 0.
 
     The Trace Event Format (Duca and Sinclair, 2016): "X" events with ts and dur in microseconds, and an arrow ("s" to
     "f") from the start of each send to the receive of the same message.
@@ -79,12 +79,12 @@ def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
 
 
 def run_name(trace: Trace, path: str | Path) -> str:
-    """How a trace is called beside others."""
+    """The name of a trace beside others."""
     return f"{trace.header.protocol}, {trace.header.world} ({path})"
 
 
 def rank_name(rank: int, header: Header) -> str:
-    """What pictures call a rank of such a job."""
+    """The name of a rank in pictures of such a job."""
     if header.workers == 0:
         return "process"
     if rank >= header.servers:
@@ -105,7 +105,7 @@ def _run(pid: int, label: str, trace: Trace, ids: Iterator[int]) -> Iterator[dic
 
 
 def _whole(times_us: pd.Series) -> pd.Series:
-    """As the integers that viewers count in."""
+    """Times as integers, as viewers count them."""
     return (times_us * 10**DIGITS).round().astype("int64")
 
 

@@ -1,5 +1,6 @@
-"""What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/tensorflow TensorFlow."""
+"""What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/browser Chromium."""
 
+import math
 import signal
 from collections import Counter
 from pathlib import Path
@@ -7,13 +8,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sim.base import progress
 from sim.recording.traces import Activity, Header, Trace
 
 # Examples may be slow to draw and to try: the machine may have other things to do.
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")
 
-MARKED_FOLDERS = {"mpi", "tensorflow", "testbed"}
+MARKED_FOLDERS = {
+    "mpi": "mpi",
+    "tensorflow": "tensorflow",
+    "testbed": "testbed",
+    "browser": "browser",
+    "evidence": "slow",
+}
+BY_ITSELF = {"test_faults.py", "test_commands_of_pages.py"}  # files whose tests share nothing, and take long
 
 
 def pytest_configure():
@@ -24,10 +33,15 @@ def pytest_configure():
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        for folder in MARKED_FOLDERS.intersection(item.path.relative_to(Path(__file__).parent).parts):
-            item.add_marker(folder)
+        for folder in MARKED_FOLDERS.keys() & set(item.path.relative_to(Path(__file__).parent).parts):
+            item.add_marker(MARKED_FOLDERS[folder])
     tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: tests[item.path])  # files of few tests have the long ones, which should not come last
+    items.sort(key=lambda item: (_is_quick(item), tests[item.path]))
+
+
+def _is_quick(item) -> bool:
+    """Those that start ranks take minutes, and those of files of few tests longest; what is long should not come last."""
+    return not any(item.get_closest_marker(name) for name in ("mpi", "tensorflow"))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -35,8 +49,21 @@ def pytest_xdist_make_scheduler(config, log):
     """With several processes a file goes to one of them, which makes what its tests share once."""
     from xdist.scheduler import LoadFileScheduling
 
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return nodeid if Path(file).name in BY_ITSELF else file
+
     config.option.loadscopereorder = False
-    return LoadFileScheduling(config, log) if config.option.dist in ("load", "loadfile") else None
+    return ByFile(config, log) if config.option.dist in ("load", "loadfile") else None
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nobody_asks_how_far_it_is():
+    """Commands say so after some seconds, which a busy machine may take for what takes none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "EVERY_S", math.inf)
+        yield
 
 
 @pytest.fixture

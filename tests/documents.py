@@ -22,7 +22,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^( *)```(\w+)([^\n`]*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-COMMAND = "python -m "
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,12 @@ def _dedented(text: str, by: int) -> str:
 
 
 def run(line: str, folder: Path, columns: int = 80) -> subprocess.CompletedProcess:
-    """Run a command of a page in a folder; `python` is this one."""
+    """Run a command of a page in a folder; `python` is this one, and `trainsim` its module."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "COLUMNS": str(columns)}
+    line = re.sub(r"^trainsim ", "python -m trainsim ", line)
     line = re.sub(r"^python ", f"{shlex.quote(sys.executable)} ", line)
     return subprocess.run(
-        line, shell=True, capture_output=True, text=True, cwd=folder, env=environment, timeout=300, check=False
+        line, shell=True, capture_output=True, text=True, cwd=folder, env=environment, timeout=1200, check=False
     )
 
 

@@ -30,9 +30,9 @@ class Entry(NamedTuple):
 
 def parser() -> command.Parser:
     """The command line."""
-    found = command.Parser(prog="trainsim list", description="List what there is by name, or show one of it.")
+    found = command.Parser(prog="trainsim list", description="List the names of a kind, or show one of them.")
     found.add_argument("kind", nargs="?", choices=tuple(KINDS), help="what to list; none: the kinds")
-    found.add_argument("name", nargs="?", metavar="NAME", help="show all that is known of it")
+    found.add_argument("name", nargs="?", metavar="NAME", help="show everything about it")
     return found
 
 
@@ -113,7 +113,7 @@ def collectives() -> dict[str, Entry]:
     from sim.collectives.hierarchical import hierarchical
 
     known = FLAT | {"hierarchical": hierarchical}
-    found = {"auto": Entry("What Open MPI takes for such a size and number of ranks; for real, MPI's own.")}
+    found = {"auto": Entry("Open MPI's choice for such a size and number of ranks; for real, MPI's own.")}
     for name in NAMES:
         if name in known:
             module = sys.modules[known[name].__module__]

@@ -16,13 +16,13 @@ HOME = Path(__file__).resolve().parents[1]
 
 
 def entry() -> None:
-    """What the console script runs."""
+    """The entry point of the console script."""
     words = sys.argv[1:]
     command.run(program(words), lambda: main(words))
 
 
 def program(words: list[str]) -> str:
-    """What complaints about a command line begin with."""
+    """The program's name at the beginning of complaints."""
     return f"{PROGRAM} {words[0]}" if words and words[0] in COMMANDS else PROGRAM
 
 

@@ -20,9 +20,9 @@ class Residuals(NamedTuple):
         off: measured over simulated.
         spread: standard deviation between simulated replications.
         work: by how much one more of work makes one more of the run: 1 where nothing but cores takes time.
-        rest: what a second more after each induced sleep takes of the logarithm; 0 of runs that did not sleep, or whose steps a sleep
-            does not stretch.
-        kind: which of the different jobs it was, a number.
+        rest: the loss in the logarithm by one more second after each induced sleep; 0 of runs that did not sleep, or whose steps a
+            sleep does not stretch.
+        kind: the number of the job among the different ones.
     """
 
     off: np.ndarray
@@ -33,7 +33,7 @@ class Residuals(NamedTuple):
 
     @property
     def kinds(self) -> int:
-        """How many different jobs these were."""
+        """The number of different jobs."""
         return len(np.unique(self.kind))
 
     @property
@@ -42,11 +42,11 @@ class Residuals(NamedTuple):
         return len(self.off) - min(LINE, self.kinds)
 
     def error(self) -> float:
-        """Standard deviation of the normal law that says of one more run, nine times in ten, what Student's t does.
+        """Standard deviation of the normal law whose 90 % interval for one more run is that of Student's t.
 
-        That run is of a kind of its own, so that its variance is that between kinds and that within them; less what replications
-        differ by already. As a factor on work (see sim.model.costs.Costs.error), which does not answer for runs that are mostly network:
-        theirs may be off because of that.
+        One more run is of a kind of its own. Its variance is therefore that between kinds and that within them, less the variance
+        that replications have already. It is a factor on work (see sim.model.costs.Costs.error), and runs that are mostly network may
+        have errors for other reasons.
         """
         variance, freedom = self._of_one_more()
         work = max(np.mean(self.work**2), LEAST_WORK**2)
@@ -96,5 +96,5 @@ class Residuals(NamedTuple):
         return float(np.sqrt(max(0.0, excess) / np.mean(self.rest[slept] ** 2)))
 
     def after(self, resume_s: float) -> Residuals:
-        """With so many seconds more after each sleep simulated."""
+        """The errors with so many further seconds simulated after each sleep."""
         return self._replace(off=self.off + self.rest * resume_s)

@@ -1,7 +1,7 @@
-"""The time of messages between hosts in training, where no other message is in their way: runs of one worker and its master.
+"""The time of messages between hosts in training, where no other message delays them: runs of one worker and its master.
 
-They may take longer than a probe's, which come one upon another: caches are cold, and some meet a bad moment, which a probe's medians
-leave out and a mean step does not. What they take more, or less, is the link's latency.
+They may take longer than a probe's, which follow one another closely. Caches are cold, and a probe's medians leave out the bad
+moments of a mean step. The difference is added to the link's latency.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NUDGE_S = 1e-4  # by which latency is changed to see how many of it a message ta
 
 
 class Late(NamedTuple):
-    """One run: seconds that a message took, what it took more than simulated, and how many latencies are in it."""
+    """One run: the seconds of a message, its excess over the simulated one, and the number of latencies in it."""
 
     taken_s: float
     more_s: float
@@ -30,9 +30,9 @@ class Late(NamedTuple):
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
-    """The profile with the latency with which runs' messages, simulated, take as long as they did; as it is without such runs.
+    """The profile, its latency such that simulated messages take as long as the runs' messages did; unchanged without such runs.
 
-    Least squares of relative deviations, so that large models count little. What a library's messages take more is not seen, and
+    Least squares of relative deviations, so that large models count little. The excess of a library's messages is not seen, and is
     taken to be the same.
 
     Args:

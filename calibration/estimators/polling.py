@@ -1,7 +1,7 @@
 """Seconds of a core for one poll of a waiting rank (sim.platform.polling), from runs of one worker and its master.
 
-Their processes used more processor time than they worked, and it is their polls': a fixed time for each explains it whether they are
-on one host or two, with links of any rate and models of 0.3 MB and 4 MB; the bytes that went by add nothing.
+Their processes used more processor time than they worked. A fixed time for each poll explains the excess, on one host or two, with
+links of any rate, and with models of 0.3 MB and 4 MB. The number of bytes adds nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far off a profile is of the very runs that it was fitted on, as the simulator plays them: what to expect of one more run."""
+"""The errors of a profile on the runs that it was fitted on, when the simulator replays them. One more run has such an error."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from sim.simulation import simulate
 
 REPLICATIONS = 6
 IMPORTED = "imported"  # the world of logs that others recorded
-SLOWER = 1.1  # by which all work is slowed to see how much of a run it is
-LEAST_LONGER = 0.1  # seconds of a step for each second more after sleeps, or steps hang on something else
-NUDGE_S = 1e-3  # by which work after a sleep is made longer to see what that makes of a run
+SLOWER = 1.1  # all work is slowed by this factor, which shows how much of a run is work
+LEAST_LONGER = 0.1  # least seconds of a step for each second more after sleeps; below it steps depend on something else
+NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its effect on a run
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
-    """The profile with the error of each workload's costs, and a note of what that is, from the runs that it was fitted on."""
+    """The profile with the error of each workload's costs and a note about it, from the runs that it was fitted on."""
     costs, notes, repeated = dict(profile.costs), [], []
     for name in sorted({trace.header.workload for trace in traces} & set(costs)):
         try:
             found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
         except (RunFailed, WrongSetting) as refused:
             notes.append(
-                f"{name}: intervals do not know how runs differ: the runs fitted cannot be simulated ({refused})"
+                f"{name}: intervals lack the variation between runs: the fitted runs cannot be simulated ({refused})"
             )
             continue
         if found.freedom < 1:
             count = f"{len(found.off)} run{'s' * (len(found.off) > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
-            notes.append(f"{name}: intervals do not know how runs differ: {count} cannot tell; repeat some")
+            notes.append(f"{name}: intervals lack the variation between runs: {count} cannot show it; repeat some")
             continue
         resume_s = max(0.0, costs[name].resume_s + found.resume_s())
         found = found.after(resume_s - costs[name].resume_s)
@@ -47,14 +47,16 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         costs[name] = costs[name].model_copy(update=said)
         repeated.append(name)
         far = np.sqrt(np.mean(found.off**2))
-        notes.append(f"{name}: simulated, the {len(found.off)} runs fitted are off by {far:.1%} (root mean square)")
+        notes.append(
+            f"{name}: simulated, the {len(found.off)} fitted runs have an error of {far:.1%} (root mean square)"
+        )
     seen = _seen(profile, traces) | {"notes": (*profile.provenance.notes, *notes), "repeated": tuple(repeated)}
     about = profile.provenance.model_copy(update=seen)
     return profile.model_copy(update={"costs": costs, "provenance": about})
 
 
 def _seen(profile: Cluster, traces: list[Trace]) -> dict:
-    """What these runs were of: fields of sim.platform.cluster.Provenance."""
+    """The provenance of these runs: fields of sim.platform.cluster.Provenance."""
     heads = [trace.header for trace in traces]
     placed = [(head.servers, as_placed(profile, head), head.ranks) for head in heads]
     hosts = [(here, here.placement(ranks, servers), servers) for servers, here, ranks in placed]
@@ -140,7 +142,7 @@ def _has_deadline(trace: Trace) -> bool:
 
 
 def _job(header: Header) -> str:
-    """What is the same in runs of the same job with the same sleeps."""
+    """A key that is equal for runs of the same job with the same sleeps."""
     recorded = {"cluster": "", "cpu_s": {}, "ran_out": 0, "evaluations": (), "details": {}}
     return replace(header, **recorded).text()
 

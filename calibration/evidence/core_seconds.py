@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from calibration.evidence.seats import Placement
 from sim.event.machines.cores import rate
+from sim.event.machines.shared_gpu import pace
+from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.platform.polling import polls
 
-BUSY = ("input", "compute", "pack", "reduce", "update", "evaluate")
+BUSY = ("input", "compute", "pack", TO_DEVICE, TO_HOST, "reduce", "update", "evaluate")
 
 
-def core_seconds(rows, place: Placement, contention: float = 0.0) -> np.ndarray:
+def core_seconds(rows, place: Placement, contention: float = 0.0, switching: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
-    On average over the turns that tasks take (sim.event.machines.cores), n busy ranks on c cores each get min(1, c / n) of one, less
-    contention; one that waits counts for the share of its wait that its polls take. A profile holds the time that work takes
-    on a core of its own, and the simulator shares the cores; without this the sharing would count twice.
+    Tasks take turns (sim.event.machines.cores). On average n busy ranks on c cores each get min(1, c / n) of a core, less contention.
+    A waiting rank counts for the share of its wait that its polls take. A profile holds the time of work on a core of its own,
+    because the simulator shares the cores again: the sharing would otherwise count twice.
 
     Args:
         rows: a trace's.
-        place: where the ranks sat.
-        contention: of the hosts' cores, see sim.platform.cluster.Host.
+        place: the hosts that the ranks were on.
+        contention, switching: of the hosts' cores and GPUs, see sim.platform.cluster.Host. What GPUs compute takes no core.
     """
     lasted_s = (rows["end_s"] - rows["start_s"]).to_numpy(float)
     seconds = lasted_s.copy()
+    on_gpus = (rows["activity"] == "compute").to_numpy() & bool(place.gpus)
+    if on_gpus.any():
+        seconds[on_gpus] = _gpu_seconds(rows[on_gpus], place, switching)
     hosts, ranks = np.asarray(place.of_rank), rows["rank"].to_numpy(int)
     host, (cores, machine_of_rank) = hosts[ranks], place.pools()
     machine = np.asarray(machine_of_rank)[ranks]
-    busy = rows["activity"].isin(BUSY).to_numpy() | _copies(rows, host, hosts)
+    busy = rows["activity"].isin(BUSY).to_numpy() & ~on_gpus | _copies(rows, host, hosts)
     polling = np.where(busy, 0.0, _polls(rows, seconds, place))
     for index, count in enumerate(cores):
         here = (busy | (polling > 0)) & (machine == index)
         if here.any() and machine_of_rank.count(index) > 1:
             times_s = rows["start_s"].to_numpy(float)[here], rows["end_s"].to_numpy(float)[here]
             seconds[here] = _shared(*times_s, busy[here], polling[here], count, contention)
-    return np.where(busy, seconds, lasted_s)
+    return np.where(busy | on_gpus, seconds, lasted_s)
+
+
+def _gpu_seconds(rows, place: Placement, switching: float) -> np.ndarray:
+    """Seconds that each computation would have taken alone on its GPU: the integral of sim.event.machines.shared_gpu.pace."""
+    numbers = {gpu: number for number, gpu in enumerate(dict.fromkeys(place.gpu_of_rank()))}
+    gpu_of_rank = np.array([numbers[gpu] for gpu in place.gpu_of_rank()])
+    gpu, start_s, end_s = (
+        gpu_of_rank[rows["rank"].to_numpy(int)],
+        *(rows[name].to_numpy() for name in ("start_s", "end_s")),
+    )
+    seconds = end_s - start_s
+    for number in range(len(numbers)):
+        here = gpu == number
+        if here.any():
+            at_once = np.ones(here.sum(), int)
+            seconds[here] = _integral(start_s[here], end_s[here], [at_once], lambda tasks: pace(tasks, switching))
+    return seconds
 
 
 def _polls(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
@@ -48,19 +72,28 @@ def _polls(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
 
 
 def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-    """Which rows receive from a rank of the same host: a core copies the bytes, no port moves them."""
+    """The rows that receive from a rank of the same host: a core copies the bytes, and no port moves them."""
     return (rows["activity"] == "receive").to_numpy() & (host == hosts[rows["peer"].to_numpy(int)])
 
 
 def _shared(start_s, end_s, busy, polling, cores: int, contention: float) -> np.ndarray:
-    """The integral of sim.event.machines.cores.rate over each row.
+    """The integral of sim.event.machines.cores.rate over each row."""
 
-    It is exact, because the numbers of busy and of polling ranks are constant between starts and ends.
+    def of(tasks, polls):
+        return rate(tasks, cores, contention, polls)
+
+    return _integral(start_s, end_s, [busy.astype(int), polling], of)
+
+
+def _integral(start_s, end_s, weights: list[np.ndarray], of: Callable[..., np.ndarray]) -> np.ndarray:
+    """The integral over each row of a function of what is at once: sums of the rows' weights, of the first at least 1.
+
+    It is exact, because these are constant between starts and ends.
     """
     times_s = np.concatenate([start_s, end_s])
     order = np.argsort(times_s, kind="stable")
-    tasks, polls = (np.cumsum(np.concatenate([change, -change])[order])[:-1] for change in (busy.astype(int), polling))
-    rates = rate(np.maximum(tasks, 1), cores, contention, np.maximum(polls, 0.0))
+    first, *others = (np.cumsum(np.concatenate([one, -one])[order])[:-1] for one in weights)
+    rates = of(np.maximum(first, 1), *(np.maximum(other, 0.0) for other in others))
     virtual_s = np.concatenate([[0.0], np.cumsum(np.diff(times_s[order]) * rates)])
     at_s = np.empty(len(times_s))
     at_s[order] = virtual_s

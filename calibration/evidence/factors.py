@@ -7,11 +7,11 @@ import numpy as np
 from sim.answers import interval
 from sim.laws import Empirical, Law, LogNormal
 
-MANY = 100  # factors from which one wild value is a stall and not a slow one in ten
-FEWEST = 10  # factors from which they can say that they are not log-normal
-CLEARLY = 0.05  # Kolmogorov-Smirnov distance of many, from which the log-normal is clearly wrong
-HEAVIER = 1.3  # standard deviation over the log-normal's, from which its tail is clearly too light
-SIGNIFICANT = 0.001  # chance of such few ones under a log-normal, below which it is clearly wrong
+MANY = 100  # from so many factors on, one wild value is a stall and not a slow rank in ten
+FEWEST = 10  # from so many factors on, they can show that they are not log-normal
+CLEARLY = 0.05  # from this Kolmogorov-Smirnov distance on, the log-normal is clearly wrong for many factors
+HEAVIER = 1.3  # from this ratio of standard deviation to the log-normal's on, its tail is clearly too light
+SIGNIFICANT = 0.001  # below this probability of such values, the log-normal is clearly wrong for few factors
 KEPT = 201  # values of an empirical law
 ROUND_OFF = 1e-9  # factors that differ by less are equal
 NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation
@@ -20,9 +20,9 @@ NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolu
 def law(factors: np.ndarray) -> Law:
     """The law of `factors`, scaled to mean 1: log-normal, or empirical where that is clearly better.
 
-    Many factors: the spread of the log-normal comes from the median absolute deviation, so that a few wild ones do not
-    blow it up; if there are enough of them to widen the spread by 1.3, they are kept as they are. Few factors (runs,
-    ranks): from the standard deviation, unless Shapiro and Wilk (Biometrika 1965) refuse it: one slow rank in ten is
+    Many factors: the spread of the log-normal comes from the median absolute deviation, so that a few outliers do not blow it up. If
+    there are enough of them to widen the spread by 1.3, the factors are kept as they are. Few factors (runs, ranks): the spread comes
+    from the standard deviation, unless Shapiro and Wilk's test (Biometrika 1965) refuses a log-normal. One slow rank in ten is
     neither an accident nor a wide bell.
     """
     logs = np.log(factors)
@@ -47,7 +47,7 @@ def uncertainty(factors: np.ndarray, level: float = interval.LEVEL) -> float:
 
 
 def like_student(freedom: float, level: float = interval.LEVEL) -> float:
-    """Factor on a standard deviation so that a normal law's interval is as wide as Student's t of so much freedom has it."""
+    """Factor on a standard deviation with which a normal law's interval is as wide as that of Student's t with so much freedom."""
     from scipy.special import ndtri, stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2))

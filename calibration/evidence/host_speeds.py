@@ -1,7 +1,8 @@
 """Why a rank is slow: its host, which stays, or the run, which passes. Repeated runs separate them.
 
-A single run cannot tell. What lasted from its first quarter to its last is then taken to be the host's: a replay of that run is right,
-and so is another protocol on the same machines; drawn anew in each replication, one slow host would be none or three.
+A single run cannot separate them. A factor that lasted from its first quarter to its last is then taken to be the host's. A replay of
+that run is then right, and so is another protocol on the same machines. Factors drawn anew in each replication would make one slow
+host none or three.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
 
     Args:
         factor: seconds over what the costs say, shape (runs x hosts,).
-        host: index of the host that each ran on.
+        host: index of each rank's host.
         count: number of hosts.
         quarters: the mean factors of a single run's quarters, shape (hosts, 4); None of several runs, or if not known.
     """
@@ -73,7 +74,10 @@ def _lasts(logs: np.ndarray) -> tuple[bool, str]:
         return False, "hosts equally fast"
     p = _chance(list(logs))
     if p < SIGNIFICANT:
-        return True, f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), others may have others"
+        return (
+            True,
+            f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), other runs may have other speeds",
+        )
     return False, f"hosts taken as equally fast: their differences did not last through the one run (p = {p:.2g})"
 
 

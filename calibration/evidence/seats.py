@@ -1,4 +1,4 @@
-"""Which host each rank of some traces sat on."""
+"""The host that each rank of some traces was on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Placement:
 
     Args:
         shared_cores, poll_s, oversleep_s: see sim.platform.cluster.Cluster.
+        gpus: of each host, if GPUs compute; else 0.
     """
 
     names: tuple[str, ...]
@@ -21,6 +22,11 @@ class Placement:
     shared_cores: int | None = None
     poll_s: float = 0.0
     oversleep_s: float = 0.0
+    gpus: int = 0
+
+    def gpu_of_rank(self) -> list[tuple[int, int]]:
+        """The GPU of each rank, (host, number): ranks of a host take its GPUs in turn."""
+        return [(host, self.of_rank[:rank].count(host) % self.gpus) for rank, host in enumerate(self.of_rank)]
 
     @property
     def shared(self) -> bool:
@@ -52,7 +58,8 @@ def of_traces(traces: list[Trace], cores: int | None = None, shared_cores: int |
     if recorded:
         found = dict(recorded)  # a host's name to its cores
         names = tuple(found)
-        return Placement(names, tuple(found.values()), tuple(names.index(name) for name, _ in recorded), shared_cores)
+        of_rank = tuple(names.index(name) for name, _ in recorded)
+        return Placement(names, tuple(found.values()), of_rank, shared_cores, gpus=largest.header.gpus)
     if cores:
         return Placement(("localhost",), (cores,), (0,) * ranks)
     return Placement(tuple(f"host{rank}" for rank in range(ranks)), (1,) * ranks, tuple(range(ranks)), shared_cores)

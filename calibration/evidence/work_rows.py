@@ -13,7 +13,7 @@ from calibration.evidence.host_speeds import QUARTERS
 from calibration.evidence.seats import Placement
 from sim.base.errors import WrongSetting
 from sim.job import replay
-from sim.model.costs import WARMING, cold_share
+from sim.model.costs import TO_DEVICE, TO_HOST, WARMING, cold_share
 from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
@@ -24,14 +24,17 @@ COSTED = (
     "compute",
     "partition",
     "pack",
+    "to_device",
+    "to_host",
     "take_up",
     "reduce",
     "reduce_rows",
     "update",
     "evaluate",
 )  # fields of Costs
-RENEWING = "amb-dg"  # the protocol whose workers never wait, and take up new parameters between partitions
-LEAST_OF_A_QUARTER = 50  # steps of which sleeps can be told from the computation
+FOLLOWING = ("pack", TO_HOST)  # a computation, without a pause
+RENEWING = "amb-dg"  # the protocol whose workers never wait, and adopt new parameters between partitions
+LEAST_OF_A_QUARTER = 50  # so many steps separate sleeps from the computation
 SLEEP_LEVELS = 3  # groups of induced sleeps, besides none at all
 
 
@@ -40,11 +43,11 @@ class Rows:
     """Measured rows of one workload.
 
     Args:
-        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 where it is too
-            short for a part of it to say anything), activity (a field of sim.model.costs.Costs, for computation `compute` or
-            `partition`), amount (samples or bytes), turns (of the loop; 1), seconds (of a core), cold (how cold the rank was, 0 to 1,
-            see sim.model.costs.cold_share), induced (whether the rank idles in that run whatever its work takes), group (of what does not
-            depend on noise: the run, its settings and the induced sleep).
+        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 in short runs),
+            activity (a field of sim.model.costs.Costs, for computation `compute` or `partition`), amount (samples or bytes), turns
+            (of the loop; 1), seconds (of a core), cold (the rank's coldness, 0 to 1, see sim.model.costs.cold_share), induced
+            (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
+            depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
     """
 
@@ -52,12 +55,14 @@ class Rows:
     hidden: dict[tuple[int, int], float]
 
 
-def measured(traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0) -> Rows:
+def measured(
+    traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0, switching: float = 0.0
+) -> Rows:
     """The rows of traces of one workload.
 
     Args:
         place: where the ranks sat.
-        contention: of their hosts' cores.
+        contention, switching: of their hosts' cores and GPUs.
 
     Raises:
         WrongSetting: a trace without computation after warm-up.
@@ -66,7 +71,7 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
 
     tables, hidden = [], {}
     for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
-        table = _table(trace, place, contention).assign(run=run)
+        table = _table(trace, place, contention, switching).assign(run=run)
         table["quarter"] = _quarter(table)
         if not table["activity"].isin(["compute", "partition"]).any():
             raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
@@ -79,9 +84,9 @@ def measured(traces: list[Trace], names: list[str], place: Placement, contention
     return Rows(table, hidden)
 
 
-def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
+def _table(trace: Trace, place: Placement, contention: float, switching: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
-    seconds = core_seconds(rows, place, contention)
+    seconds = core_seconds(rows, place, contention, switching)
     rows = rows.assign(
         seconds=seconds,
         turns=1,
@@ -93,6 +98,7 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
     rows.loc[_taken_up(rows, header.servers), "activity"] = "take_up"
+    rows["activity"] = rows["activity"].replace({TO_DEVICE: "to_device", TO_HOST: "to_host"})
     if header.protocol == "hybrid":  # what it adds up is rows, or pieces of an allreduce, which know of no samples
         rows.loc[(rows["activity"] == "reduce") & (rows["samples"] > 0), "activity"] = "reduce_rows"
     partitions = header.settings.get("partitions")
@@ -105,7 +111,7 @@ def _table(trace: Trace, place: Placement, contention: float) -> pd.DataFrame:
 
 
 def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
-    """Which updates are a worker's, of parameters that came; workers of the hybrid make updates of their own too."""
+    """The updates in which a worker adopts received parameters; workers of the hybrid make updates of their own too."""
     of_workers = (rows["activity"] == "update") & (rows["rank"] >= servers) & (servers > 0)
     return of_workers & (rows["samples"] == 0)
 
@@ -116,14 +122,14 @@ def _induced(rows: pd.DataFrame, protocol: str) -> bool:
 
 
 def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
-    """Seconds to the start of each gradient and update from the end of the rank's last, or of its packing; 0 of other rows.
+    """Seconds from the end of the rank's last gradient, update or packing to the start of the next; 0 of other rows.
 
-    As in the simulator. Packing is work, after which a rank is warm.
+    The simulator counts alike. Packing is work, and leaves a rank warm.
     """
     heavy = rows["activity"].isin([*WARMING, "update"]) & ~_taken_up(rows, servers)
     found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")
     before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
-    seconds = (found["start_s"] - before_s).clip(lower=0.0).where(found["activity"] != "pack", 0.0)
+    seconds = (found["start_s"] - before_s).clip(lower=0.0).where(~found["activity"].isin(FOLLOWING), 0.0)
     return seconds.reindex(rows.index, fill_value=0.0).to_numpy()
 
 

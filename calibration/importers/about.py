@@ -1,4 +1,4 @@
-"""What a log of others does not say of itself."""
+"""Facts that somebody else's log does not contain."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LINK = "--link"
 
 @dataclass(frozen=True)
 class About:
-    """What the user says of a log.
+    """A log's facts as the user gives them.
 
     Args:
-        workload: what was trained: a name, or a file.
+        workload: the trained model: a name, or a file.
         stragglers: the law of sleeps that were induced.
-        protocol: by which it was trained, with its settings; None where the log's format says it.
+        protocol: that trained it, with its settings; None where the log's format names it.
         batch: samples of a worker and step; the workload's if None.
         link: between the hosts; None if nobody knows.
     """

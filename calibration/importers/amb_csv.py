@@ -1,9 +1,9 @@
 """The AMB repository's statistics (T. Adikari, 2019): pairs NAME_worker_stats.csv and NAME_master_stats.csv.
 
 Worker columns used: step, rank (both from 1), num_samples, compute_time (seconds; the induced sleep is in it). Worker
-`time` is when the master had all of the round's statistics, on a clock that starts with the first of them, and
-`compute_time_master` the microseconds that noting them took: neither is needed. Master columns used: step, and time,
-seconds at the end of the round; its clock starts with the session, so that only differences count.
+`time` is the moment when the master had all of the round's statistics, on a clock that starts with the first of them.
+`compute_time_master` is the microseconds that it took to note them. Neither is needed. Master columns used: step and time (seconds at
+the end of the round). The master's clock starts with the session, and only differences count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from calibration.importers import rounds
 from calibration.importers.about import About
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.recording.traces import Trace
 
 WHOLE = ("step", "rank", "num_samples")
@@ -53,6 +53,7 @@ def _table(path: Path, columns: tuple[str, ...]):
     import pandas as pd
 
     with reading("--from amb-csv", path):
+        check_size("--from amb-csv", path)
         try:
             table = pd.read_csv(path, dtype=str, keep_default_na=False)
             if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from calibration.importers import rounds
 from calibration.importers.about import About
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.recording.traces import Trace
 
 MARK = "Sending ["
@@ -63,7 +63,7 @@ def read(path: str | Path, about: About) -> list[Trace]:
 
 
 def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
-    """All lines of a file say which rank sent, or none does; so with sleeps."""
+    """Refuse a file in which some lines name the rank, or the sleep, and some do not."""
     for name, said in (("rank", [rank for rank, _ in lines]), ("sleep_time", [line.sleep_s for _, line in lines])):
         missing = sum(value is None for value in said)
         if 0 < missing < len(said):
@@ -74,6 +74,7 @@ def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
 
 def _lines(path: Path):
     with reading("--from amb-log", path):
+        check_size("--from amb-log", path)
         text = path.read_text(errors="replace")
     for number, line in enumerate(text.splitlines(), start=1):
         if MARK in line:

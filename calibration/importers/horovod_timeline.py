@@ -1,4 +1,4 @@
-"""Horovod's timeline (HOROVOD_TIMELINE=FILE): what each reduction waited for and moved.
+"""Horovod's timeline (HOROVOD_TIMELINE=FILE): the waiting and the bytes of each reduction.
 
 A timeline is rank 0's view, in the Trace Event Format (Google, 2016), one `pid` a tensor; `ts` in microseconds. A tensor's events:
 NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for each (where the response cache knows the tensor, from
@@ -17,11 +17,12 @@ from math import prod
 from pathlib import Path
 
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
+from sim.base.files import check_size, reading
 from sim.recording.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
 NEVER = 0
+MOST_TEXT = 2**29  # bytes: some twenty times as many in memory
 LATEST = 1e15  # microseconds since the start: thirty years
 LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
@@ -66,7 +67,7 @@ class Timeline:
 
 @dataclass
 class _Tensor:
-    """What happened to a tensor since its negotiation began; spans and marks in microseconds."""
+    """A tensor's events since its negotiation began; spans and marks in microseconds."""
 
     pid: int
     spans: dict[str, list[float]] = field(default_factory=dict)
@@ -113,6 +114,7 @@ def _steps(together: list[list[_Tensor]]) -> list[int]:
 def _events(path: str | Path) -> list[dict]:
     """The events of a file that may lack its end."""
     with reading("timeline", path):
+        check_size("timeline", path, MOST_TEXT)
         text = Path(path).read_text(errors="replace")
     try:
         return json.loads(text)
@@ -179,7 +181,7 @@ def _finished(tensor: _Tensor, event: dict) -> _Tensor:
 
 def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
     def span(*names: str) -> float:
-        """The longest time that one of the tensors was in these phases; fused ones are so side by side."""
+        """The longest time of a tensor in these phases; fused tensors are in them side by side."""
         return MICRO * max(sum(end - begin for name, (begin, end) in t.spans.items() if name in names) for t in tensors)
 
     asked = [t.spans[NEGOTIATION] for t in tensors if NEGOTIATION in t.spans]

@@ -1,8 +1,8 @@
-"""The text that nccl-tests print (all_reduce_perf and its like; RCCL's are the same): sizes, and what a call took of each.
+"""The text that nccl-tests print (all_reduce_perf and its like; RCCL's are equal): sizes, and the seconds of a call.
 
 A run has lines `# Rank 0 ... on HOST device ...`, a heading `# size count type redop root time algbw busbw ...`, out of place and in place,
-and a row for each size: bytes, microseconds, and GB/s (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). Which collective it was is said
-by newer versions; of older ones it follows from busbw / algbw, which is 2 (n - 1) / n of an allreduce among n ranks.
+and a row for each size: bytes, microseconds, and GB/s (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). Newer versions name the
+collective. For older ones it follows from busbw / algbw, which is 2 (n - 1) / n for an allreduce among n ranks.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ CLOSE, SEEN_GB_S = 0.1, 0.1  # how far size / time may be from algbw, where that
 
 
 class Measured(NamedTuple):
-    """What a text says.
+    """The contents of a text.
 
     Args:
         collective: all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce or sendrecv.
         hosts: of each rank, in order.
-        device: what the ranks computed on; "" if that is not said.
+        device: the ranks' device; "" if the text does not name it.
         sizes, seconds: of each row, by size; shape (rows,).
         whole: whether the text has its end.
         wrong: results that the tests found wrong.
@@ -74,13 +74,13 @@ def factors(ranks: int) -> dict[str, float]:
 
 
 def read(path: str | Path, ranks: int | None = None) -> Measured:
-    """What a text of nccl-tests says; of calls in place, as training makes them, where there are some.
+    """The contents of a text of nccl-tests. Calls in place are taken where there are any, because training makes those.
 
     Args:
         ranks: of the run, where the text does not list them.
 
     Raises:
-        WrongSetting: no such text, several tests in one, a row that cannot be, or a number of ranks that is not known.
+        WrongSetting: the text is not of nccl-tests, has several tests or an impossible row, or does not give the number of ranks.
     """
     lines = _text(Path(path)).splitlines()
     headings = [number for number, line in enumerate(lines) if HEADING.match(line.strip())]
@@ -171,10 +171,10 @@ def _row(line: str, columns: list[str], where: str) -> _Row:
 
 
 def _collective(lines: list[str], rows: list[_Row], ranks: int, path: str) -> str:
-    """Which was called: as the text says, or as its bandwidths do.
+    """The collective that was called, by the text or by its bandwidths.
 
     Raises:
-        WrongSetting: none that is known.
+        WrongSetting: it is unknown.
     """
     known = factors(ranks)
     for line in lines:

@@ -30,16 +30,15 @@ class Work(NamedTuple):
 def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, stragglers: str, source: str) -> Trace:
     """A trace of the rounds that end at `ends_s`, seconds since the first began.
 
-    Logged: samples, busy seconds (with the sleep in them, which gets a row of its own if it was logged), rounds. What is
-    reconstructed: all workers start a round together; the master waits for the slowest of them; all that follows
-    (reduction, optimiser, evaluation, parameters back) is the master's `update`, and the workers' `wait`. The protocol
-    is fmb if all counts of samples are equal, else amb; then the micro-batch is their greatest common divisor, the
-    limit the shortest busy time (a lower bound of none shorter: who stops has passed it), and the batch the most samples
-    seen, because the true one is not in the logs.
+    Logged: samples, busy seconds (they contain the sleep, which gets a row of its own if it was logged), rounds. Reconstructed: all
+    workers start a round together; the master waits for the slowest of them; everything after that (reduction, optimiser, evaluation,
+    parameters back) is the master's `update` and the workers' `wait`. The protocol is fmb if all counts of samples are equal, else
+    amb. The micro-batch of amb is their greatest common divisor, and its limit the shortest busy time (a worker that stops has passed
+    the limit). Its batch is the largest count, because the true batch is not in the logs.
 
     Raises:
-        WrongSetting: no work at all, a worker that did not log each round once, a round that ends before its slowest worker, what no
-            trace may hold, or no such workload or law.
+        WrongSetting: there is no work, a worker did not log each round once, a round ends before its slowest worker, a value is one
+            that no trace may hold, or the workload or law does not exist.
     """
     if not work:
         raise WrongSetting("log", source, "a log of at least one complete round")

@@ -1,11 +1,11 @@
 """Step times that anybody can log: a table (CSV or parquet) with the columns step, rank and seconds.
 
-Further columns, if they are there: compute_s (seconds of the step in which the rank computed), samples (of the rank). A row says how long
-one step took at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and no
-less than the slowest one computes.
+Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). A row is the duration of one step
+at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and at least as long as
+the slowest rank computes.
 
-Messages are part of a step's seconds. Where the link between the hosts is known, the simulator says how long they take on it, and
-the rest of the step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
+Messages are part of a step's seconds. If the link between the hosts is known, the simulator gives their time on it. The rest of the
+step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
 it predicts no other number of workers.
 """
 
@@ -46,13 +46,13 @@ SOURCE = "--from steps"
 
 
 class Steps(NamedTuple):
-    """What was logged.
+    """The logged steps.
 
     Args:
         length_s: of each step, shape (steps,).
         compute_s: seconds that each rank computed, shape (steps, ranks); None if that was not logged.
         samples: of each rank and step; None if they were not logged.
-        ranks: how many logged.
+        ranks: the number of ranks that logged.
     """
 
     length_s: np.ndarray
@@ -227,7 +227,7 @@ def _computed_s(scenario: Scenario, step_s: float, link: Link) -> float:
 
 
 def _played_s(scenario: Scenario, computed_s: float, link: Link) -> float:
-    """Seconds of a step in which all ranks compute so long and nothing else takes time but messages."""
+    """Seconds of a step in which all ranks compute for these seconds and only messages take further time."""
     from sim.simulation import simulate
 
     costs = Costs(compute=Line(base_s=computed_s))
@@ -243,7 +243,7 @@ def _played_s(scenario: Scenario, computed_s: float, link: Link) -> float:
 def _trace(
     logged: Steps, scenario: Scenario, computed_s: np.ndarray, messages_s: float, about: About, source: str
 ) -> Trace:
-    """All ranks begin a step together; they wait for the slowest, and for messages; what is left of the step is updating."""
+    """All ranks begin a step together, and wait for the slowest and for messages. The rest of the step is updating."""
     head = scenario.header(IMPORTED, communication_in_update=about.link is None)
     ends_s = np.cumsum(logged.length_s)
     rows = []

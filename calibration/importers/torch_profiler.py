@@ -1,9 +1,10 @@
-"""Traces of torch.profiler (Kineto), .json or .json.gz: what each step of one rank computed, and what its collectives took.
+"""Traces of torch.profiler (Kineto), .json or .json.gz: computing and collectives of each step of one rank.
 
 A trace is the Trace Event Format (Google, 2016): complete events (`ph` X) with `ts` and `dur` in microseconds. Those used are
 `ProfilerStep#N` (profiler.step(), category user_annotation), kernels, copies and memsets of the GPU, and without a GPU operators of the CPU
-(cpu_op). A kernel belongs to the step that launched it, known by `args.correlation`. NCCL's kernels are known by their names, their
-sizes by `In msg nelems`, `dtype` and `Group size`, which newer versions write; ranks by `distributedInfo`, or by the name of the file.
+(cpu_op). A kernel belongs to the step that launched it, known by `args.correlation`. NCCL's kernels are known by their names. Newer
+versions write their sizes as `In msg nelems`, `dtype` and `Group size`. Ranks are known by `distributedInfo`, or by the name of the
+file.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ class Call(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """What one rank's trace says.
+    """The contents of one rank's trace.
 
     Args:
         rank: its number; None if nothing says it.
-        world: how many ranks there are; None likewise.
+        world: the number of ranks; None likewise.
         steps: their numbers, one after another.
         length_s, compute_s: of each step, shape (steps,); a step computes when a kernel that is not the library's runs.
-        library_s, hidden_s: when the library's run, and when others do meanwhile.
+        library_s, hidden_s: seconds of the library's kernels, and seconds of these in which others run.
         calls: of each step, in order.
         device: the GPU's name; "" without one.
     """
@@ -72,10 +73,10 @@ class Ranked(NamedTuple):
 
 
 def read(path: str | Path) -> Ranked:
-    """What the trace of one rank says.
+    """The contents of the trace of one rank.
 
     Raises:
-        WrongSetting: no such trace, fewer than two steps in it, or numbers that cannot be.
+        WrongSetting: the file is no such trace, has fewer than two steps, or has impossible numbers.
     """
     path = Path(path)
     table = whole(path)
@@ -131,7 +132,7 @@ def _ranked(
 
 
 def _lengths(windows: list[tuple[int, Event]], spans: list | None) -> np.ndarray:
-    """Seconds of each step: on a GPU from its first kernel to the next step's, for the CPU runs ahead."""
+    """Seconds of each step. On a GPU they are from its first kernel to the next step's, because the CPU runs ahead."""
     starts = [window.start for _, window in windows]
     ends = [*starts[1:], windows[-1][1].end]
     if spans and all(compute for compute, _ in spans):

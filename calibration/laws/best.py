@@ -1,4 +1,4 @@
-"""From a fitted law, and from what varies, to stragglers."""
+"""Stragglers from a fitted law and from the variation by rank and step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def without_slow_ranks(values: dict[int, np.ndarray], found: Varies | None) -> n
 
 
 def stragglers(law: Law, found: Varies | None, unit: str, median: float) -> Stragglers:
-    """A law of sleeps, or of factors on computing, that lasts as long as the values did; with the slow ranks, if it is of factors.
+    """A law of sleeps, or of factors on computing, with the values' persistence; with the slow ranks, if it is of factors.
 
     Slow ranks are no part of sleeps, because what they have more is in proportion to their computing.
 

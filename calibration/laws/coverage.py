@@ -1,4 +1,4 @@
-"""How often intervals cover planted parameters: `python -m calibration.laws.coverage`."""
+"""The coverage of planted parameters by intervals: `python -m calibration.laws.coverage`."""
 
 from __future__ import annotations
 

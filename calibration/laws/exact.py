@@ -44,7 +44,7 @@ def pareto(law, values: np.ndarray, level: float) -> dict[str, tuple[float, floa
 
 
 def _least(count: int, level: float) -> float:
-    """How far the smallest value is from the least possible one, over the spread: Fisher's F of 2 and 2 count - 2, over count."""
+    """The distance of the smallest value from the least possible one, over the spread: Fisher's F of 2 and 2 count - 2, over count."""
     from scipy.stats import f
 
     return float(f.ppf(level, 2, 2 * count - 2)) / count

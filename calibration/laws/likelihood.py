@@ -10,7 +10,7 @@ FIRST, WIDEST = (
     0.02,
     6.0,
 )  # of the search for an end: its first step, and the farthest, on the logarithm of the parameter
-AROUND = 2.0  # how far the other parameter is looked for, likewise
+AROUND = 2.0  # the farthest that the other parameter is searched for, likewise
 
 
 def interval(law: Law, values: np.ndarray, name: str, level: float) -> tuple[float, float]:

@@ -75,7 +75,7 @@ def distance(law: Law, values: np.ndarray) -> float:
 
 
 def bootstrap(family: Family, law: Law, count: int, far: float, rng: np.random.Generator) -> float:
-    """How likely such a distance is of values that the law draws and to which the family is then fitted.
+    """The probability of such a distance for values that the law draws, after the family was fitted to them.
 
     The table of Kolmogorov and Smirnov does not hold here, because the law was fitted to the same values (Stute et al.,
     Metrika 1993).

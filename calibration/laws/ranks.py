@@ -13,10 +13,10 @@ CLEARLY_SLOW = 0.02  # over the median rank
 
 
 class Varies(NamedTuple):
-    """How values vary by rank and step.
+    """The variation of values by rank and step.
 
     Args:
-        persistence: autocorrelation of a rank's values from one step to the next, its mean taken away.
+        persistence: autocorrelation of a rank's values from one step to the next, less its mean.
         persistence_p: probability of at least this much if steps were independent; by permutation of each rank's steps.
         ratios: each rank's geometric mean, over the median rank's; by rank.
         ranks_p: probability of such differences between ranks if all were alike (F test).
@@ -43,7 +43,7 @@ class Varies(NamedTuple):
 
 
 def varies(values: dict[int, np.ndarray], seed: int = 0) -> Varies:
-    """How values vary between ranks and steps, on a logarithmic scale.
+    """The variation of values between ranks and steps, on a logarithmic scale.
 
     The F test of one-way analysis of variance takes values to be independent. Where they are correlated, its F is divided by
     (1 + r) / (1 - r), the factor by which correlation r from step to step widens the variance of a mean.

@@ -39,7 +39,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
-    """What slows workers down, and what is said of it."""
+    """The law that slows workers down, and the lines about it."""
     found = ranks.varies(measured.values) if _steps_are_known(measured) else None
     values = best.without_slow_ranks(measured.values, found)
     laws, notes = ranking.ranked(values)
@@ -94,9 +94,8 @@ def _about(first: Fitted) -> list[str]:
 
 def _of_ranks(found: ranks.Varies) -> list[str]:
     slow = ", ".join(f"rank {rank} ({ratio:.3f} times the median rank)" for rank, ratio in found.slow.items())
-    said = [
-        f"slow throughout: {slow or 'no rank'} (F test, p {found.ranks_p:.3g}); their slowness is not in the laws above"
-    ]
+    apart = "; their slowness is not in the laws above" if found.slow else ""
+    said = [f"slow throughout: {slow or 'no rank'} (F test, p {found.ranks_p:.3g}){apart}"]
     lasting = "stragglers last" if found.persists else "each step draws anew"
     said.append(f"{lasting}: autocorrelation {found.persistence:.3f} from step to step (p {found.persistence_p:.3f})")
     return said

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibration import algorithms
+from calibration.scaling import algorithms as summing
 from calibration.scaling import table
 from calibration.scaling.steps import BACKWARD, BUCKET_BYTES, Scaling, fit
 from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_BYTES
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import Candidate, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
 
-PROTOCOLS = {"horovod": BACKWARD, "allreduce": 0.0}  # share of computing behind which messages hide
+PROTOCOLS = {"horovod": BACKWARD, "allreduce": 0.0}  # share of computing that hides messages
 FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 FEWEST = 3  # rows
 
@@ -46,7 +49,20 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     held_bytes = float(ITEM_BYTES * model.parameters)
     found = {one: fit(rows, held_bytes, PROTOCOLS[one]) for one in ([protocol] if protocol else PROTOCOLS)}
     best = min(found, key=lambda one: found[one].residual)
-    return _made(found[best], rows, model, name, Path(path).name, _notes(found, best, rows, link), link)
+    able = summing.candidates(rows, held_bytes, PROTOCOLS[best])
+    weights = summing.weights(rows, able) if able else {}
+    sums = (
+        able[max(weights, key=lambda one: weights[one])] if able else found[best]
+    )  # the first of those that weigh the same: the ring
+    notes = _notes({**found, best: sums}, best, rows, link)
+    if weights:
+        notes.append(algorithms.note(weights, summing.told(rows, able)))
+    made = _made(sums, rows, model, name, Path(path).name, notes, link)
+    weighed = {
+        one: Candidate(weight=weights[one], network=_network(of), local=_link(of.within_s)) for one, of in able.items()
+    }
+    assert made.provenance is not None  # `_made` makes one
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"algorithms": weighed})})
 
 
 def _check(rows: table.Table, path: str) -> None:
@@ -63,9 +79,9 @@ def _check(rows: table.Table, path: str) -> None:
 
 def _notes(found: dict[str, Scaling], best: str, rows: table.Table, link: Link | None) -> list[str]:
     said = [f"steps are met within {found[best].residual:.1%} (standard deviation)"]
-    options = "--protocol allreduce --set algorithm=ring"
+    options = f"--protocol {best} --set algorithm={found[best].algorithm}"
     if best == "horovod":
-        options = f"--protocol horovod --set algorithm=ring --set fusion_bytes={BUCKET_BYTES} --set cycle_s=0"
+        options += f" --set fusion_bytes={BUCKET_BYTES} --set cycle_s=0"
     if len(found) > 1:
         other = next(one for one in found if one != best)
         said.append(f"{best} meets the table better than {other} ({found[other].residual:.1%})")
@@ -113,4 +129,4 @@ def _network(found: Scaling) -> Link:
 
 def _link(byte_s: float) -> Link:
     """One that takes so long for a byte, and nothing else."""
-    return FREE if byte_s <= 0 else FREE.model_copy(update={"bandwidth_bytes_per_s": 1 / byte_s})
+    return FREE if byte_s * MOST_BYTES <= 1 else FREE.model_copy(update={"bandwidth_bytes_per_s": 1 / byte_s})

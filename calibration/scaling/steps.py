@@ -1,11 +1,13 @@
-"""Seconds of a synchronous step from few constants, in closed form, as the simulator has them; and their fit.
+"""Seconds of a synchronous step from few constants, in the simulator's closed form; and their fit.
 
 A step computes (a line in the batch), and sums gradients round a ring of all ranks: 2 (n - 1) rounds of the n-th part of the bytes
-(Patarasuk and Yuan, 2009). Between hosts a round takes what the slowest link takes: the port of a host. Messages hide behind
-back-propagation, which is two thirds of computing (sim.model.nominal), all but a last bucket.
+(Patarasuk and Yuan, 2009). Between hosts a round takes the time of the slowest link: the port of a host. Back-propagation, two thirds
+of computing (sim.model.nominal), hides all messages but a last bucket.
 
-A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. Where it is the flow
-between a pair that is limited (as on EC2: 5 Gbit/s), and not the port, a byte takes up to twice as long on two hosts.
+Other algorithms differ in their rounds, and in the bytes that pass the busiest port (calibration.algorithms).
+
+A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. If the flow
+between a pair is limited (as on EC2: 5 Gbit/s), and not the port, a byte takes up to twice as long on two hosts.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from calibration import algorithms
 from calibration.scaling.table import Table
 
-BACKWARD = 2 / 3  # of computing, behind which messages hide
-LAST = 0.1  # of the bytes that can hide behind nothing: the last bucket of gradients
+BACKWARD = 2 / 3  # share of computing that hides messages
+LAST = 0.1  # share of the bytes that nothing hides: the last bucket of gradients
 BUCKET_BYTES = 25 * 2**20  # of gradients that are summed together (PyTorch's DistributedDataParallel)
-BOTH_WAYS = 2.0  # times as long a byte takes on two hosts, where the flow of a pair is limited
+BOTH_WAYS = 2.0  # factor on the time of a byte on two hosts, where the flow of a pair is limited
 SOFT = 0.05  # of computing, over which hidden messages become visible
 ROUND_S = 1e-2  # the most that a round takes besides its bytes
 FEW = 1e-9
@@ -29,7 +32,7 @@ FEW = 1e-9
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is learned of one model on one kind of host.
+    """The constants of one model on one kind of host.
 
     Args:
         gradient_bytes: that are summed in a step.
@@ -41,7 +44,9 @@ class Scaling:
         backward: share of computing behind which messages hide.
         bucket_bytes: of gradients that are summed together, where messages hide.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
-        told: whether rows told `both_ways`: they had two hosts, and more.
+        told: whether rows determined `both_ways`: some had two hosts, and some more.
+        algorithm: by which gradients are summed: ring, or another candidate.
+        free: number of fitted constants of messages between hosts.
     """
 
     gradient_bytes: float
@@ -55,6 +60,8 @@ class Scaling:
     bucket_bytes: float = BUCKET_BYTES
     residual: float = 0.0
     told: bool = True
+    algorithm: str = "ring"
+    free: int = 0
 
     @property
     def calls(self) -> int:
@@ -67,10 +74,19 @@ class Scaling:
 
     def messages_s(self, rows: Table) -> np.ndarray:
         """Seconds that messages take, hidden or not, shape (rows,)."""
-        sent = 2 * (rows.gpus - 1) / rows.gpus * self.gradient_bytes
+        rounds, between, within = self._travel(rows)
         between_s = self.between_s * np.where(rows.hosts == 2, self.both_ways, 1.0)
-        apart = sent * between_s + 2 * (rows.gpus - 1) * self.calls * self.round_s
-        return np.where(rows.hosts > 1, apart, sent * self.within_s)
+        messages_s = self.gradient_bytes * (between * between_s + within * self.within_s)
+        return messages_s + rounds * self.calls * self.round_s
+
+    def _travel(self, rows: Table) -> np.ndarray:
+        """Rounds between hosts, and shares of the gradients that pass between hosts and within one; shape (3, rows)."""
+        if self.algorithm == "ring":
+            rounds, share, apart = 2 * (rows.gpus - 1), 2 * (rows.gpus - 1) / rows.gpus, rows.hosts > 1
+            return np.stack([np.where(apart, rounds, 0.0), np.where(apart, share, 0.0), np.where(apart, 0.0, share)])
+        where = zip(rows.hosts.astype(int).tolist(), (rows.gpus / rows.hosts).astype(int).tolist(), strict=True)
+        found = [algorithms.travel(self.algorithm, *one) for one in where]
+        return np.array([[one.rounds, one.between, one.within] for one in found]).T
 
     def step_s(self, rows: Table, slower: np.ndarray | float = 1.0) -> np.ndarray:
         """Seconds of a step, shape (rows,).
@@ -92,13 +108,15 @@ class Scaling:
         return np.hypot(self.residual, np.log(self.step_s(rows, slower) / self.step_s(rows)))
 
 
+OF_MESSAGES = ("between_s", "both_ways", "round_s")
 FITTED = ("base_s", "sample_s", "between_s", "both_ways", "within_s", "round_s")
 
 
-def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scaling:
+def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD, algorithm: str = "ring") -> Scaling:
     """The constants with which steps are nearest to measured ones, in ratio.
 
-    What the rows cannot tell stays as it is: on two numbers of hosts or fewer, a byte takes twice as long on two hosts.
+    Constants that the rows do not determine stay as they are: with two numbers of hosts or fewer, a byte takes twice as long on two
+        hosts.
 
     Args:
         backward: share of computing behind which messages hide; 0 where nothing overlaps.
@@ -107,7 +125,9 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
 
     start, low, high = _bounds(rows, gradient_bytes)
     free = high > low
-    nothing = Scaling(gradient_bytes, 0.0, 0.0, 0.0, backward=backward)
+    of_messages = [name for name, one in zip(FITTED, free, strict=True) if one and name in OF_MESSAGES]
+    free_of_messages = len(of_messages)
+    nothing = Scaling(gradient_bytes, 0.0, 0.0, 0.0, backward=backward, algorithm=algorithm, free=free_of_messages)
     scale = start[free]
 
     def made(at) -> Scaling:
@@ -133,7 +153,7 @@ def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD) -> Scali
 
 
 def _bounds(rows: Table, gradient_bytes: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the fit begins, and what it may find; equal bounds where the rows cannot tell."""
+    """The start of the fit and its bounds; the bounds are equal where the rows do not determine a constant."""
     numbers, least_s = np.unique(rows.hosts), float(rows.step_s.min())
     apart = bool((numbers > 1).any())
     sample_s = least_s / float(rows.batch[np.argmin(rows.step_s)]) / 2

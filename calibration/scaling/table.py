@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.step_s)
 
 

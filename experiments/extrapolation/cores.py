@@ -1,6 +1,6 @@
-"""How far a nominal core is off: rates of ranks of CPUs that others measured, beside 100 Gflop/s.
+"""The error of a nominal core: published rates of ranks of CPUs beside 100 Gflop/s.
 
-Seconds of a sample more, of a minibatch in one partition, by a straight line through a table of minibatches.
+Seconds of one more sample, by a straight line through a table of minibatches in one partition.
 
 Source: seconds per step against minibatch in the history of the AMB repository (T. Adikari), 2019.
 """

@@ -12,8 +12,8 @@ class Held(NamedTuple):
 
     Args:
         source: the published table.
-        split: what was held out, in words.
-        row: which one this is.
+        split: a description of the rows that were held out.
+        row: the name of this one.
         doublings: of hosts (or of ranks, on one host) beyond the largest number that was fitted.
         measured_s, predicted_s: seconds of a step; the geometric mean where several candidates were run.
         computing_s: of the predicted step.
@@ -33,12 +33,12 @@ class Held(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the predicted step, that is not computing."""
+        """The share of the predicted step that is not computing."""
         return min(1.0, max(0.0, 1 - self.computing_s / self.predicted_s))
 
 
 def doublings(asked: float, fitted: float) -> float:
-    """How often `fitted` doubles until it is `asked`; 0 if it is more."""
+    """The number of doublings from `fitted` to `asked`; 0 if `fitted` is more."""
     return max(0.0, log2(asked / fitted))
 
 

@@ -1,8 +1,8 @@
 """Horovod's page of 2017: 16 GPUs on 4 hosts. Each model from the other two; and then as if nobody had measured 16 GPUs.
 
-Fitted by transport, on two models: the share by which distribution makes computing longer, and seconds of a byte, at least the wire's; the
-third model is predicted. 128 and 512 GPUs are predicted from 16.
-With nothing fitted, the link is taken at its word (25 Gbit/s), and the algorithm is an unknown: each candidate is worked out.
+Two constants are fitted for each transport, on two models: the share by which distribution makes computing longer, and seconds of a
+byte, at least the wire's. The third model is predicted. 128 and 512 GPUs are predicted from 16. Where nothing is fitted, the link has
+its nominal bandwidth (25 Gbit/s), and the algorithm is unknown: each candidate is computed.
 
 Source: Horovod README, September 2017; Horovod documentation, benchmarks.
 """
@@ -27,7 +27,7 @@ from sim.platform.cluster import Link
 HOSTS = 4
 WIRE_S = 8 / 25e9  # of a byte, at 25 Gbit/s
 BUFFER_BYTES = 64 * 2**20  # Horovod's, of then
-COST = 0.05  # of computing, that distribution costs, and how far off that may be
+COST = 0.05  # of computing: the cost of distribution, and its error
 NOISE = 0.03  # of a step that was measured, standard deviation of its logarithm
 LINK = Link()
 

@@ -77,9 +77,9 @@ def covers(row: Held, law: Law) -> bool:
 
 
 def ratios(rows: Sequence[Held], law: Law) -> tuple[np.ndarray, np.ndarray]:
-    """Of every two rows of a split, how far their predicted ratio is off, and how far it may be nine times in ten: logarithms.
+    """The error of the predicted ratio of every two rows of a split, and its 90 % limit: logarithms.
 
-    What the rows of one table share cancels (sim.answers.ignorance.Law.common).
+    The common part of one table's rows cancels (sim.answers.ignorance.Law.common).
     """
     off, half = [], []
     for split in dict.fromkeys(row.split for row in rows):
@@ -101,7 +101,7 @@ def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:
 
 
 def unchanged(rows: Sequence[Held]) -> float:
-    """By how much the trivial rule is off with each doubling: root mean square of logarithms, of each table and of all."""
+    """The error of the trivial rule with each doubling: root mean square of logarithms, of each table and of all."""
     found = []
     for table in by_source(rows).values():
         off = [log(row.measured_s / row.trivial_s) / row.doublings for row in table if row.doublings >= HALF]
@@ -110,7 +110,7 @@ def unchanged(rows: Sequence[Held]) -> float:
 
 
 def left_out(rows: Sequence[Held]) -> dict[str, Law]:
-    """By source, the law that all others make."""
+    """The law that all other sources make, for each source."""
     return {name: learned([row for row in rows if row.source != name]) for name in by_source(rows)}
 
 

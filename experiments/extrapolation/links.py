@@ -1,4 +1,4 @@
-"""How much longer a byte takes than the network's name says, on the clusters of the published tables at hand."""
+"""The seconds of a byte over those by the network's nominal bandwidth, on the clusters of the published tables."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def factors() -> dict[str, float]:
 
 
 def learned(found: dict[str, float]) -> Links:
-    """Of a network of which the name alone is known."""
+    """The factor for a network that is known by name alone."""
     logs = np.log(list(found.values()))
     return Links(float(logs.mean()), float(logs.std(ddof=1) * np.sqrt(1 + 1 / len(logs))))

@@ -1,9 +1,9 @@
 """Parallax's figure: each system on two machines from itself on one, with the library's algorithm as an unknown.
 
-What is fitted is that of experiments.parallax, on one machine, and on TensorFlow's servers on two, which say what a port carries. A system
-on two machines takes as much longer than on one as it does simulated. ResNet-50's gradients travel while it is computed, as they do in
-Horovod and TensorFlow; LM1B's systems are those of experiments.parallax. Nobody says how libraries sum: all candidates are simulated, the
-prediction is their geometric mean, and their spread is in its interval.
+The constants are those of experiments.parallax. They are fitted on one machine, and the port's rate on TensorFlow's servers on two
+machines. The ratio of two machines to one is the simulated ratio. ResNet-50's gradients travel while it is computed, as in Horovod
+and TensorFlow. LM1B's systems are those of experiments.parallax. The algorithms of the libraries are not published: all candidates
+are simulated, the prediction is their geometric mean, and their spread is in its interval.
 
 Source: Parallax's README, figure (EuroSys 2019), digitised: within 27 images/s and 1,000 words/s.
 """
@@ -81,7 +81,7 @@ def predicted(system: System, constants: parallax.Constants) -> list[float]:
 
 
 def candidates(system: System, job: Scenario) -> list[protocols.Protocol]:
-    """What it may run; servers have no such choice."""
+    """The algorithms that it may run; servers have no such choice."""
     if system.text and system.text[0] != "horovod":
         return [protocols.make(system.text[0], list(system.text[1:]))]
     if system.text:

@@ -26,7 +26,7 @@ def predicted_s(row: Row, constants: Constants) -> float:
 
 
 def fitted(rows: Sequence[Row]) -> tuple[Constants, float]:
-    """The share that distribution costs and the port's speed, and how far off the rows then are; the noise of a step is a start."""
+    """The cost of distribution as a share, the port's speed, and the errors of the rows with both; the noise of a step is a start."""
     from scipy.optimize import least_squares
 
     def made(at) -> Constants:

@@ -1,7 +1,7 @@
 """Seconds that a sum over 4 nodes takes, fitted by algorithm and network, and predicted for 8 nodes, by the simulator.
 
-The algorithms are those of experiments.allreduce. Fitted are, on the two sizes of 4 nodes, seconds that a sum takes whatever its size,
-and the share of the nominal bandwidth that it gets, at most all of it. Both are taken to be the same on 8 nodes.
+The algorithms are those of experiments.allreduce. Two constants are fitted on the two sizes of 4 nodes: seconds that a sum takes
+whatever its size, and its share of the nominal bandwidth, at most 1. Both are taken to be the same on 8 nodes.
 
 Source: B. Yuan, public results page; NCCL on AWS, links shaped by tc.
 """
@@ -27,7 +27,7 @@ EIGHT_NODES = {  # seconds of 256 and 1024 MiB, in the order of NETWORKS
 
 @cache
 def fitted(algorithm: str, name: str) -> tuple[float, float, float]:
-    """Seconds whatever the size and the share of the bandwidth that meet both sums of 4 nodes best, in ratio; how far off they are."""
+    """Constant seconds and share of the bandwidth that fit both sums of 4 nodes best, in ratio; and their error."""
     from scipy.optimize import least_squares
 
     of_four = dict(zip(NETWORKS, (*SECONDS[algorithm], NOT_SHAPED[algorithm]), strict=True))[name]

@@ -17,13 +17,13 @@ UP_TO = {"bert": (2, 3), "imagenet": (2, 3), "cifar10": (2, 4, 8)}  # hosts that
 
 
 def table(name: str) -> Table:
-    """Of one of MODELS."""
+    """The table of one of MODELS."""
     found = figures.table(f"t4_{name}")
     return Table(*(found[column].to_numpy(float) for column in found.columns))
 
 
 def gradient_bytes(name: str) -> float:
-    """That are summed in a step."""
+    """Bytes that are summed in a step."""
     from sim.model import workload
 
     return float(ITEM_BYTES * workload.NAMED[MODELS[name]].parameters)
@@ -59,7 +59,7 @@ def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: st
 
 
 def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:
-    """Of the step with that batch on the largest smaller number of hosts, of as many GPUs a host as nearly as there are."""
+    """Seconds of the step with that batch on the next smaller number of hosts, with the nearest number of GPUs a host."""
     same = seen.where((seen.batch == batch) & (seen.hosts < hosts))
     same = same.where(same.hosts == same.hosts.max())
     near = np.abs(same.most - fullest)

@@ -1,7 +1,8 @@
-"""TensorFlow's benchmark page of 2017: what distribution costs a step is nearly a constant, whatever the model computes.
+"""TensorFlow's benchmark page of 2017: the cost of distribution is nearly constant for each step, whatever the model computes.
 
-One GPU computes a step as measured. More take longer by a constant, and by what a host's port sends: of the parameters on h hosts, the part
-that lies elsewhere, (h - 1) / h, twice (parameters come, gradients go); within a host, of n GPUs (n - 1) / n. Two constants are fitted.
+One GPU computes a step as measured. A step of more GPUs is longer by a constant and by the bytes of a host's port. On h hosts these
+are the parameters of other hosts, (h - 1) / h of all, twice (parameters come, gradients go); within a host of n GPUs, (n - 1) / n.
+Two constants are fitted.
 Synthetic and real data, 32 and 64 images a GPU and step.
 
 Source: TensorFlow documentation, performance benchmarks, 2017.
@@ -61,12 +62,12 @@ class Row(NamedTuple):
 
     @property
     def hosts(self) -> int:
-        """Of 8 GPUs each."""
+        """Hosts, of 8 GPUs each."""
         return -(-self.gpus // MOST_A_HOST)
 
     @property
     def elsewhere_bytes(self) -> float:
-        """Of parameters and gradients that pass a host's port, or of one host a GPU's, in a step."""
+        """Bytes of parameters and gradients through a host's port in a step; on one host, through a GPU's."""
         from sim.model import workload
 
         parts = self.hosts if self.hosts > 1 else self.gpus
@@ -88,7 +89,7 @@ def rows(page: dict, gpus: Sequence[int]) -> list[Row]:
 
 
 class Cost(NamedTuple):
-    """What distribution costs a step.
+    """The cost of distribution for a step.
 
     Args:
         step_s: seconds, whatever is computed.

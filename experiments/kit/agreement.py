@@ -11,20 +11,22 @@ import numpy as np
 from sim.recording.traces import Trace
 
 UNIT_ROUNDOFF = 2.0**-24  # of float32, to nearest
-OPERATIONS = 4  # of an update, besides adding up: divide by the samples, decay the weights, times the rate, subtract
-MAGNIFIED = 1.1  # what a step makes, at most, of a difference that the steps before it left: |1 - rate * curvature|
+OPERATIONS = (
+    4  # roundings of an update after the sum: divide by the samples, decay the weights, times the rate, subtract
+)
+MAGNIFIED = 1.1  # largest factor of a step on a difference that earlier steps left: |1 - rate * curvature|
 
 Parameters = dict[str, np.ndarray]  # by variable
 
 
 def tolerance(ranks: int, steps: int) -> float:
-    """How far two platforms may end from one another, over the largest number of a variable.
+    """The largest distance between the final parameters of two platforms, over the largest number of a variable.
 
     Platforms compute a minibatch's gradient with the same kernels; they scale it before they add up n ranks' or after, and add
-    in different orders. A step changes a variable by less than its scale, so each rounding is at most u of that: n + 4 of them
-    in a step, on both sides. What k steps left adds up, each magnified by the steps that follow it:
-    2 u (n + 4) (1 + m + ... + m^(k-1)); Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2. A bound
-    for a few tens of steps of plain gradient descent: with more it soon allows everything.
+    in different orders. A step changes a variable by less than its scale. Each of n + 4 roundings in a step, on both sides, is
+    therefore at most u of that scale. The differences of k steps add up, each magnified by the steps that follow it: 2 u (n + 4) (1 +
+    m + ... + m^(k-1)); Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2. The bound is for a few tens of
+    steps of plain gradient descent: for more steps it soon allows everything.
     """
     return 2 * UNIT_ROUNDOFF * (ranks + OPERATIONS) * sum(MAGNIFIED**step for step in range(steps))
 
@@ -84,15 +86,15 @@ class Agreement:
         return {(one, other): distance(of[one], of[other]) for one, other in combinations(of, 2)}
 
     def furthest(self, name: str) -> float:
-        """How far a platform that must agree is from the furthest other one."""
+        """The distance of a platform that must agree from the furthest other one."""
         return max((apart for pair, apart in self.distances.items() if name in pair), default=0.0)
 
     def nearest(self, parameters: Parameters) -> float:
-        """How far other parameters are from the nearest platform."""
+        """The distance of other parameters from the nearest platform."""
         return min((distance(parameters, own) for own in self.synchronous.values()), default=float("inf"))
 
     def failures(self) -> list[str]:
-        """Complaints, in words: empty if all agree and the planted fault was seen."""
+        """The disagreements, a line each; empty if all agree and the planted fault was seen."""
         said = [
             f"{one} and {other} are {apart:.1e} apart, where rounding explains {self.tolerance:.1e}"
             for (one, other), apart in self.distances.items()

@@ -65,7 +65,7 @@ def fitted(
 
 
 def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
-    """What the simulator says of a cell; the replications differ in noise, not in sleeps."""
+    """The simulated answer of a cell; the replications differ in noise, not in sleeps."""
     return simulate(cell.scenario(cluster), replications=replications).outcome
 
 

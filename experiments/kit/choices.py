@@ -75,11 +75,11 @@ def pairs(choices: list[Choice]) -> list[Pair]:
 
 
 class Ratio(NamedTuple):
-    """How often intervals of a difference hold what was measured.
+    """The coverage of measured differences by intervals.
 
     Args:
         pairs: of two runs, one of each configuration.
-        covered: how many of them.
+        covered: the number of covered pairs.
         width: the median factor from the middle of an interval to its end.
     """
 
@@ -138,7 +138,7 @@ class Bin(NamedTuple):
 def planted(choices: list[Choice]) -> list[tuple[float, bool]]:
     """The probability of each target, and whether a run met it: targets lie between measured throughputs of the group.
 
-    They are between those of other configurations: what depends on the runs that are to meet it would be met too often.
+    They are between those of other configurations: a target that depends on the judged runs would be met too often.
     """
     found = []
     for one in choices:

@@ -20,7 +20,7 @@ class Comparison:
     """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat.
 
     Args:
-        scenario: that was simulated, by which it is known what is unknown of it; None if nobody asks.
+        scenario: the simulated one, for its unknowns; None if they are not needed.
     """
 
     cell: Cell
@@ -42,11 +42,11 @@ class Comparison:
 
     @property
     def floor(self) -> float:
-        """How far the repeats' mean steps fall from one another, over their mean."""
+        """The spread of the repeats' mean steps, over their mean."""
         return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
 
     def interval_s(self) -> tuple[float, float]:
-        """Where a run's mean step falls with probability 0.9, by the spread of the simulated replications."""
+        """The interval of a run's mean step with probability 0.9, by the spread of the simulated replications."""
         return interval.of_runs(_of_runs(self.predicted, "step_s"))
 
     @property

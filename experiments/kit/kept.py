@@ -1,4 +1,4 @@
-"""What an experiment printed, kept as data: `experiments.run NAME --keep FILE` writes it, docs/data has those that the pages show."""
+"""The output of an experiment as data: `experiments.run NAME --keep FILE` writes it, and docs/data has the files that pages show."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ FURTHER = ("predicted\nsamples/s", "\nerror", "\nscaling")
 
 
 def best(rows: list[Row]) -> dict[int, Row]:
-    """By number of workers, the row with the number of servers that is fastest on synthetic data."""
+    """The row with the fastest number of servers on synthetic data, for each number of workers."""
     return {
         workers: max((row for row in rows if row.workers == workers), key=lambda row: row.synthetic.median)
         for workers in sorted({row.workers for row in rows})

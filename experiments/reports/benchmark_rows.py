@@ -36,7 +36,7 @@ class Runs:
 
     @property
     def spread(self) -> float:
-        """How far the repeats fall from one another, over their median."""
+        """The spread of the repeats, over their median."""
         return float(np.ptp(self.samples_per_s) / self.median)
 
 
@@ -45,7 +45,7 @@ class Row:
     """A number of workers with a number of servers, on both kinds of data.
 
     Args:
-        predicted: what the simulator says; None if it was not asked.
+        predicted: the simulated value; None if it was not simulated.
     """
 
     workers: int

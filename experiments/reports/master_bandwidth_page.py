@@ -22,7 +22,7 @@ def master_bandwidth_page(rows: list[Moved], fitted: str, command: str) -> str:
     """The HTML.
 
     Args:
-        fitted: what was, in words.
+        fitted: a description of the fitted runs.
         command: that makes the page.
     """
     records = [record(row) for row in rows]

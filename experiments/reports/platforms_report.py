@@ -33,7 +33,7 @@ def write(rows: list[Row], agreement: Agreement, out: Path) -> None:
 
 
 def _lines(row: Row) -> list[dict]:
-    """What seed 000 prints: step, test accuracy, throughput; the predicted beside it."""
+    """The output of seed 000: step, test accuracy, throughput; with the predicted throughput."""
     from experiments.reports.platforms_rows import every, windows
 
     length, speeds = every(row.step_s.shape[1]), windows(row.step_s)

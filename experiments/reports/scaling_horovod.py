@@ -1,4 +1,4 @@
-"""Published parameter servers of Horovod's page: 16 GPUs, three models, one port speed; VGG-16 collapses, for fc6 lies on one server."""
+"""Published parameter servers of Horovod's page: 16 GPUs, three models, one port speed. VGG-16 collapses, because fc6 is on one server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GPUS, HOSTS, SERVERS = 16, 4, 4
 
 
 def sixteen_gpus(model: str, constants: Constants, **options) -> Scenario:
-    """16 GPUs on 4 hosts and 4 servers, between which one copy of each tensor travels for a host's GPUs.
+    """16 GPUs on 4 hosts, and 4 servers. One copy of each tensor travels for a host's GPUs.
 
-    What bounds a server is its gRPC, through which tensors for its own host go too: so servers have hosts of their own here.
-    Workers do not meet at a barrier, though the benchmark's source has one: the wait for parameters and that for gradients would
-    follow one another, and the three models then need port speeds that differ more. `options` as of scaling.job.
+    A server is bounded by its gRPC, which also carries tensors for its own host. Servers therefore have hosts of their own. Workers
+    do not meet at a barrier, although the benchmark's source has one. With it the wait for parameters and the wait for gradients
+    would follow one another, and the port speeds of the three models would differ more. `options` as of scaling.job.
     """
     from sim.platform.cluster import Host
 

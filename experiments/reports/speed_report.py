@@ -22,14 +22,14 @@ def speeds(found: Results, name: str, workers: int) -> np.ndarray:
 
 
 def worker_steps(name: str, workers: int, one) -> int:
-    """How many a measurement had."""
+    """The number of steps of a measurement."""
     if name in FURTHER:
         return workers * FURTHER[name][3]
     return workers * (len(one.step_s) or ENGINES[name].steps(workers))
 
 
 def ratios(found: Results, name: str, workers: int) -> np.ndarray:
-    """How many times as fast as the reference, round by round; empty if either was not measured, or both are one."""
+    """The speed over the reference's, round by round; empty if either was not measured, or both are the same."""
     if name == REFERENCE:
         return np.array([])
     mine, others = speeds(found, name, workers), speeds(found, REFERENCE, workers)

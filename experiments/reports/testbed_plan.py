@@ -1,4 +1,4 @@
-"""What the experiment testbed runs: places, which are networks, models and ways, and the jobs that they are predicted from."""
+"""The runs of the experiment testbed: networks, models and kinds of runs, and the jobs that they are predicted from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.model import workload
 RATES = ("100 Mbit/s", "400 Mbit/s", "1 Gbit/s")
 HOSTS = (3, 4)
 MODELS = ("mlp", "toy_fc")  # 0.3 MB and 4 MB
-WAYS = {  # protocol, its settings, who runs it
+WAYS = {  # protocol, its settings, its runtime
     "ring": ("allreduce", ("algorithm=ring",), "mpi"),
     "MPI's allreduce": ("allreduce", ("algorithm=auto",), "mpi"),
     "fmb": ("fmb", (), "mpi"),
@@ -26,7 +26,7 @@ KNOWN = {"batch": 32, "optimiser": "sgd"}
 WARMUP, STEPS = 2, {"fitted": 18, "predicted": 6, "asynchronous": 16}  # measured, at least
 APART = 48  # steps before which asynchronous workers, who begin together, may still wait for one another
 FITS_OF_EACH, REPEATS = 4, 2  # runs of a kind
-CARRIED_S = 1.0  # for which a run's models keep a port busy at least: in short runs one message that is lost is much
+CARRIED_S = 1.0  # for which a run's models keep a port busy at least: in short runs one lost message is a large share
 DOMINATES = 0.8  # of a step's time, which the network takes
 
 
@@ -40,7 +40,7 @@ class Where(NamedTuple):
 
     @property
     def profile(self) -> str:
-        """Which of the profiles it is predicted with."""
+        """The profile that it is predicted with."""
         protocol, _, runtime = WAYS[self.way]
         over_mpi = "ring" if protocol == "allreduce" else "fmb"
         return over_mpi if runtime == "mpi" else protocol
@@ -58,7 +58,7 @@ class Where(NamedTuple):
 
 
 def places(rate: str) -> list[Where]:
-    """All that is predicted for one rate."""
+    """The predicted jobs for one rate."""
     return [Where(rate, *rest) for rest in product(HOSTS, MODELS, WAYS)]
 
 

@@ -86,7 +86,7 @@ def _said(rows: list[Row]) -> str:
 
 
 def _errors(rows: dict[Where, Row], title: str):
-    """By way and rate: the mean absolute error of the step, and of all the floor."""
+    """The mean absolute error of the step by kind of run and rate, and the noise floor of all."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold")

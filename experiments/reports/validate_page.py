@@ -27,7 +27,7 @@ def validate_page(
     Args:
         rows: cells, which are summed up by regime.
         further: others, which are summed up by protocol.
-        fitted: what was, in words.
+        fitted: a description of the fitted runs.
         command: that makes the page.
     """
     groups = {name: figures_of(of) for name, of in by_regime(list(rows)).items()}

@@ -22,7 +22,7 @@ UNSHARED = "neither"
 
 
 def regime(row: Comparison, cores: int) -> str:
-    """Which of three a cell is: by its induced sleeps, and by computing ranks per core."""
+    """The regime of a cell, one of three: by its induced sleeps, and by computing ranks per core."""
     if row.cell.stragglers != "none":
         return SLEEPS
     return CORES_FOUGHT_FOR if row.cell.workers > cores else UNSHARED
@@ -44,10 +44,10 @@ def mean_absolute(rows: list[Comparison], quantity: str = "step_s") -> float:
 
 def show(rows: list[Comparison], out: Path, fitted: str, further: Sequence[Comparison] = ()) -> None:
     """Every cell, then every regime, and what was `fitted`; `further` cells by protocol."""
-    pages.show(_cells([*rows, *further]))
-    pages.show(_groups(by_regime(rows), "regime"))
+    pages.show(cells_table([*rows, *further]))
+    pages.show(groups_table(by_regime(rows), "regime"))
     if further:
-        pages.show(_groups(groups_of(further), "other models and laws"))
+        pages.show(groups_table(groups_of(further), "other models and laws"))
     pages.show(f"Fitted: {fitted}, other runs than these. Tables, traces, figure: {out}")
 
 
@@ -55,7 +55,8 @@ HEADINGS = ("step\nms", "90 %\nms", "real\nms", "\nerror", "\nfloor", "\nsamples
 HEADINGS += ("samples\n/s", "real\n/s", "\nerror")
 
 
-def _cells(rows: list[Comparison]):
+def cells_table(rows: list[Comparison]):
+    """A row for each cell."""
     from rich.table import Table
 
     table = Table(
@@ -93,7 +94,7 @@ def groups_of(further: Sequence[Comparison]) -> dict[str, list[Comparison]]:
 
 
 def figures_of(rows: list[Comparison]) -> dict[str, float]:
-    """What a group of rows comes to: mean absolute errors and noise floors as shares, and runs that intervals cover."""
+    """The summary of a group of rows: mean absolute errors and noise floors as shares, and runs that intervals cover."""
     covered = [c for row in rows for c in row.covered]
     return {
         "cells": len(rows),
@@ -107,7 +108,8 @@ def figures_of(rows: list[Comparison]) -> dict[str, float]:
     }
 
 
-def _groups(groups: dict[str, list[Comparison]], called: str):
+def groups_table(groups: dict[str, list[Comparison]], called: str):
+    """A row for each group, by its name; `called` heads these."""
     from rich.table import Table
 
     table = Table(title="Mean absolute error, and the noise floor: how far a repeat falls from its twin", box=None)

@@ -27,7 +27,7 @@ class Data:
     """A data set: samples to train on and to test with.
 
     Args:
-        name: the source, and what was done to fit it to the workload.
+        name: the source, and its changes for the workload.
         synthetic: no real pictures.
         train_x, test_x: float32 in [0, 1], or numbers of words, shape (samples, *sample_shape).
         train_y, test_y: int32 labels from 0 to classes - 1, shape (samples,).

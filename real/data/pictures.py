@@ -45,10 +45,10 @@ def check(raw: Raw, classes: int) -> None:
 
 
 def resized_to(x: np.ndarray, sample_shape: tuple[int, ...]) -> str:
-    """The size that pictures `x` must be brought to for a workload, as words; empty if they have it.
+    """The size that pictures `x` are resized to for a workload, as text; empty if they have it.
 
     Raises:
-        ValueError: a workload whose inputs are no pictures.
+        ValueError: the workload's inputs are no pictures.
     """
     target = _picture_shape(sample_shape)
     if _with_channels(x).shape[1:] == target:

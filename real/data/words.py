@@ -1,4 +1,4 @@
-"""Sentences that nobody said: frequent words by Zipf's law, and after each word mostly one certain other."""
+"""Artificial sentences: words are frequent by Zipf's law, and each is mostly followed by one certain other."""
 
 from __future__ import annotations
 

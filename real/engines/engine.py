@@ -1,4 +1,4 @@
-"""What an engine is: a library that computes gradients and updates; ranks hand it NumPy arrays and get NumPy arrays."""
+"""Engines are libraries that compute gradients and updates; ranks hand them NumPy arrays and get NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """An entry of the registry; what it imports, it imports when it makes something.
+    """An entry of the registry; it imports its library when it makes something.
 
     Attributes:
-        package: what is imported.
+        package: the imported package.
         memory_bytes: of a rank that has loaded it.
     """
 
@@ -21,7 +21,7 @@ class Engine(Protocol):
     memory_bytes: float
 
     def gradients(self, kind: str, *settings: Any) -> Gradients:
-        """What computes gradients.
+        """The object that computes gradients.
 
         Args:
             kind: whole, layered (variable by variable) or rows (of sparse variables).
@@ -29,7 +29,10 @@ class Engine(Protocol):
         """
 
     def optimiser(self, threads: int, *rates: Any) -> Optimiser:
-        """What updates parameters, as real.training.optimiser.Rates takes its rates."""
+        """The object that updates parameters, with rates as of real.training.optimiser.Rates."""
+
+    def gpus(self) -> list[str]:
+        """The names of this host's GPUs that this process sees."""
 
     def version(self) -> str:
         """The version of its package."""

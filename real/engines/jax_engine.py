@@ -22,6 +22,12 @@ class ByJax:
 
         return JaxOptimiser(*rates, threads=threads)
 
+    def gpus(self):
+        """As any engine."""
+        import jax
+
+        return [device.device_kind for device in jax.devices("gpu")]
+
     def version(self):
         """As any engine."""
         import jax

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from real.engines.jax_setup import jax_on
-from real.models import forward_of
-from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Gradient, check_partitions
+from real.models import BY_BATCH, forward_of
+from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Copies, Gradient, check_partitions
 from sim.model.workload import Workload
 
 NOBODYS = -1  # the label of a sample that fills up a shape
 
 
 class JaxGradients:
-    """A workload's gradients by JAX; every method returns when its results are in NumPy. As real.training.gradients.Gradients.
+    """A workload's gradients by JAX, as real.training.gradients.Gradients; every method returns when its results are in NumPy.
 
     JAX has no clock within a compiled computation. `anytime` therefore calls a compiled micro-batch in a loop of the host, which
     reads the clock when the device has finished one.
@@ -27,7 +28,7 @@ class JaxGradients:
         gpu_index: the local rank, if gpu.
 
     Raises:
-        WrongSetting: a workload without a model, a device that is not there, or not what the process began with.
+        WrongSetting: the workload has no model, or the device does not exist or is not the one that the process began with.
     """
 
     def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):
@@ -41,39 +42,43 @@ class JaxGradients:
         self._evaluate = jit(self._evaluation)
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
-        """Of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
-        called_s = time.perf_counter()
-        gradients, loss = self._finished(self._whole(*self._there(parameters, x, y)))
-        return self._gradient(gradients, len(x), loss, time.perf_counter() - called_s)
+        """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        call = Call(self._copied, parameters, x, y)
+        gradients, loss = self._finished(self._whole(*call.there))
+        return self._gradient(call, gradients, len(x), loss, call.elapsed_s)
 
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
     ) -> Gradient:
-        """Of as many micro-batches as start within `remaining_s` of this call, at least one; the last overruns.
+        """The gradient of as many micro-batches as start within `remaining_s` of this call, at least one; the last overruns.
 
         Raises:
-            WrongSetting: fewer samples than partitions.
+            WrongSetting: there are fewer samples than partitions.
         """
-        called_s = time.perf_counter()
         check_partitions(partitions, len(x))
-        size, (flat, *data) = len(x) // partitions, self._there(parameters, x, y)
+        call, size = Call(self._copied, parameters, x, y), len(x) // partitions
+        flat, *data = call.there
         batch = self._apart(flat), *data  # once, not in every micro-batch
         state = self._finished(self._first(*batch, size=size))
-        computed_s, done = time.perf_counter() - called_s, 1
+        computed_s, done = call.elapsed_s, 1
         while done < partitions and remaining_s - computed_s > CLOCK_S:
             state = self._finished(self._next(state, *batch, size=size))
-            computed_s, done = time.perf_counter() - called_s, done + 1
+            computed_s, done = call.elapsed_s, done + 1
         _, gradients, loss = state
-        return self._gradient(gradients, done * size, loss, computed_s)
+        return self._gradient(call, gradients, done * size, loss, computed_s)
 
     def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
         """Mean loss and the share of samples that are labelled right."""
         loss = right = 0.0
         for start in range(0, len(x), EVALUATED_AT_ONCE):
             part = slice(start, start + EVALUATED_AT_ONCE)
-            more, hits = self._evaluate(*self._there(parameters, *_filled_up(x[part], y[part])))
+            more, hits = self._evaluate(*self._there(parameters, *self._shaped(x[part], y[part])))
             loss, right = loss + float(more), right + int(hits)
         return loss / len(x), right / len(x)
+
+    def _shaped(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Samples as they are evaluated: none added where others would change their answers."""
+        return (x, y) if self._workload.name in BY_BATCH else _filled_up(x, y)
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
         """Compile and run everything that steps of `batch` samples will, so that step 0 is a step like any other."""
@@ -91,12 +96,18 @@ class JaxGradients:
         """Arrays on the device."""
         return self._jax.device_put(list(arrays), self._device)
 
+    def _copied(self, *arrays: np.ndarray) -> list:
+        """Arrays on the device, when they are there."""
+        return self._jax.block_until_ready(self._there(*arrays))
+
     def _finished(self, results):
         """Results, when the device has them."""
         return self._jax.block_until_ready(results)
 
-    def _gradient(self, gradients: list, samples: int, loss, computed_s: float) -> Gradient:
-        return Gradient(np.asarray(self._joined(gradients)), samples, float(loss), computed_s)
+    def _gradient(self, call: Call, gradients: list, samples: int, loss, computed_s: float) -> Gradient:
+        joined = self._jax.block_until_ready(self._joined(gradients))
+        copies = Copies(call.there_s, call.elapsed_s, call.size_bytes)
+        return Gradient(np.asarray(joined), samples, float(loss), computed_s, copies)
 
     # ---- what is compiled
 
@@ -142,6 +153,30 @@ class JaxGradients:
         jnp, real = self._jax.numpy, y != NOBODYS
         logits, losses = self._losses(self._variables(flat), x, jnp.maximum(y, 0))
         return (losses * real).sum(), ((logits.argmax(1) == y) & real).sum()
+
+
+class Call:
+    """A call for a gradient, by the clock of this process.
+
+    Args:
+        copied: puts arrays on the device, and returns when they are there.
+        arrays: parameters and minibatch.
+
+    Attributes:
+        there: the arrays on the device.
+        there_s: seconds of the call until they were there.
+        size_bytes: of them.
+    """
+
+    def __init__(self, copied: Callable[..., list], *arrays: np.ndarray):
+        self._called_s = time.perf_counter()
+        self.there = copied(*arrays)
+        self.there_s, self.size_bytes = self.elapsed_s, sum(array.nbytes for array in arrays)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the call."""
+        return time.perf_counter() - self._called_s
 
 
 def _filled_up(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -39,10 +39,11 @@ class Piece(NamedTuple):
 
 
 class JaxLayeredGradients(JaxGradients):
-    """As any gradients of JAX's, and variable by variable; as real.training.layered.LayeredGradients.
+    """JAX's gradients of a minibatch at once, and variable by variable; as real.training.layered.LayeredGradients.
 
-    What XLA compiles runs as a whole, in XLA's own order. The gradient's computation is therefore traced once, without being compiled,
-    and its operations, in the order in which they were traced, are compiled in pieces: a new one begins before the first operation
+    Code compiled by XLA runs as a whole, in XLA's own order. The gradient's computation is therefore traced once, without being
+    compiled. Its operations, in the order in which they were traced, are compiled in pieces: a new one begins before the first
+    operation
     that uses a variable, or a later one, and after the operation that gives a variable's gradient.
     """
 
@@ -65,7 +66,7 @@ class JaxLayeredGradients(JaxGradients):
         return float(values[cut.loss])
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
-        """As of any gradients."""
+        """Warm up as any gradients do."""
         super().warm_up(batch, partitions)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):

@@ -52,7 +52,7 @@ class JaxOptimiser(Rates):
 
     @property
     def state(self) -> list[np.ndarray]:
-        """All that the next updates depend on, but for the parameters; of an optimiser that is warm."""
+        """The state of a warm optimiser: everything but the parameters that the next updates depend on."""
         return [np.array(self._updates), *map(np.array, self._moments or [])]
 
     def restore(self, state: list[np.ndarray]) -> None:

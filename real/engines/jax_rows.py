@@ -25,7 +25,7 @@ class JaxSparseGradients(JaxGradients):
         self._by_rows = self._jax.jit(self._of_rows)
 
     def by_rows(self, dense: np.ndarray, tables: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> SparseGradient:
-        """Of a whole minibatch.
+        """The gradient of a whole minibatch, by rows.
 
         Args:
             dense: the dense variables one after another, float32 (numbers,).
@@ -41,7 +41,7 @@ class JaxSparseGradients(JaxGradients):
         return SparseGradient(flat, rows, len(x), float(loss), computed_s)
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
-        """As of any gradients."""
+        """Warm up as any gradients do."""
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         dense = np.zeros(sum(variable.size for variable in self._dense), np.float32)
         tables = [np.zeros((2, *variable.shape[1:]), np.float32) for variable in self._sparse]

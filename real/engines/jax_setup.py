@@ -21,10 +21,10 @@ def jax_on(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
     Args:
         threads: of XLA on the CPU, 1 or more; a process keeps its first setting.
         device: cpu or gpu. A process that begins with cpu never looks for a GPU.
-        gpu_index: which, counted modulo the GPUs of the host; a rank's local rank.
+        gpu_index: a rank's local rank; it is counted modulo the GPUs of the host.
 
     Raises:
-        WrongSetting: no such device or GPU, or settings other than the ones JAX was started with.
+        WrongSetting: the device or GPU does not exist, or the settings differ from those JAX was started with.
     """
     if threads < 1:
         raise WrongSetting("--threads", threads, "an integer, 1 or more")

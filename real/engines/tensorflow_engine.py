@@ -22,6 +22,13 @@ class ByTensorFlow:
 
         return Optimiser(*rates)
 
+    def gpus(self):
+        """As any engine; ranks that see one GPU know of the others."""
+        import tensorflow as tf
+
+        found = tf.config.list_physical_devices("GPU")
+        return [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in found]
+
     def version(self):
         """As any engine."""
         import tensorflow as tf

@@ -1,1 +1,1 @@
-"""How ranks are started and joined: mpirun, hosts, a cluster in a box."""
+"""Start and join ranks: mpirun, hosts, a cluster in a box."""

@@ -21,9 +21,9 @@ from sim.base.errors import RunFailed, WrongSetting
 if TYPE_CHECKING:
     from sim.platform.cluster import Cluster
 
-JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # what launchers leave in the environment
-REASON = "TRAINSIM_REASON "  # how a rank that ends the run marks its last words
-STAGE = "TRAINSIM_STAGE "  # how the chief of TensorFlow's workers marks where the run is: MEETING or TRAINING
+JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # names that launchers put into the environment
+REASON = "TRAINSIM_REASON "  # before the last message of a rank that ends the run
+STAGE = "TRAINSIM_STAGE "  # before the phase that the chief of TensorFlow's workers is in
 MEETING, TRAINING = "meeting", "training"
 MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded, the largest engine
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -38,13 +38,13 @@ DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on
 
 
 class Hosts(NamedTuple):
-    """Where the ranks of a launch go, one a host, if not by mpirun's own means.
+    """The hosts of a launch, one for each rank, if mpirun's own means do not start them.
 
     Args:
         names: of the hosts.
         agent: the command that runs a command on a host, as ssh would.
-        inside: the command before mpirun's that runs it where it reaches them.
-        interface: through which they reach one another.
+        inside: the command before mpirun's that runs it on the network of these hosts.
+        interface: the network interface through which they reach one another.
     """
 
     names: tuple[str, ...]
@@ -118,9 +118,9 @@ def command(
 ) -> list[str]:
     """The mpirun command line that starts `ranks` ranks of `python -m module arguments`.
 
-    On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens), and ranks
-    that wait within MPI yield the core. Open MPI has them do so by itself where it sees more ranks than slots, which
-    `localhost:n` hides from it, and those that still compute then want for a core. With a cluster file, or in a
+    On this machine alone messages go through shared memory (mpirun's own control port is the only one that listens), and ranks that
+    wait within MPI yield the core. Open MPI does so by itself if it sees more ranks than slots, which `localhost:n` hides from it.
+    Ranks that compute would then lack a core. With a cluster file, or in a
     Slurm allocation, ranks go to its hosts; with `hosts`, to these. Ranks are not bound: TensorFlow would inherit one core
     for all its threads.
     """
@@ -145,7 +145,7 @@ def command(
 
 
 def _between(hosts: Hosts) -> list[str]:
-    """One rank a host, over TCP; ranks that wait in MPI yield the core, for these hosts may share theirs."""
+    """One rank a host, over TCP; ranks that wait in MPI yield the core, because these hosts may share cores."""
     line = ["--host", ",".join(f"{name}:1" for name in hosts.names)]
     line += ["--prtemca", "plm_ssh_agent", hosts.agent, "--prtemca", "plm_ssh_no_tree_spawn", "1"]
     settings = {"pml": "ob1", "btl": "self,tcp", "btl_tcp_if_include": hosts.interface, "mpi_yield_when_idle": "1"}
@@ -153,15 +153,15 @@ def _between(hosts: Hosts) -> list[str]:
 
 
 def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda process: None) -> None:
-    """Run mpirun to its end; its standard output is ours, its complaints are told in one line.
+    """Run mpirun to its end. Its standard output is ours, and its complaints become one line.
 
     Args:
         started: called with mpirun's process when it runs.
 
     Raises:
-        WrongSetting: what a rank refused.
+        WrongSetting: a rank refused a setting.
         RunFailed: naming the rank that ended the run.
-        KeyboardInterrupt: after every rank has been ended.
+        KeyboardInterrupt: raised after every rank has ended.
     """
     environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
     if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
@@ -199,7 +199,7 @@ def end_with_parent() -> None:
 
 
 def failure(code: int, words: str) -> Exception:
-    """What ended the run, from mpirun's exit code and what it and the ranks said."""
+    """The error that ended the run, from mpirun's exit code and the lines of mpirun and the ranks."""
     for line in words.splitlines():
         if line.startswith(REASON):
             kind, _, message = line.removeprefix(REASON).partition(" ")
@@ -213,7 +213,7 @@ def failure(code: int, words: str) -> Exception:
 
 
 class Refused(WrongSetting):
-    """A setting that a rank refused; the rank's own words."""
+    """A setting that a rank refused, with the rank's own message."""
 
     def __init__(self, message: str):
         ValueError.__init__(self, message)
@@ -235,7 +235,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _pass_on(stream, words: list[str]) -> None:
-    """Ranks' lines go on to our standard error; mpirun's boxes and last words are kept to be told in one line."""
+    """Ranks' lines go on to our standard error. mpirun's boxes and last messages are kept, and become one line."""
     boxed = False
     for line in stream:
         text = line.strip("\n\0")  # an ended rank leaves NULs

@@ -1,4 +1,4 @@
-"""How a rank joins a launch and leaves it: with its name and its last words if anything goes wrong."""
+"""A rank joins a launch and leaves it, with its name and a last message if anything goes wrong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def join(program: str, work: Callable[[object], int | None]) -> int:
 
 
 def workers_of(given: argparse.Namespace, size: int) -> int:
-    """How many workers the `size` ranks of a launch make, by the options `given`.
+    """The number of workers among the `size` ranks of a launch, by the options `given`.
 
     Raises:
         WrongSetting: the launcher started another number of ranks than `--workers` needs.

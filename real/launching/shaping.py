@@ -1,17 +1,17 @@
-"""How a port of a cluster in a box is shaped: a token bucket (tc tbf) in each direction, which acknowledgements pass by.
+"""Shape a port of a cluster in a box: a token bucket (tc tbf) in each direction, which acknowledgements bypass.
 
-Behind the bytes that go the same way an acknowledgement would wait for as long as the bucket takes to fill. A connection whose window
-was halved by a loss could then not keep its own direction full, and each loss is one of the stack's packets of 64 KiB, forty-odd of an
-Ethernet: two workers, one of which pulls while the other pushes, were slower than either alone. Ports are full duplex: what goes one
-way does not hold up what goes the other.
+An acknowledgement that queued after the bytes of its direction would wait until the bucket fills. A connection whose window was
+halved by a loss could then not keep its own direction full. Each loss is one of the stack's packets of 64 KiB, forty-odd of an
+Ethernet. Two workers, one of which pulls while the other pushes, were slower than either alone. Ports are full duplex: one direction
+does not delay the other.
 """
 
 from __future__ import annotations
 
 BURST_BYTES = 80_000  # a bucket smaller than the largest packet of the stack, 64 KiB and headers, has the kernel cut it: half of its time
-QUEUE_S = 0.001  # longer, and MPI's control messages wait behind bytes that go the same way
+QUEUE_S = 0.001  # in a longer queue MPI's control messages wait for the bytes before them
 # Bytes of an IP packet, and words of 4 bytes of TCP's header in it, that carry nothing: with or without times and 1 to 3 ranges (SACK).
-# By its length alone MPI's shortest message is no different; it would pass bytes of its own connection, which looks as if they were lost.
+# MPI's shortest message has that length, too. It would overtake bytes of its own connection, which would then seem lost.
 EMPTY = ((40, 5), (52, 8), (64, 11), (72, 13), (80, 15))
 
 

@@ -51,7 +51,7 @@ def check(given: Namespace, scenario: Scenario, world: str) -> None:
 def _check_job(given: Namespace, scenario: Scenario, world: str) -> None:
     allowed = ""
     if scenario.protocol.name not in PROTOCOLS or world != "mpi":
-        allowed = f"one of {', '.join(PROTOCOLS)} over MPI with it: rank 0 has all that these need to go on"
+        allowed = f"one of {', '.join(PROTOCOLS)} over MPI with it: rank 0 has the whole state of these"
     elif scenario.ranks == 1 or scenario.sends_rows or scenario.gathered_variables:
         allowed = "with it, at least one worker, and no rows of sparse variables"
     elif given.replications not in (None, 1) or given.testbed or given.cluster:
@@ -72,7 +72,7 @@ def mtbf_s(text: str) -> float:
     """
     found = failures.read(text)
     if found != failures.Failures(found.mtbf_s):
-        raise WrongSetting("--failures", text, "mtbf=TIME alone: restarts and checkpoints take what they take")
+        raise WrongSetting("--failures", text, "mtbf=TIME alone: restarts and checkpoints take their real time")
     return found.mtbf_s
 
 
@@ -158,7 +158,7 @@ class Killer:
 
 
 def told(found: dict[str, float], restarts: int) -> str:
-    """What a run has lost, in a line."""
+    """The losses of a run, in a line."""
     names: dict[str, str] = {"checkpoint": "checkpoints", "lost": "work done again", "restart": "restarts"}
     said = ", ".join(f"{names[name]} {share:.1%}" for name, share in found.items())
     return f"restarts: {restarts}; of the run's time: {said}"

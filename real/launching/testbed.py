@@ -1,14 +1,13 @@
 """A cluster in a box: hosts that are network namespaces of this machine, with shaped links between them. Linux, root only.
 
-`real.run --testbed "100 Mbit/s" ...` runs each rank on a host of its own, over TCP; so do real.campaign and real.probe. A host
-is a process that holds a network, a host name and an /etc/hosts of its own; a veth pair leads from it to a switch, which is in
-a namespace too, so that the machine's own network is left alone. The switch shapes what goes to a host and what comes from it
-(real.launching.shaping), as clouds do, outside of the host: a host's own queue, where it drops, has TCP wait for 0.2
-s. About 0.957 of the rate
-is payload, for TCP's and Ethernet's headers count. What the machine has set up for TCP does not matter: hosts have Reno,
-queues as short as a switch's, and a retransmission timeout as data centres set it.
+`real.run --testbed "100 Mbit/s" ...` runs each rank on a host of its own, over TCP; so do real.campaign and real.probe. A host is a
+process that holds a network, a host name and an /etc/hosts of its own. A veth pair leads from it to a switch, which is in a namespace
+too, so that the machine's own network is left alone. The switch shapes both directions of a host's traffic outside of the host
+(real.launching.shaping), as clouds do. When a host's own queue drops a packet, TCP waits for 0.2 s. About 0.957 of the rate is
+payload, because TCP's and Ethernet's headers count. The machine's own settings of TCP do not matter: hosts have Reno, queues as short
+as a switch's, and a retransmission timeout as data centres set it.
 
-The kernel takes a namespace down with the last process in it, and the holders end with this process, however it ends.
+The kernel removes a namespace with the last process in it. The processes that hold namespaces end with this one, however it ends.
 
 Not there: delay (this needs the kernel's netem), and cores of their own: hosts share the machine's.
 """
@@ -92,7 +91,7 @@ def testbed(hosts: int, rate_bytes_per_s: float) -> Iterator[Hosts]:
 
     Raises:
         WrongSetting: see `check`; or too many hosts.
-        RunFailed: the kernel does not do what is asked.
+        RunFailed: the kernel refuses a command.
     """
     check()
     if not 1 <= hosts <= MOST_HOSTS:

@@ -48,7 +48,7 @@ def slots(hosts: list[str]) -> list[Slot]:
 
 
 def tuned(scenario: Scenario) -> dict[str, str]:
-    """The protocol's settings that are not Horovod's own, as Horovod is told them."""
+    """The protocol's settings that differ from Horovod's defaults, by Horovod's names."""
     protocol, found = scenario.protocol, {}
     if getattr(protocol, "fusion_bytes", FUSION_BYTES) != FUSION_BYTES:
         found["HOROVOD_FUSION_THRESHOLD"] = str(protocol.fusion_bytes)
@@ -80,15 +80,15 @@ def environment(slot: Slot, address: str, port: int, interface: str | None) -> d
 class Horovod:
     """Horovod on this rank.
 
-    It is begun anew for each run, and shut down after it, because its threads would take time from other runs. Told another fusion
-    buffer or cycle than its own it cannot be: the second initialisation of a process then writes past the end of a vector
-    (horovod/common/parameter_manager.cc, SetValue of what is fixed), so it stays as it is.
+    It begins anew for each run, and is shut down after it, because its threads would take time from other runs. With another fusion
+    buffer or cycle than the default it cannot begin again. The second initialisation of a process would write past the end of a
+    vector (horovod/common/parameter_manager.cc, SetValue of a fixed parameter). It then stays as it is.
     """
 
     name = "horovod"
 
     def __init__(self, comm, timeline: str | None = None):
-        """Of all ranks of the launch, or of this one alone if None; `timeline` is the file of the first run's, if one is wanted."""
+        """Horovod on all ranks of `comm`, or on this one alone if None; `timeline` is the file for the first run's timeline, if any."""
         from importlib.metadata import version
 
         self.versions = {"horovod": version("horovod")}
@@ -99,7 +99,7 @@ class Horovod:
         """Initialise Horovod over the ranks of `comm`.
 
         Raises:
-            WrongSetting: it stays as it was told to be for another run.
+            WrongSetting: it keeps the settings of another run.
         """
         tensorflow(training.threads, training.device)
         import horovod.tensorflow as hvd
@@ -133,7 +133,7 @@ class Horovod:
             server.stop()
 
     def sums(self, tensors: list, fused: bool) -> list:
-        """As a group, or each by itself as soon as all ranks have it, which Horovod may fuse."""
+        """Sum gradients as a group, or each by itself as soon as all ranks have it; Horovod may fuse those."""
         hvd = self._hvd
         if fused:
             return hvd.grouped_allreduce(tensors, op=hvd.Sum)

@@ -33,7 +33,7 @@ class LibrarySession(Session):
     def run(
         self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
     ) -> Trace | None:
-        """As any session's, but that an unfinished trace counts waiting for others as receiving.
+        """Run as any session does; an unfinished trace counts waiting for others as receiving.
 
         Raises:
             RunFailed: the library gave up.

@@ -81,7 +81,7 @@ class SummedGradients(Gradients):
         return Step([np.asarray(total) for total in sums], float(computed_s) - called_s, float(summed_s) - called_s)
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
-        """As of any gradients; collective."""
+        """Warm up as any gradients do; collective."""
         parameters = np.zeros(self._workload.parameters, np.float32)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):
@@ -112,7 +112,7 @@ class SummedGradients(Gradients):
 
 
 class SummedRank(Rank):
-    """`me` of a rank whose gradients a library sums. What it cannot see, waiting for others, `waits_apart` finds afterwards."""
+    """`me` of a rank whose gradients a library sums. It cannot see the waiting for others; `waits_apart` finds that afterwards."""
 
     @verb
     def compute(self):
@@ -126,7 +126,7 @@ class SummedRank(Rank):
 
     @verb
     def allreduce(self, algorithm="auto", fused=True):
-        """The library's; `fused` was told to it when the run began."""
+        """The sum by the library, which learned `fused` when the run began."""
         start_s = self.now_s
         sums = self.trainee.gradients.summed(self._apart)
         self._take_sums(sums, start_s, self.now_s)

@@ -37,8 +37,8 @@ class Collectives:
     def begin(self, comm, scenario: Scenario, training: Training) -> None:
         """A strategy over the ranks of `comm`, which leave together.
 
-        A strategy that is made throws away what its process was asked for before: a rank that sums earlier than another
-        makes its strategy is told "Delete called on non-empty BufRendezvous", or waits for ever.
+        A new strategy throws away earlier requests to its process. If a rank sums before another has made its strategy, it gets
+        "Delete called on non-empty BufRendezvous", or waits for ever.
         """
         ranks = comm.size if comm is not None else 1
         cluster = {"worker": self._addresses[:ranks]}

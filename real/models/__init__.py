@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from real.models import bigram, convolutional, dense, recurrent
+from real.models import attention, bigram, convolutional, dense, recurrent, residual
 from real.models.operations import operations
 from sim.base.errors import WrongSetting
 from sim.model.workload import Variable, Workload
@@ -27,32 +27,43 @@ FORWARD: dict[str, Callable] = {
 }
 
 
+RESIDUAL: dict[str, Callable] = {  # deep models, whose blocks add to what they read
+    "resnet18": residual.resnet18,
+    "resnet18_cifar": residual.resnet18,
+    "transformer_small": attention.next_word,
+}
+TRAINED = FORWARD | RESIDUAL
+BY_BATCH = ("resnet18", "resnet18_cifar")  # normalised by their minibatch, so that no sample's answer is its own
+FILTERS_FIRST = BY_BATCH  # PyTorch's order of a weight's dimensions: what it gives, what it reads
+
+
 def forward_of(workload: Workload, engine: str = "tensorflow") -> Forward:
     """The forward pass of a workload, in the operations of an engine, which is imported when the pass is called.
 
     Raises:
         WrongSetting: a workload of the user's own, or another format of numbers; it can be simulated, but no model trains it.
     """
-    if workload.name not in FORWARD:
-        raise WrongSetting("--workload", workload.name, f"a model that can be trained: {', '.join(FORWARD)}")
+    if workload.name not in TRAINED:
+        raise WrongSetting("--workload", workload.name, f"a model that can be trained: {', '.join(TRAINED)}")
     if workload.precision not in (None, "fp32"):
         raise WrongSetting("--workload: precision", workload.precision, "fp32, in which models are trained here")
-    model = FORWARD[workload.name]
+    model = TRAINED[workload.name]
     return lambda variables, x: model(operations(engine), variables, x)
 
 
 def initial(workload: Workload, seed: int) -> np.ndarray:
-    """The parameters at step 0, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero.
+    """The parameters at step 0, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero, scales one.
 
     Of a sparse variable one row is read at a time, as if it had one input.
     """
     rng = generator(seed, 0, 0, "model")
-    return np.concatenate([_start(variable, rng) for variable in workload.variables])
+    first = workload.name in FILTERS_FIRST
+    return np.concatenate([_start(variable, rng, first) for variable in workload.variables])
 
 
-def _start(variable: Variable, rng: np.random.Generator) -> np.ndarray:
+def _start(variable: Variable, rng: np.random.Generator, filters_first: bool) -> np.ndarray:
     shape = variable.shape
     if len(shape) == 1:
-        return np.zeros(shape, np.float32)
-    inputs = 1 if variable.rows else math.prod(shape[:-1])
+        return np.full(shape, variable.name.endswith(".weight"), np.float32)
+    inputs = 1 if variable.rows else math.prod(shape[1:] if filters_first else shape[:-1])
     return rng.normal(0.0, math.sqrt(2 / inputs), math.prod(shape)).astype(np.float32)

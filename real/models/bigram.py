@@ -1,4 +1,4 @@
-"""Bigrams: what follows depends on the word before alone."""
+"""Bigrams: each word depends on the one before it alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from real.models.operations import Operations
 
 
 def next_word(nn: Operations, variables: list, x):
-    """Reads numbers of words (samples, words) and says the next by the last; the only variable has a row of logits for each."""
+    """Reads numbers of words (samples, words) and predicts the next by the last; the only variable has a row of logits for each."""
     (table,) = variables
     return nn.rows(table, x[:, -1])

@@ -5,10 +5,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from real.models.operations import EPSILON, NEVER
+
 LAYOUT = ("NHWC", "HWIO", "NHWC")  # of input, kernel and output, as TensorFlow has them
 WINDOW = (1, 2, 2, 1)  # of a pooling
 
-relu, sigmoid, tanh, reshape = jax.nn.relu, jax.nn.sigmoid, jnp.tanh, jnp.reshape
+relu, sigmoid, tanh, softmax = jax.nn.relu, jax.nn.sigmoid, jnp.tanh, jax.nn.softmax
+reshape, transpose = jnp.reshape, jnp.transpose
 
 
 def add_bias(x, bias):
@@ -16,9 +19,9 @@ def add_bias(x, bias):
     return x + bias
 
 
-def convolve(x, kernel):
+def convolve(x, kernel, stride=1):
     """As the operation."""
-    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=LAYOUT)
+    return jax.lax.conv_general_dilated(x, kernel, (stride, stride), "SAME", dimension_numbers=LAYOUT)
 
 
 def max_pool(x):
@@ -29,6 +32,21 @@ def max_pool(x):
 def rows(table, numbers):
     """As the operation."""
     return table[numbers.astype(jnp.int32)]
+
+
+def mean(x, over):
+    """As the operation."""
+    return jnp.mean(x, over)
+
+
+def normalise(x, over):
+    """As the operation."""
+    return (x - jnp.mean(x, over, keepdims=True)) * jax.lax.rsqrt(jnp.var(x, over, keepdims=True) + EPSILON)
+
+
+def before(x):
+    """As the operation."""
+    return jnp.where(jnp.tri(x.shape[-1], dtype=bool), x, NEVER)
 
 
 def concatenate(parts):
@@ -42,7 +60,7 @@ def split(x, parts):
 
 
 def last_state(cell, state, x):
-    """As the operation; a loop, because XLA takes a minute to compile what is unrolled."""
+    """As the operation; a loop, because XLA takes a minute to compile an unrolled one."""
     return jax.lax.scan(lambda state, part: (cell(state, part), None), state, jnp.moveaxis(x, 1, 0))[0]
 
 

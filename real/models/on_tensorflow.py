@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-relu, sigmoid, tanh, add_bias, reshape = tf.nn.relu, tf.nn.sigmoid, tf.nn.tanh, tf.nn.bias_add, tf.reshape
+from real.models.operations import EPSILON, NEVER
+
+relu, sigmoid, tanh, softmax = tf.nn.relu, tf.nn.sigmoid, tf.nn.tanh, tf.nn.softmax
+add_bias, reshape, transpose = tf.nn.bias_add, tf.reshape, tf.transpose
 
 
-def convolve(x, kernel):
+def convolve(x, kernel, stride=1):
     """As the operation."""
-    return tf.nn.conv2d(x, kernel, strides=1, padding="SAME")
+    return tf.nn.conv2d(x, kernel, strides=stride, padding="SAME")
 
 
 def max_pool(x):
@@ -20,6 +23,23 @@ def max_pool(x):
 def rows(table, numbers):
     """As the operation."""
     return tf.gather(table, tf.cast(numbers, tf.int32))
+
+
+def mean(x, over):
+    """As the operation."""
+    return tf.reduce_mean(x, over)
+
+
+def normalise(x, over):
+    """As the operation."""
+    middle, variance = tf.nn.moments(x, over, keepdims=True)
+    return (x - middle) * tf.math.rsqrt(variance + EPSILON)
+
+
+def before(x):
+    """As the operation."""
+    places = x.shape[-1]
+    return tf.where(tf.linalg.band_part(tf.ones((places, places), tf.bool), -1, 0), x, NEVER)
 
 
 def concatenate(parts):

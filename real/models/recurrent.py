@@ -34,6 +34,6 @@ def row_by_row(nn: Operations, variables: list, x):
 
 
 def next_word(nn: Operations, variables: list, x):
-    """Reads numbers of words (samples, words) and says the next; the first variable is their embedding."""
+    """Reads numbers of words (samples, words) and predicts the next; the first variable is their embedding."""
     embedding, *others = variables
     return row_by_row(nn, others, nn.rows(embedding, x))

@@ -7,6 +7,7 @@ import numpy as np
 SMALL_BYTES = 1_024  # takes no time but the link's latency and overhead
 LARGE_BYTES = (262_144, 1_048_576, 4_194_304)
 SHARED_BYTES = 1_048_576  # of each of two messages that share a port
+TIMES = 5  # into which what was measured is cut, in its order, to see how it differs from one to another
 MOST_OF_A_PORT = 0.95
 LEAST_BYTES = 8_192  # less is the noise of the times
 EAGER_BYTES = 65_536  # btl_tcp_eager_limit of Open MPI: a longer message leaves when its receiver has asked for it
@@ -26,15 +27,15 @@ def takes_turns(exchanged_s: float, one_way_s: float, late_s: float) -> bool:
 def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False) -> dict:
     """A sim.platform.cluster.Link of a network.
 
-    The slope over the large messages is G, whatever a port passes at once; what they take less at size 0 than a small message
-    does is what it passes, and where they leave when asked for, a word there and one back are part of it. Bytes share ports: so
-    do TCP's flows, and the queues of adapters that take turns.
+    The slope over the large messages is G, whatever burst a port passes at once. The burst is the time that their line at size 0 lies
+    below a small message's. If they leave on request, two control messages are part of that time. Bytes share ports, as TCP's flows
+    and the queues of adapters that take turns do.
 
     Args:
         small_s: of a small message, from the send to the end of the receive call.
         overhead_s: of the receive call of a small message that has arrived: o.
         sizes, seconds: of the large messages, likewise.
-        turns: what `takes_turns` found: the library's large messages leave when asked for.
+        turns: the result of `takes_turns`: the library's large messages leave on request.
     """
     sizes, seconds = np.asarray(sizes, float), np.asarray(seconds, float)
     design = np.column_stack([sizes, np.ones(len(sizes))])
@@ -55,6 +56,24 @@ def link(small_s: float, overhead_s: float, sizes, seconds, turns: bool = False)
     }
 
 
+def spread(values) -> float:
+    """Standard deviation of the logarithm of what was measured at several times, from its coefficient of variation; 0 if it is all 0.
+
+    >>> round(spread([0.9, 1.0, 1.1]), 3)
+    0.1
+    """
+    mean = float(np.mean(values))
+    return float(np.sqrt(np.log1p((np.std(values, ddof=1) / mean) ** 2))) if mean > 0 else 0.0
+
+
+def spreads(links: list[dict]) -> dict[str, float]:
+    """How a link differed from one time at which it was measured to another: two fields of sim.platform.cluster.Link."""
+    return {
+        "latency_spread": spread([one["latency_s"] for one in links]),
+        "bandwidth_spread": spread([1 / one["bandwidth_bytes_per_s"] for one in links]),
+    }
+
+
 def left_behind(seconds: float, bandwidth_bytes_per_s: float, most_bytes: float) -> float:
     """Bytes of a busy port that pass it in so many seconds: sim.platform.cluster.Link.queue_bytes and buffer_bytes.
 
@@ -67,10 +86,10 @@ def left_behind(seconds: float, bandwidth_bytes_per_s: float, most_bytes: float)
 
 
 def unfairness(first_s, last_s) -> float:
-    """How unequally two equal messages that leave a port at once share it: sim.platform.cluster.Link.unfairness.
+    """The unfairness between two equal messages that leave a port at once: sim.platform.cluster.Link.unfairness.
 
-    The first to end had the share last / (2 first), whose log odds are those of its weight over the other's: normal, with
-    twice the variance of the logarithm of one weight.
+    The first to end had the share last / (2 first). Its log odds are those of its weight over the other's: normal, with twice the
+    variance of the logarithm of one weight.
 
     Args:
         first_s, last_s: of each round, seconds from the sends to the end of the first message, and of the last; shape (rounds,).
@@ -81,9 +100,9 @@ def unfairness(first_s, last_s) -> float:
 
 
 def ramp_bytes(left_bytes, passed_bytes) -> float:
-    """How soon a message that begins to leave while another does has as much of the port: sim.platform.cluster.Link.ramp_bytes.
+    """The bytes after which a late message has as much of a port as an earlier one: sim.platform.cluster.Link.ramp_bytes.
 
-    Of every so many bytes that pass the port w / (1 + w) are its own, w its window, which then doubles (sim.event.machines.flows).
+    Its share of the bytes that pass the port is w / (1 + w). Its window w doubles after so many bytes (sim.event.machines.flows).
 
     Args:
         left_bytes: of the first message, when the second began; shape (rounds,).

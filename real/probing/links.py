@@ -1,9 +1,9 @@
-"""Links between two ranks, from how long messages take between them.
+"""Links between two ranks, from the times of messages between them.
 
-A send recorded in training spans its peer's lateness too; a probe's does not. A rank of training sleeps between polls, and sees what
-has come at its next poll, on average half a sleep later: the longer it has waited, the later (sim.platform.polling). That is
-no time of the link's, and is
-taken out of it. Between hosts the link is measured also as a library's collective finds it, which does not sleep while bytes come.
+A send recorded in training contains its peer's lateness; a probe's does not. A rank in training sleeps between polls, and notices a
+message at its next poll, on average half a sleep later. Sleeps grow with the wait (sim.platform.polling). That time is not
+the link's, and is subtracted. Between hosts the link is also measured for a library's collective, which does not sleep while bytes
+arrive.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SIZES_BYTES = (  # within a host
     16_777_216,
 )  # what parameters and gradients are; MPI sends less eagerly
 ROUNDS, WARM_UP = 10, 2
-EXCHANGES = 40  # of messages of 1 MB
-LASTS_S = 15.0  # between hosts it goes on for so long: a machine's bad moments last for seconds
+EXCHANGES, EXCHANGED_BYTES = 40, wire.LARGE_BYTES[1]  # of messages of 1 MB
+LASTS_S = 15.0  # between hosts a probe lasts for so long, because a machine's bad moments last for seconds
 WAITED_S = 15e-3  # a receiver that has just polled is faster than one that has slept for a while
-SHORT_S = 3e-3  # between hosts, where what is waited for is mostly messages
+SHORT_S = 3e-3  # between hosts, where ranks mostly wait for messages
 CACHE = np.zeros(8_000_000)  # 64 MB; adding to it leaves the caches as cold as a training step does
 
 
@@ -59,17 +59,28 @@ def between(pair, oversleep_s: float) -> dict[str, dict]:
     for _ in rounds(pair, 1, LASTS_S):
         for name, size in kinds:  # many of a size on end, as in training: TCP's window is as the last message left it
             parts[name, size].append(_one_way(pair, clock, size, takes[name], SHORT_S))
-    times = {kind: _median(np.concatenate(some, axis=1)) for kind, some in parts.items()}
-    oversleep_s = pair.bcast(oversleep_s)
-    return {name: _link(pair, clock, take, times, name, oversleep_s) for name, take in takes.items()}
+    oversleep_s, found = pair.bcast(oversleep_s), {}
+    for name, take in takes.items():
+        mine = {size: np.concatenate(parts[name, size], axis=1) for size in (wire.SMALL_BYTES, *wire.LARGE_BYTES)}
+        one_way_s = _median(mine[EXCHANGED_BYTES]).whole_s
+        late = one_way_s / 4
+        turns = wire.takes_turns(_exchanged(pair, clock, EXCHANGED_BYTES, take, late), one_way_s, late)
+        at_times = [_link(take, part, turns, oversleep_s) for part in _parts(mine)]
+        found[name] = _link(take, mine, turns, oversleep_s) | wire.spreads(at_times)
+    return found
 
 
-def _link(pair, clock, take, times: dict, name: str, oversleep_s: float) -> dict:
-    """The link called `name`, of what `_median` says by link and size."""
-    small, *large = [times[name, size] for size in (wire.SMALL_BYTES, *wire.LARGE_BYTES)]
+def _parts(times: dict[int, np.ndarray]) -> Iterator[dict[int, np.ndarray]]:
+    """What `_one_way` returns by size, cut into so many times."""
+    cut = {size: np.array_split(of, wire.TIMES, axis=1) for size, of in times.items()}
+    for number in range(wire.TIMES):
+        yield {size: parts[number] for size, parts in cut.items()}
+
+
+def _link(take, times: dict[int, np.ndarray], turns: bool, oversleep_s: float) -> dict:
+    """The link of what `_one_way` returns by size."""
+    small, *large = [_median(times[size]) for size in (wire.SMALL_BYTES, *wire.LARGE_BYTES)]
     seconds = [one.whole_s for one in large]
-    size, one_way_s = wire.LARGE_BYTES[1], seconds[1]
-    turns = wire.takes_turns(_exchanged(pair, clock, size, take, one_way_s / 4), one_way_s, one_way_s / 4)
     seen_s = late_s(SHORT_S, oversleep_s) if take is _asleep else 0.0
     if take is _asleep:
         seconds = [_without_pauses(one_s, turns, oversleep_s) for one_s in seconds]
@@ -95,7 +106,7 @@ def rounds(comm, least: int, for_s: float) -> Iterator[int]:
 def _exchanged(pair, clock, size: int, take, late_s: float) -> float:
     """Median seconds until two ranks have exchanged messages, of which one begins `late_s` after the other; at both ranks.
 
-    Of many rounds: where ranks take turns, some messages of the late rank go at once all the same.
+    The median is of many rounds: where ranks take turns, some messages of the late rank leave at once all the same.
     """
     out, into, times = np.ones(size, np.uint8), np.zeros(size, np.uint8), []
     for number in range(WARM_UP + EXCHANGES):
@@ -138,14 +149,24 @@ def within(pair, oversleep_s: float) -> dict:
     The receive calls give o and G, a straight line over the sizes; what passes between the send and the receive call is L, and half
     a pause.
     """
+    clock = common_clock(pair)
+    times = {size: _one_way(pair, clock, size, _awake, WAITED_S) for size in SIZES_BYTES}
+    seen_s = late_s(WAITED_S, pair.bcast(oversleep_s))
+    return _local(times, seen_s) | wire.spreads([_local(part, seen_s) for part in _parts(times)])
+
+
+def _local(by_size: dict[int, np.ndarray], seen_s: float) -> dict:
+    """The link of what `_one_way` returns by size.
+
+    Args:
+        seen_s: after which a rank of the probe saw a message.
+    """
     from scipy.optimize import nnls
 
-    clock = common_clock(pair)
-    times = [np.mean(np.median(_one_way(pair, clock, size, _awake, WAITED_S), axis=1), axis=0) for size in SIZES_BYTES]
+    times = [np.mean(np.median(of, axis=1), axis=0) for of in by_size.values()]
     sizes, latency_s, receive_s, _ = np.array(SIZES_BYTES, float), *np.array(times).T
     weight = 1 / receive_s  # every size weighs the same, or only the largest would count
     (slope, base_s), _ = nnls(np.stack([sizes * weight, weight], axis=1), receive_s * weight)
-    seen_s = late_s(WAITED_S, pair.bcast(oversleep_s))
     return {
         "latency_s": max(0.0, float(np.median(latency_s)) - seen_s),
         "late_s": seen_s,

@@ -1,4 +1,4 @@
-"""How messages share a host's port, from three ranks on three hosts."""
+"""The sharing of a host's port by messages, from three ranks on three hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATE_ROUNDS = 20  # of messages of 4 MB, one of them late
 
 
 def unfairness(trio) -> float:
-    """How unequally messages share a port, from one rank to two and from two to one. At all ranks.
+    """The unfairness of messages at a port, from one rank to two and from two to one. At all ranks.
 
     See real.probing.link_from_times.unfairness.
     """
@@ -53,11 +53,11 @@ def _settle(pending: dict, ended_s: dict, clock) -> bool:
 
 
 def ramp_bytes(trio, link: dict) -> float:
-    """How soon a message that begins to leave while another does, over a `link`, has its share. At all ranks.
+    """The bytes until a late message over a `link` has its share of a port that another uses. At all ranks.
 
     See real.probing.link_from_times.ramp_bytes.
 
-    Of every two messages to rank 1 one leaves alone, and beside the other one to rank 2 leaves when half of it has.
+    Of every two messages to rank 1 one leaves alone. Half-way through the other, one to rank 2 begins.
     """
     clock, times, size = common_clock(trio), {True: [], False: []}, wire.LARGE_BYTES[-1]
     bandwidth = trio.bcast(link)["bandwidth_bytes_per_s"]
@@ -90,8 +90,8 @@ def ramp_bytes(trio, link: dict) -> float:
 def queue_bytes(trio, link: dict) -> float:
     """The queue before a busy port: bytes that pass a `link` while a control message of rank 0 waits beside a long message. At all ranks.
 
-    That is latency under load. Rank 0 sends the message to rank 1, or receives one, so that it is as busy and its port is not; the
-    control message goes to rank 2, because a connection keeps its own order.
+    That is latency under load. Rank 0 sends the long message to rank 1. For comparison it receives one, which keeps it as busy and
+    its port free. The control message goes to rank 2, because a connection keeps its own order.
     """
     clock, times, size = common_clock(trio), {True: [], False: []}, wire.LARGE_BYTES[-1]
     link = trio.bcast(link)
@@ -119,7 +119,7 @@ def queue_bytes(trio, link: dict) -> float:
 
 
 def _moved(pending) -> bool:
-    """Have MPI move what is pending; always true."""
+    """Let MPI move pending messages; always true."""
     for request in pending:
         request.Test()
     return True

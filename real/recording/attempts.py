@@ -24,7 +24,7 @@ LOST, RESTART = "lost", "restart"  # activities
 
 
 class Checkpoint(NamedTuple):
-    """What a run needs to go on.
+    """The state that a run continues from.
 
     Args:
         step: the next.
@@ -40,7 +40,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of its numbers."""
+        """Bytes of its numbers."""
         return self.parameters.nbytes + sum(array.nbytes for array in self.optimiser)
 
 
@@ -56,7 +56,7 @@ class Attempts:
 
     @classmethod
     def here(cls) -> Attempts | None:
-        """That of the run of which this process is a rank, if anybody supervises it."""
+        """The supervision of this rank's run, if there is any."""
         return cls(Path(os.environ[FOLDER])) if FOLDER in os.environ else None
 
     # ---- checkpoints
@@ -67,7 +67,7 @@ class Attempts:
         return self._read(SETTINGS)["every"]
 
     def begin(self, every: int) -> None:
-        """Nothing has been tried yet."""
+        """Begin a run without attempts."""
         self._write(SETTINGS, {"every": every})
 
     def keep(self, checkpoint: Checkpoint) -> None:
@@ -158,7 +158,7 @@ def _activities(trace: Trace) -> list[Activity]:
 def _in_vain(
     kept: list[Activity], ranks: int, began_s: float, died_s: float, resumed_s: float, step: int
 ) -> list[Activity]:
-    """Of each rank: what it did after its last activity that counts, and the time until the next attempt trains."""
+    """The lost time of each rank: after its last activity that counts, and until the next attempt trains."""
     found = []
     for rank in range(ranks):
         end_s = max((row.end_s for row in kept if row.rank == rank), default=began_s)
@@ -170,7 +170,7 @@ def _in_vain(
 
 
 def shares(trace: Trace) -> dict[str, float]:
-    """Of the time of a supervised run, at rank 0: what checkpoints, work done in vain, and restarts took."""
+    """The shares of checkpoints, lost work and restarts in the time of a supervised run, at rank 0."""
     rows = trace.rows[trace.rows["rank"] == 0]
     seconds, whole_s = rows["end_s"] - rows["start_s"], rows["end_s"].max()
     return {name: float(seconds[rows["activity"] == name].sum() / whole_s) for name in ("checkpoint", LOST, RESTART)}

@@ -16,12 +16,12 @@ from sim.recording.traces import HEADER_FILE, Header, Trace
 
 
 def folder(trace: str) -> Path:
-    """Where they are."""
+    """Their folder."""
     return Path(f"{trace}.parts")
 
 
 def of(trace: str | None, replication: int) -> Path | None:
-    """Where a replication writes them: the first is the one that is kept, if a trace was asked for."""
+    """Their folder in a replication: the first one is kept, if a trace was asked for."""
     return folder(trace) if trace and replication == 0 else None
 
 
@@ -58,7 +58,7 @@ def _keep(trace: str | None, finished: Callable[[Trace], Trace]) -> None:
         return
     try:
         found = finished(traces.read_parts(folder(trace)))
-    except WrongSetting as error:  # what ended the run is to be said, and not this alone
+    except WrongSetting as error:  # the error that ended the run must be reported, and not this one alone
         print(f"{called('real.run')}: {error}", file=sys.stderr)
         return
     found.write(trace)

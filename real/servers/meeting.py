@@ -1,4 +1,4 @@
-"""How the processes of a run meet and part: queues on server 0, the one place that all of them know."""
+"""The processes of a run meet and part in queues on server 0, the one place that all of them know."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from real.servers.server import config
 from real.servers.tasks import Tasks, reachable, wait_for
 from sim.base.errors import RunFailed, WrongSetting
 
-PATIENCE_S = 90.0  # for the processes of a run to come; importing TensorFlow takes a while
-REFUSED_S = 15.0  # in which others may come and hear that lists differ
+PATIENCE_S = 90.0  # limit for the processes of a run to arrive; importing TensorFlow takes a while
+REFUSED_S = 15.0  # in which others may arrive and learn that lists differ
 SOON_S = 0.005  # between polls, where all are to begin together
-POLL_S = 0.2  # each poll takes the core from somebody for a millisecond
+POLL_S = 0.2  # each poll takes a core from another process for a millisecond
 ROUNDS = 20  # of asking another host's clock
 
 

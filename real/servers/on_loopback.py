@@ -68,7 +68,7 @@ class Process:
 
     @property
     def name(self) -> str:
-        """As its user would say."""
+        """Its name for users."""
         return f"{'server' if self.job == 'ps' else 'worker'} {self.task}"
 
     @property
@@ -89,7 +89,7 @@ class Process:
         return RunFailed(message or f"{self.name} {self.death()}; the run is ended")
 
     def death(self) -> str:
-        """How it died, with its process number."""
+        """The manner of its death, with its process number."""
         code = self.ended()
         how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit {code}"
         return f"died (process {self._process.pid}, {how})"
@@ -102,7 +102,7 @@ class Process:
         self._reader.join(1.0)
 
     def _pass_on(self) -> None:
-        """Its lines go on to our standard error, but for its last words and TensorFlow's own log."""
+        """Its lines go on to our standard error, except its last message and TensorFlow's own log."""
         for line in self._process.stderr:
             if line.startswith(REASON):
                 self.words = self.words or line.removeprefix(REASON).strip()
@@ -114,7 +114,7 @@ class Process:
 
 
 def _watch(scenario: Scenario, processes: list[Process]) -> None:
-    """Until the chief has answered; a worker's death while all train is told, and borne if the protocol can do without it."""
+    """Wait until the chief has answered. A dead worker is reported, and ends the run if the protocol needs it."""
     chief = next(process for process in processes if process.is_chief)
     while True:
         for process in processes:
@@ -137,7 +137,7 @@ def _watch(scenario: Scenario, processes: list[Process]) -> None:
 
 
 def _cause(processes: list[Process], seen: Process) -> Exception:
-    """What ended the run: a process that died without a word comes before those that complain of it."""
+    """The failure that ended the run: a process that died without a message comes before those that complain of it."""
     time.sleep(POLL_S)
     silent = [p for p in processes if p.ended() not in (None, 0) and not p.words and not p.told]
     return (silent[0] if silent and seen.words.startswith("failed") else seen).failure()

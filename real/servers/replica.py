@@ -1,7 +1,7 @@
 """One worker's graph: between-graph replication as in TensorFlow 1, with clocks between its phases.
 
-The clocks are nodes (tf.timestamp) that wait for what they time and that nothing waits for, so the step is TensorFlow's own:
-variables are fetched while the first layers compute, and gradients leave as soon as they are there.
+The clocks are nodes (tf.timestamp). They wait for the operations that they time, and nothing waits for them. The step is therefore
+TensorFlow's own: variables are fetched while the first layers compute, and gradients leave as soon as they are there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Replica:
         return device.task if device.job == "ps" else -1
 
     def _variables(self) -> list:
-        """For each variable of the workload the list of its parts; TensorFlow partitions and places them."""
+        """The list of parts of each variable of the workload; TensorFlow partitions and places them."""
         tf1, workload, parts = self._tf1, self._scenario.workload, self._scenario.variable_partitions
         values = np.split(initial(workload, self._scenario.seed), np.cumsum([v.size for v in workload.variables])[:-1])
         partitioner = tf1.fixed_size_partitioner(parts) if parts > 1 else None
@@ -149,7 +149,7 @@ class Replica:
 
     @property
     def _last(self) -> str:
-        """What a gradient goes to at the server: an accumulator, or the optimiser itself."""
+        """The operation at the server that takes a gradient: an accumulator's, or the optimiser's."""
         return "AccumulatorApplyGradient" if self.tokens else "ResourceApply"
 
     def _is(self, op, kind: str, server: int) -> bool:

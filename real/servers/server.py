@@ -38,7 +38,7 @@ def config(threads: int, device: str = "cpu", peers: tuple[str, ...] = ()):
     """A session's ConfigProto.
 
     Args:
-        peers: devices that it looks at, in TensorFlow's words; all if none. Without, a session waits for every worker.
+        peers: devices that the session uses, by TensorFlow's names; all if none. With all, a session waits for every worker.
     """
     import tensorflow as tf
 

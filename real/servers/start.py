@@ -1,4 +1,4 @@
-"""How a process takes part in a run with TensorFlow's servers: started by a launcher, or by hand."""
+"""A process takes part in a run with TensorFlow's servers: started by a launcher, or by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def take_part(given: argparse.Namespace, work: Work) -> int:
 
 
 def _by_itself(tasks: Tasks, work) -> int:
-    """Do the work of a process that no launcher of MPI's ends; say why it ends, and end it at once."""
+    """Do the work of a process that no MPI launcher ends; print why it ends, and end it at once."""
     try:
         return work()
     except (WrongSetting, RunFailed, KeyboardInterrupt) as error:
@@ -60,7 +60,7 @@ def tasks_of(comm, servers: int, workers: int) -> Tasks:
 
 
 def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: None) -> NoReturn:
-    """What each process does; it does not return, for TensorFlow's sessions cannot be closed safely."""
+    """The work of each process. It does not return, because TensorFlow's sessions cannot be closed safely."""
     from real.training.trainee import Workshop
 
     def make() -> TaskRunner:

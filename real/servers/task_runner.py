@@ -1,9 +1,9 @@
 """Parameter servers by TensorFlow's own runtime: tf.compat.v1.train.Server, MonitoredTrainingSession, SyncReplicasOptimizer.
 
-The traps of that runtime, and what is done about each:
+The traps of that runtime, with the remedies:
 
-- A worker that looks before the chief has initialised waits half a minute: workers open their sessions when the chief says.
-- A session that looks at all devices waits for every worker: each sees itself and the servers only.
+- A worker that polls before the chief has initialised waits half a minute: workers open their sessions when the chief has.
+- A session that uses all devices waits for every worker: each uses itself and the servers only.
 - The synchronous chief may hang in session.close(), and a server cannot be stopped: sessions are kept open and left to
   the process's end (`leave`).
 - MonitoredSession answers a lost server by waiting for ever: `watch` ends the process instead.
@@ -44,7 +44,7 @@ class TaskRunner:
 
     Args:
         tasks: the processes of this launch; a run may need fewer.
-        progress, verbose: what is said on standard error.
+        progress, verbose: whether these are printed on standard error.
     """
 
     def __init__(self, tasks: Tasks, workshop: Workshop, progress: bool = True, verbose: bool = False):
@@ -213,7 +213,7 @@ class Worker:
 
 
 def _hook(worker: Worker):
-    """What SyncReplicasOptimizer's own hook does, with clocks: initialise tokens, and at the chief update in a thread."""
+    """SyncReplicasOptimizer's own hook with clocks: initialise tokens, and at the chief update in a thread."""
     import tensorflow as tf
 
     replica, is_chief = worker.replica, worker.tasks.is_chief
@@ -244,7 +244,7 @@ def _hook(worker: Worker):
 
 
 def watch(tasks: Tasks, servers: int, over: threading.Event) -> None:
-    """Until `over`, end this process, with a line, when a server is gone: MonitoredSession would wait for it."""
+    """End this process with a line when a server is gone before `over`, because MonitoredSession would wait for it."""
 
     def look():
         missed = dict.fromkeys(range(servers), 0)

@@ -12,7 +12,7 @@ from sim.recording.traces import Activity, Trace
 
 
 class Clocks:
-    """From the wall clocks of this host and of the servers to seconds since the start of the run.
+    """Converts wall clocks of this host and of the servers to seconds since the start of the run.
 
     Args:
         begun_s: the start, by server 0's wall clock.
@@ -33,7 +33,7 @@ class Clocks:
 
 
 class Transcript:
-    """One worker's steps, and what it knows of the servers': they keep no record themselves."""
+    """One worker's steps, and its observations of the servers, which keep no record themselves."""
 
     def __init__(self, scenario: Scenario, task: int, clocks: Clocks, recorder: Recorder):
         self.scenario, self.task, self.clocks, self.recorder = scenario, task, clocks, recorder
@@ -70,7 +70,7 @@ class Transcript:
         self._row(step, "evaluate", self.clocks.here(start_s), self.clocks.here(end_s), samples, version=version)
 
     def _served(self, after: int, version: int, arrived_s: list[float], applied_s: list[float]) -> None:
-        """What each server did with the gradient."""
+        """The treatment of the gradient by each server."""
         label, self._label = (self._label, after) if self._tokens else (version, 0)
         for server, (begin_s, end_s) in enumerate(zip(arrived_s, applied_s, strict=True)):
             about = (self.scenario.batch, self.scenario.server_bytes[server])
@@ -136,10 +136,10 @@ def _ordered(rows: list[Activity], servers: int) -> list[Activity]:
 
 
 def _numbered(rows: list[Activity]) -> list[Activity]:
-    """A server's rows, its updates numbered in order; gradients that came too late left out.
+    """A server's rows, its updates numbered in order, without gradients that came too late.
 
-    An accumulator does not say whether it took a gradient: one came too late if it arrived after the update of its token's
-    step had ended, because a clock may be read a little after what it times.
+    An accumulator does not report whether it took a gradient. A gradient came too late if it arrived after the end of the update of
+    its token's step: a clock may be read a little late.
     """
     numbered, made = [], 0
     tokens = any(row.activity == "reduce" and row.end_s > row.start_s for row in rows)

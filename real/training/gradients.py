@@ -16,6 +16,20 @@ CLOCK_S = 1e-9  # no partition starts with less time left; the simulator's rule 
 EVALUATED_AT_ONCE = 500  # samples; 10,000 CIFAR-10 pictures at once would take gigabytes
 
 
+class Copies(NamedTuple):
+    """Copies of one gradient between host and device, where the engine times them apart.
+
+    Args:
+        there_s: seconds from the call until parameters and minibatch were on the device.
+        joined_s: until the gradients were joined there; the copy to the host comes after.
+        to_device_bytes: that were copied there.
+    """
+
+    there_s: float
+    joined_s: float
+    to_device_bytes: int
+
+
 class Gradient(NamedTuple):
     """A sum over samples.
 
@@ -24,12 +38,14 @@ class Gradient(NamedTuple):
         samples: how many it sums.
         loss: summed likewise.
         computed_s: seconds from the call until the gradients were there; joining them into one vector comes after.
+        copies: None where they are part of computing and joining.
     """
 
     sum: np.ndarray
     samples: int
     loss: float
     computed_s: float
+    copies: Copies | None = None
 
 
 def check_partitions(partitions: int, batch: int) -> None:
@@ -72,7 +88,7 @@ class Gradients:
         self._evaluate = tf.function(self._evaluate_graph, input_signature=batch, autograph=False)
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
-        """Of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
         called_s = time.time()
         gradient, loss, computed_s = self._fixed(parameters, x, y)
         return Gradient(np.asarray(gradient), len(x), float(loss), float(computed_s) - called_s)
@@ -80,7 +96,7 @@ class Gradients:
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
     ) -> Gradient:
-        """Of as many micro-batches as start within `remaining_s` of this call.
+        """The gradient of as many micro-batches as start within `remaining_s` of this call.
 
         A micro-batch holds int(len(x) / partitions) samples. At least one is done, the last overruns, and the loop ends
         early when the partitions are used up.
@@ -144,10 +160,10 @@ class Gradients:
         return self._loss(logits, y), tf.math.count_nonzero(right)
 
     def _anytime_graph(self, flat, x, y, partitions, deadline_s):
-        """Sums are kept per variable and joined once, after the loop: joining in each turn is a pass over the model.
+        """Sums are kept for each variable and joined once, after the loop, because joining in each turn is a pass over the model.
 
-        What needs the clock waits for it by data, and the clock waits for what it times by control edges: TensorFlow
-        runs whatever is ready, in any order.
+        Operations that need the clock wait for it by data, and the clock waits for the operations that it times by control edges:
+        TensorFlow runs whatever is ready, in any order.
         """
         tf = self._tf
         variables = self._variables(flat)
@@ -176,7 +192,7 @@ class Gradients:
             return self._tf.timestamp()
 
     def _finished(self, sums) -> list:
-        """What must be there before the clock is read: the sums; or a number of each, as a GPU only queues its work."""
+        """The tensors that must be there before the clock is read: the sums, or on a GPU, which only queues its work, a number of each."""
         if self._device == "cpu":
             return list(sums)
         with self._tf.device("CPU:0"):

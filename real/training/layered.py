@@ -13,7 +13,7 @@ WITHOUT_WORK = ("Const", "Shape", "ShapeN")  # TensorFlow merges those that are 
 
 
 class Listener(Protocol):
-    """What the graph talks to, from a thread of TensorFlow's."""
+    """The receiver of the graph's gradients, called from a thread of TensorFlow's."""
 
     def read(self, variable: int) -> np.ndarray:
         """The parameters of a variable, float32 of its shape, once they are there."""
@@ -27,15 +27,15 @@ class ByLayer(Protocol):
     """Gradients, of any engine, that can be had variable by variable."""
 
     def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> float:
-        """As LayeredGradients'."""
+        """The same as LayeredGradients'."""
 
 
 class LayeredGradients(Gradients):
-    """As any gradients, and variable by variable.
+    """Gradients of a minibatch at once, and variable by variable.
 
-    TensorFlow runs whatever is ready, in any order: alone it would run what hands a gradient over at the end. Control edges keep the
-    order in which the graph was made. What hands a gradient over comes before all that back-propagation does after it. A variable is
-    read when the computation has come to the variable before it.
+    TensorFlow runs whatever is ready, in any order. Without control edges it would hand over gradients at the end. Control edges keep
+    the order in which the graph was made. The operation that hands a gradient over comes before all later operations of
+    back-propagation. A variable is read when the computation has come to the variable before it.
     """
 
     def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):
@@ -50,7 +50,7 @@ class LayeredGradients(Gradients):
         return float(self._by_layer(x, y))
 
     def warm_up(self, batch: int, partitions: int | None = None) -> None:
-        """As of any gradients."""
+        """Warm up as any gradients do."""
         super().warm_up(batch, partitions)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from real.training.lean_imports import OF_KERAS, without
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST
 
@@ -18,7 +19,7 @@ MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7
 
 
 class Rates:
-    """How far updates go, whoever makes them.
+    """The size of updates.
 
     Args:
         name: sgd, mom (momentum 0.9), rms (RMSprop) or adm (Adam), the AMB repository's names.
@@ -28,7 +29,7 @@ class Rates:
         weight_decay: times half the squared parameters is added to the loss (not decoupled as in AdamW).
 
     Raises:
-        WrongSetting: no such optimiser, or a rate that cannot be.
+        WrongSetting: there is no such optimiser, or a rate is impossible.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Optimiser(Rates):
 
     @property
     def state(self) -> list[np.ndarray]:
-        """All that the next updates depend on, but for the parameters; of an optimiser that is warm."""
+        """The state of a warm optimiser: everything but the parameters that the next updates depend on."""
         return [variable.numpy() for variable in self._keras.variables]
 
     def restore(self, state: list[np.ndarray]) -> None:
@@ -118,7 +119,7 @@ class Optimiser(Rates):
             variable.assign(value)
 
     def _compiled(self, parameters: int):
-        """By XLA, which makes the passes over the parameters one: 10 to 30 % faster than op by op."""
+        """Compile by XLA, which fuses the passes over the parameters into one: 10 to 30 % faster than op by op."""
         import tensorflow as tf
 
         vector, number = tf.TensorSpec((parameters,), tf.float32), tf.TensorSpec((), tf.float32)
@@ -154,16 +155,19 @@ class OptimiserByVariable:
 
 
 def _schedule(learning_rate: float, decay_steps: int, decay_rate: float):
-    import keras
-
     if decay_steps == 0:
         return learning_rate
-    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate)
+    return _optimizers().schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate)
+
+
+def _optimizers():
+    with without(*OF_KERAS):
+        from keras import optimizers
+    return optimizers
 
 
 def _keras(name: str, learning_rate):
-    from keras import optimizers
-
+    optimizers = _optimizers()
     make = {
         "sgd": lambda: optimizers.SGD(learning_rate),
         "mom": lambda: optimizers.SGD(learning_rate, momentum=MOMENTUM),

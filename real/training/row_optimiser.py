@@ -16,21 +16,21 @@ BY_ROWS = ("sgd", "mom", "rms")
 class RowOptimiser(Rates):
     """Applies summed gradients to the rows that have one, and leaves the others, with their moments, as they are.
 
-    So do TensorFlow's kernels for IndexedSlices (ResourceSparseApplyMomentum, ResourceSparseApplyRMSProp); the formulas are
-    Keras's, so that an update in which every row has a gradient is real.training.optimiser's. Of sgd every update is: weight decay that a
-    row has missed is made up for when it is next read (Carpenter, "Lazy sparse stochastic gradient descent for regularized
-    multinomial logistic regression", 2008); momentum and RMSprop decay rows with a gradient only. Adam is refused: TensorFlow's
-    moves every row in every update.
+    TensorFlow's kernels for IndexedSlices (ResourceSparseApplyMomentum, ResourceSparseApplyRMSProp) do the same. The formulas are
+    Keras's: an update in which every row has a gradient equals real.training.optimiser's. With sgd every update does, because missed
+    weight decay of a row is applied when the row is next read (Carpenter, "Lazy sparse stochastic gradient descent for regularized
+    multinomial logistic regression", 2008). Momentum and RMSprop decay rows with a gradient only. Adam is refused, because
+    TensorFlow's moves every row in every update.
 
     Raises:
-        WrongSetting: an optimiser that has no such update, or a rate that cannot be.
+        WrongSetting: the optimiser has no such update, or a rate is impossible.
     """
 
     def __init__(self, name: str, *rates, **named):
         check_by_rows(name)
         super().__init__(name, *rates, **named)
         self._updates = 0
-        self.decayed = 0.0  # logarithm of what all updates so far leave of a row that none of them touched
+        self.decayed = 0.0  # logarithm of the factor by which all updates so far decay a row that none of them touched
 
     @property
     def learning_rate(self) -> float:

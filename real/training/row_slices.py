@@ -34,7 +34,7 @@ class Part:
         return table[self.index :: self.of]
 
     def where(self, rows: np.ndarray) -> np.ndarray:
-        """Which of `rows`, numbers in the whole variable, lie here: their places in it."""
+        """The places of those `rows`, numbers in the whole variable, that are in this part."""
         return np.flatnonzero(rows % self.of == self.index)
 
 

@@ -12,7 +12,7 @@ from sim.model.workload import Workload
 
 
 class Looked(NamedTuple):
-    """A minibatch's input, and what it looks up.
+    """A minibatch's input, and the rows that it looks up.
 
     Args:
         rows: of each sparse variable, ascending, int32 (n,).
@@ -34,9 +34,9 @@ class SparseGradient(NamedTuple):
 
     Args:
         sum: of the dense variables one after another, float32 (numbers,).
-        rows: of each sparse variable the rows that were read, float32 (n, width): what its IndexedSlices add up to, because a row
-            that several words of a minibatch are has several slices.
-        samples, loss, computed_s: likewise.
+        rows: sums for the rows that were read of each sparse variable, float32 (n, width): of its IndexedSlices, which have several
+            slices for a word that occurs several times.
+        samples, loss, computed_s: likewise. Copies of rows are part of computing.
     """
 
     sum: np.ndarray
@@ -44,6 +44,7 @@ class SparseGradient(NamedTuple):
     samples: int
     loss: float
     computed_s: float
+    copies: None = None
 
 
 class SparseGradients(Gradients):

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 
+from real.training.lean_imports import OF_TENSORFLOW, without
 from sim.base.errors import WrongSetting
 
 DEVICES = ("cpu", "gpu")
@@ -18,19 +19,19 @@ def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=
     Args:
         threads: 1 or more; a process keeps its first setting.
         device: cpu hides every GPU; gpu shows only one.
-        gpu_index: which, counted modulo the GPUs of the host; a rank's local rank.
+        gpu_index: a rank's local rank; it is counted modulo the GPUs of the host.
         first: called with the module when it is set and has not begun, if this is the process's first call.
 
     Raises:
-        WrongSetting: no such device or GPU, or settings other than the ones TensorFlow was started with.
+        WrongSetting: the device or GPU does not exist, or the settings differ from those TensorFlow was started with.
     """
     if threads < 1:
         raise WrongSetting("--threads", threads, "an integer, 1 or more")
     if device not in DEVICES:
         raise WrongSetting("--device", device, ", ".join(DEVICES))
     with _quiet():
-        import tensorflow as tf
-
+        with without(*OF_TENSORFLOW):
+            import tensorflow as tf
         _configure(tf, threads, device, gpu_index)
         first(tf)
         tf.constant(0)  # starts the runtime, which logs

@@ -1,4 +1,4 @@
-"""What a rank trains with: data, gradients, and where it updates parameters an optimiser and a test set."""
+"""A rank's data and gradients, and where it updates parameters its optimiser and test set."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sim.recording import traces
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained; what the simulator need not know.
+    """Settings of training that the simulator does not need.
 
     Args:
-        data: digits, synthetic, words, or a path; what fits the workload if None.
+        data: digits, synthetic, words, or a path; data that fit the workload if None.
         optimiser: sgd, mom, rms or adm.
         learning_rate: of the first step; the optimiser's own default if None.
         decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
@@ -43,7 +43,7 @@ class Training:
     engine: str = engines.DEFAULT
 
     def recorded(self, workload: Workload) -> traces.Training:
-        """As a trace says it: defaults by their names."""
+        """The settings as in a trace: defaults by their names."""
         return traces.Training(
             data=self.data or default_of(workload),
             optimiser=self.optimiser,
@@ -63,20 +63,21 @@ class Training:
 
 
 class Workshop:
-    """Trainees of one process; what is slow to make (data, traced graphs) is made once and used for every run."""
+    """Trainees of one process; what is slow to make (data, traced graphs, updates) is made once and used for every run."""
 
     def __init__(self, training: Training, rank: int, gpu_index: int = 0):
         self.training, self.rank, self.gpu_index = training, rank, gpu_index
         self.engine = engines.engine_of(training.engine)
         self._gradients: dict[tuple, Gradients] = {}
         self._data: dict = {}
+        self._optimisers: dict[int, tuple[Optimiser, list[np.ndarray]]] = {}
 
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
-        """What this rank needs for one run, warm; with gradients made for this run, if any are given."""
+        """The trainee of this rank for one run, warm; with gradients made for this run, if any are given."""
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
-        if not (scenario.sends_rows and self.rank < scenario.servers):  # which compute nothing
+        if self.rank >= scenario.servers or not scenario.workers:  # a server computes nothing, and compiling takes long
             self._warm_up(gradients, scenario)
-        if scenario.test_size and self.rank == 0:  # who evaluates
+        if scenario.test_size and self.rank == 0:  # ranks that evaluate
             start, size = np.zeros(scenario.workload.parameters, np.float32), scenario.test_size
             gradients.evaluate(start, data.test_x[:size], data.test_y[:size])
         number = scenario.worker_number(self.rank)
@@ -96,14 +97,19 @@ class Workshop:
         """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
         return Trainee(scenario, None, self._loaded(scenario), None, replication, number)
 
+    def gpus(self, scenario: Scenario) -> list[str]:
+        """The names of this host's GPUs, if this rank computes on one."""
+        return self.engine.gpus() if self._device(scenario) == "gpu" else []
+
+    def _device(self, scenario: Scenario) -> str:
+        return "cpu" if self.training.master_on_cpu and self.rank < scenario.servers else self.training.device
+
     def _made(self, scenario: Scenario) -> Gradients:
         workload, training = scenario.workload, self.training
-        serves = self.rank < scenario.servers
-        device = "cpu" if training.master_on_cpu and serves else training.device
         kind = "layered" if computes_by_layer(scenario.protocol) else "whole"
         kind = "rows" if scenario.sends_rows or scenario.gathered_variables else kind
         if (workload, kind) not in self._gradients:
-            settings = workload, training.threads, device, self.gpu_index
+            settings = workload, training.threads, self._device(scenario), self.gpu_index
             self._gradients[workload, kind] = self.engine.gradients(kind, *settings)
         return self._gradients[workload, kind]
 
@@ -119,7 +125,7 @@ class Workshop:
         return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
 
     def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
-        """Of the rows that this rank updates, if any."""
+        """The optimiser of the rows that this rank updates, if any."""
         serves_rows = scenario.sends_rows and self.rank < scenario.servers
         return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
 
@@ -127,15 +133,23 @@ class Workshop:
         return self.engine.optimiser(self.training.threads, *self._rates)
 
     def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
-        """Of what else this rank updates, if anything."""
+        """The optimiser of the dense variables that this rank updates, if any."""
         updated, serves = scenario.updated_by(self.rank), self.rank < scenario.servers
         if not updated or (serves and scenario.sends_rows):
             return None
         if serves and scenario.protocol.layerwise:
             held = {n: v.size for n, (v, server) in enumerate(scenario.placed) if server == self.rank}
             return OptimiserByVariable(held, self._new_optimiser)
-        optimiser = self._new_optimiser()
-        optimiser.warm_up(updated)
+        return self._warm_optimiser(updated)
+
+    def _warm_optimiser(self, size: int) -> Optimiser:
+        """Of so many numbers, at step 0; compiled in the first run that asks for it."""
+        if size not in self._optimisers:
+            made = self._new_optimiser()
+            made.warm_up(size)
+            self._optimisers[size] = made, made.state
+        optimiser, start = self._optimisers[size]
+        optimiser.restore([part.copy() for part in start])
         return optimiser
 
 

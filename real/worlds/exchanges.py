@@ -95,7 +95,7 @@ class Exchanges:
         return Taken(source, ready)
 
     def _heard(self, exchange: Exchange) -> tuple[int, int]:
-        """What control messages say, and how many they are."""
+        """The contents of control messages, and their number."""
         buffer = np.empty(exchange.taken_bytes // 8, np.int64)
         self._comm.Recv(buffer, exchange.source, TAG)
         ready, messages = map(int, buffer[:2])
@@ -111,7 +111,7 @@ class Exchanges:
         self._me.record("reduce", start_s, bytes=exchange.taken_bytes, peer=exchange.source)
 
     def copy(self, piece: slice) -> None:
-        """Copy items, as into a fusion buffer or out of it. What is summed lies in one vector already, so the copy is for its time."""
+        """Copy items, as into a fusion buffer or out of it: for its time alone, because all items lie in one vector already."""
         start_s = self._me.now_s
         np.copyto(self._taken[piece], self.vector[piece])
         self._me.record("pack", start_s, bytes=ITEM_BYTES * (piece.stop - piece.start))
@@ -121,7 +121,7 @@ class Exchanges:
         poll(lambda: self._is_free(NOTHING) and not self._leaving, "others to receive")
 
     def _is_free(self, piece: slice) -> bool:
-        """Record what has left; whether none of `piece` is still to be read by what has not."""
+        """Record messages that have left. Returns whether no message that has not left still reads `piece`."""
         staying = []
         for one in self._leaving:
             requests = [request for request in one.requests if not request.Test()]

@@ -57,7 +57,7 @@ class GatheringRank(Rank):
         return self.trainee.gradients.by_rows(self._held, read, x, y)
 
     def _put(self, gradient: SparseGradient) -> None:
-        """What is dense goes where it is added up."""
+        """Dense gradients are received where they are added up."""
         if self._sum is not None:
             self._sum[:] = gradient.sum
         self._rows = [Slices(self._read, values) for values in gradient.rows]

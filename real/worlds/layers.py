@@ -99,7 +99,7 @@ class Layers:
             self._changed.notify_all()
 
     def _wait(self, done) -> None:
-        """Until that is so, or computing has failed; messages move meanwhile, if this is the thread that has them."""
+        """Wait until that is so, or computing has failed. Messages move meanwhile, if this is the thread that has them."""
         if threading.current_thread() is threading.main_thread():
             poll(lambda: self._me.settle() or done() or self._graph.done(), "a gradient")
         else:
@@ -161,9 +161,9 @@ class Layers:
         self._me.idle_from_s = min(self._me.idle_from_s, self._me.now_s)
 
     def cycle(self, cycle_s: float) -> None:
-        """Asleep until the first cycle in which a gradient is ready here that has not been reduced.
+        """Sleep until the first cycle in which this rank has a gradient that has not been reduced.
 
-        The cycles before it would find none that is ready everywhere, and are left out.
+        Cycles before it are left out: no gradient would be ready at all ranks.
         """
         me, asleep_s = self._me, self._me.now_s
         begin_s = max(asleep_s, self._cycle_s + cycle_s)

@@ -60,7 +60,7 @@ class Rank(Work, Messages):
         self.book, self.at_hand, self.ready, self.oldest = Book(), AtHand(), 0, 0
         self.counts_updates, self.variables, self.held = scenario.protocol.counts_updates, range(0), []
         self.first = 0  # step of this attempt
-        self.idle_from_s = 0.0  # before that no wait is one, for it computes
+        self.idle_from_s = 0.0  # until then a rank computes, and its waits do not count
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
         self._sleeps, self.delays = scenario.sleeps(replication, number), scenario.delays(replication, number)
@@ -75,7 +75,7 @@ class Rank(Work, Messages):
         self._layers = self._begin_layers() if layered else Layers(self, [], {})
 
     def _begin_groups(self, groups) -> None:
-        """Who sends for whom."""
+        """The rank that sends for each worker."""
         mine = groups.of.get(self.rank, [self.rank])
         leads = self.rank == mine[0]
         self.senders, self.neighbours = groups.senders, mine[1:] if leads else []
@@ -94,7 +94,7 @@ class Rank(Work, Messages):
         return self._in[0].payload if came_is_held else np.zeros_like(trainee.initial())
 
     def _begin_layers(self) -> Layers:
-        """Of gradients that workers sum among themselves."""
+        """The sum of gradients that workers sum among themselves."""
         pieces = collectives.pieces(self.scenario.summed, fused=False)
         into = {number: self._sum[piece] for number, piece in enumerate(pieces)}
         return Layers(self, [[(number, slice(None))] for number in into], into)
@@ -158,7 +158,7 @@ class Rank(Work, Messages):
     # ---- sums over workers, and two texts
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
-        """As the verb; a sum that is summed again is a mistake."""
+        """The verb, except that summing a sum again is a mistake."""
         if self.summed:
             self.at_hand.begin_sum()
         yield from allreduce.__wrapped__(self, algorithm, fused)
@@ -180,7 +180,7 @@ class Rank(Work, Messages):
 
     @verb
     def departed(self):
-        """Until all that was handed over has left."""
+        """Wait until all sent pieces have left."""
         self.exchanges.departed()
 
     @verb

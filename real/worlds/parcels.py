@@ -60,13 +60,13 @@ class Letter(NamedTuple):
 
 
 class Shards:
-    """Which pieces of the flat parameter vector each server holds."""
+    """The pieces of the flat parameter vector that each server holds."""
 
     def __init__(self, slices: list[list[slice]]):
         self._slices = slices
 
     def size(self, server: int) -> int:
-        """How many numbers a server holds."""
+        """The number of parameters that a server holds."""
         return sum(piece.stop - piece.start for piece in self._slices[server])
 
     def cut(self, flat: np.ndarray, server: int) -> np.ndarray:

@@ -27,7 +27,7 @@ def poll(done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S, lo
 
 
 def arrived(comm, source: int, tag: int, status=None) -> bool:
-    """Whether a message is there to be received; asked twice, for Open MPI's first poll only takes it off the wire."""
+    """Whether a message can be received; polled twice, because Open MPI's first poll only takes it off the wire."""
     return comm.Iprobe(source, tag, status) or comm.Iprobe(source, tag, status)
 
 

@@ -25,7 +25,7 @@ class SparseRank(Rank):
     """
 
     def _begin_messages(self, hosts) -> None:
-        """What is asked for and answered."""
+        """Requests and answers."""
         self._at, self._posted = hosts, None
         self._parts, self._answers = parts_of(self.scenario), Answered(self.comm)
         self._asked: dict[int, list[np.ndarray]] = {}  # by worker, rows of each part here
@@ -53,7 +53,7 @@ class SparseRank(Rank):
         return [(dense, self._held)] if self.rank == self.workers[0] else []
 
     def _parts_with(self, peer: int) -> list[Part]:
-        """What travels between this rank and `peer`: parts of the server of the two, or all if none is one."""
+        """The parts that travel between this rank and `peer`: those of the server of the two, or all if neither is a server."""
         holders = [rank for rank in (self.rank, peer) if rank in self.servers] or self.servers
         return [part for server in holders for part in self._parts if part.server == server]
 
@@ -88,7 +88,7 @@ class SparseRank(Rank):
         return self.trainee.gradients.by_rows(self._held, self._pulled, x, y)
 
     def _put(self, gradient: SparseGradient) -> None:
-        """What is dense goes where it is added up, rows to their parts."""
+        """Dense gradients are received where they are added up, and rows in their parts."""
         if self._sum is not None:
             self._sum[:] = gradient.sum
         self._gradient_rows = {
@@ -168,7 +168,7 @@ class SparseRank(Rank):
 
 
 class Answered:
-    """Rows on their way, asked for and handed out; as real.worlds.parcels.Answers, but that no two answers are alike."""
+    """Requested rows that are being sent; like real.worlds.parcels.Answers, but each answer is different."""
 
     def __init__(self, comm):
         self._comm = comm

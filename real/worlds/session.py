@@ -32,7 +32,7 @@ PROGRESS_S = 2.0
 
 
 def local_rank() -> int:
-    """This rank's number on its host, by what the launcher says; it chooses the GPU."""
+    """This rank's number on its host, from the launcher; it chooses the GPU."""
     for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"):
         if name in os.environ:
             return int(os.environ[name])
@@ -80,7 +80,7 @@ class Session:
         if comm is not None:
             barrier(comm)
         hosts = self._hosts(comm)
-        header = self._header(scenario, replication, hosts, trainee)
+        header = self._header(scenario, replication, hosts, trainee, self._gpus(comm, scenario))
         if parts and self.rank == 0:
             begin(parts, header)
         if comm is not None:
@@ -99,7 +99,7 @@ class Session:
 
     @property
     def machines(self) -> int:
-        """How many hosts the launch has; collective."""
+        """The number of hosts of the launch; collective."""
         return len(set(self._hosts(self.comm)))
 
     def rest(self) -> None:
@@ -107,7 +107,7 @@ class Session:
         barrier(self.comm)
 
     def _rank_class(self, scenario: Scenario) -> type[Rank]:
-        """Of what travels: whole gradients, variables one by one, or rows."""
+        """The kind of messages: whole gradients, variables one by one, or rows."""
         if scenario.protocol.layerwise:
             return VariablesRank
         if scenario.gathered_variables:
@@ -115,7 +115,7 @@ class Session:
         return SparseRank if scenario.sends_rows else self.rank_class
 
     def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
-        """What this rank of `comm` trains with."""
+        """The trainee of this rank of `comm`."""
         return self.workshop.trainee(scenario, replication)
 
     def _members(self, ranks: int):
@@ -186,10 +186,19 @@ class Session:
         mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
         return comm.allgather(mine) if comm is not None else [mine]
 
-    def _header(self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee) -> Header:
-        """Of a run that begins."""
-        recorded = {"training": self.training.recorded(scenario.workload), "hosts": tuple(hosts), "complete": False}
-        return scenario.header(self.world, replication, details=self._details(trainee), **recorded)
+    def _gpus(self, comm, scenario: Scenario) -> list[str]:
+        """The names of the GPUs of a host, as ranks that compute on them say."""
+        mine = self.workshop.gpus(scenario)
+        return max(comm.allgather(mine), key=len) if comm is not None else mine
+
+    def _header(
+        self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee, gpus: list[str]
+    ) -> Header:
+        """The header of a run that begins."""
+        training = self.training.recorded(scenario.workload)
+        recorded = {"training": training, "hosts": tuple(hosts), "gpus": len(gpus), "complete": False}
+        details = self._details(trainee) | ({"gpus": gpus} if gpus else {})
+        return scenario.header(self.world, replication, details=details, **recorded)
 
     def _details(self, trainee: Trainee) -> dict:
         from importlib.metadata import version
@@ -213,7 +222,7 @@ class Session:
 
 
 def progress_line(me: Rank, step: int) -> str:
-    """How far a run is."""
+    """Print the progress of a run."""
     step_s = me.now_s / max(1, step)
     left = duration(step_s * (me.scenario.rounds - step))
     line = f"step {step} of {me.scenario.rounds}, {step_s * 1e3:.1f} ms a step, about {left} left"

@@ -29,8 +29,8 @@ class VariablesRank(Rank):
         self._pieces = [slice(*bounds) for bounds in pairwise(ends)]  # of all parameters, one after another
         self._at, self._posted, self._answers = hosts, None, Leaving(self.comm)
         self._out = {} if self.serves else {n: Parcel(piece.stop - piece.start) for n, piece in enumerate(self._pieces)}
-        self._came: set[int] = set()  # variables whose parameters for this step are here
-        self._left = dict.fromkeys(self.held, 0)  # versions of each that have left here
+        self._came: set[int] = set()  # variables whose parameters for this step have arrived
+        self._left = dict.fromkeys(self.held, 0)  # versions of each that have left
         self._added = dict.fromkeys(self.held, 0)  # samples in the sum of each
 
     def _initially_held(self, trainee: Trainee) -> np.ndarray:
@@ -43,7 +43,7 @@ class VariablesRank(Rank):
         return np.concatenate([self._held[self._pieces[n]] for n in self.held]) if self.serves else self._held
 
     def _begin_layers(self) -> Layers:
-        """Of gradients that are sent from where they are put."""
+        """The buffer that gradients are put into and sent from."""
         ends = [0, *accumulate(variable.size for variable in self.scenario.workload.variables)]
         within = [
             [

@@ -1,4 +1,4 @@
-"""How the MPI world's methods, which block, are verbs of a protocol's text, which are generators."""
+"""The MPI world's methods, which block, as verbs of a protocol's text, which are generators."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from real.training.gradients import Gradient
 from real.worlds.parcels import Letter
 from real.worlds.verbs import verb
 from sim.base.errors import WrongText
+from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.verbs.me import Partition
 
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
@@ -29,7 +30,7 @@ class Work:
         return self._minibatch is not None
 
     def minibatch(self) -> tuple[np.ndarray, np.ndarray]:
-        """That one, or the next."""
+        """The fetched minibatch, or the next."""
         fetched, self._minibatch = self._minibatch or self._input(), None
         return fetched
 
@@ -106,7 +107,7 @@ class Work:
         self.record("reduce", start_s, **about)
 
     def _add_up(self, letter: Letter) -> int:
-        """How many samples are new in the sum."""
+        """The number of samples that are new in the sum."""
         np.add(self._sum, letter.payload, out=self._sum) if self.samples else np.copyto(self._sum, letter.payload)
         return letter.samples
 
@@ -166,9 +167,15 @@ class Work:
                 self._shards.copy(gradient.sum, server, self._out[server].payload)
 
     def _record_computed(self, start_s: float, gradient: Gradient) -> None:
-        computed_s = start_s + gradient.computed_s
-        self.record("compute", start_s, computed_s, samples=gradient.samples)
-        self.record("pack", computed_s, bytes=self._packed_bytes())
+        computed_s, copies = start_s + gradient.computed_s, gradient.copies
+        there_s, packed_s = start_s, None
+        if copies:
+            there_s, packed_s = start_s + copies.there_s, start_s + copies.joined_s
+            self.record(TO_DEVICE, start_s, there_s, bytes=copies.to_device_bytes)
+        self.record("compute", there_s, computed_s, samples=gradient.samples)
+        self.record("pack", computed_s, packed_s, bytes=self._packed_bytes())
+        if copies:  # into the message that it is sent in
+            self.record(TO_HOST, packed_s, bytes=gradient.sum.nbytes)
         self.log.computed(self.now_s)
 
     def _packed_bytes(self) -> int:

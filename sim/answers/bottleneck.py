@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sim.model.costs import TO_DEVICE, TO_HOST
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -50,7 +52,7 @@ def utilisation(trace: Trace, scenario: Scenario) -> dict[str, float]:
     ports = _ports_s(rows, scenario)
     serving = scenario.hosts[: scenario.servers]
     busy_s = {
-        "compute": _busiest(seconds, True, ("compute", "sleep", "input", "pack")),
+        "compute": _busiest(seconds, True, ("compute", "sleep", "input", "pack", TO_DEVICE, TO_HOST)),
         "worker port": max((s for host, s in ports.items() if host not in serving), default=0.0),
         "server port": max((s for host, s in ports.items() if host in serving), default=0.0),
         "server apply": _busiest(seconds, False, ("reduce", "update")),

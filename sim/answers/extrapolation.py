@@ -1,4 +1,4 @@
-"""How far an answer may be off because nobody measured such a job: by size, by links that are known by name, by nominal computing."""
+"""The error of answers for jobs beyond the measurements: by size, by links that are known by name, by nominal computing."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
-    from sim.platform.cluster import Provenance
+    from sim.platform.cluster import Link, Provenance
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
-BETWEEN = 1.5  # both_ways where nobody knows whether it is 1 or 2
-TIMES = ("time_limit_s", "window_s")  # settings by which a step's computing lasts so long, whatever it costs
+SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
+BETWEEN = 1.5  # both_ways if it is unknown whether it is 1 or 2
+TIMES = ("time_limit_s", "window_s")  # settings that fix the duration of a step's computing
 
 
 class Unknown(NamedTuple):
-    """Something that is not known of a job.
+    """Something unknown about a job.
 
     Args:
-        slower, faster: how much longer and shorter a step may take for it, nine times in ten; logarithms.
-        said: in words; empty if a user is told elsewhere.
-        shared: by cause, what of these two another job with that cause has too: it cancels where they are compared.
+        slower, faster: 90 % limits of the logarithm by which a step may take longer, and shorter.
+        said: as text; empty if another note has it.
+        shared: by cause, the part of these two that another job with that cause has too: it cancels where jobs are compared.
     """
 
     slower: float
@@ -40,11 +41,11 @@ class Unknown(NamedTuple):
 
 
 def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) -> tuple[float, float]:
-    """An interval of throughputs with what is unknown besides; independent of one another, and of the runs.
+    """An interval of throughputs widened by unknowns, which are independent of one another and of the runs.
 
     Args:
         pair: of runs alone; not finite if they are too few.
-        middle: that it lies around.
+        middle: of the interval.
     """
     low, high = pair if np.isfinite(pair).all() else (middle, middle)
     slower = hypot(log(middle / low), *(one.slower for one in unknown))
@@ -53,7 +54,7 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 
 
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
-    """All that is not known of a simulated job; nothing where its costs are the user's own, whose spread they say themselves."""
+    """All unknowns of a simulated job; none if its costs are the user's own, which state their spread themselves."""
     share = share_of_messages(scenario, outcome)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
@@ -62,12 +63,13 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
         found = []
     else:
         found = list(_unmeasured(scenario, outcome, share))
+    found += _of_measurements(scenario, outcome, share)
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
     return found or ([_of_law(scenario, 0.0, share)] if short else [])
 
 
 def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
-    """Of a step, that is neither computing nor an induced sleep: messages, updates and waiting."""
+    """The share of a step that is neither computing nor an induced sleep: messages, updates and waiting."""
     alone = scenario.ranks < 2
     step_s = interval.middle(outcome.step_s.mean(axis=1))
     busy_s = computing_s(scenario) + scenario.stragglers.mean
@@ -75,7 +77,7 @@ def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
 
 
 def share_of_computing(scenario: Scenario, outcome: Outcome) -> float:
-    """Of a step, that is computing."""
+    """The share of a step that is computing."""
     step_s = interval.middle(outcome.step_s.mean(axis=1))
     return min(1.0, computing_s(scenario) / step_s) if step_s > 0 else 0.0
 
@@ -89,7 +91,7 @@ def computing_s(scenario: Scenario) -> float:
 
 
 def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: float) -> Iterator[Unknown]:
-    """Of a job of a model that was fitted."""
+    """The unknowns of a job whose model was fitted."""
     beyond = trust.beyond(scenario)
     if beyond:
         doublings = beyond.doublings
@@ -115,7 +117,7 @@ def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: 
 
 
 def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[Unknown]:
-    """Of a job of which nothing was measured, or one process alone."""
+    """The unknowns of a job of which nothing was measured, or one process alone."""
     hosts = len(set(scenario.hosts))
     if not scenario.on_named_gpus and not scenario.workload.step:
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
@@ -126,15 +128,62 @@ def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[
     yield _of_law(scenario, ignorance.doublings(hosts, 1), share)
 
 
-def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
-    """Nothing is faster than the wire. Messages that hide behind back-propagation are seen where they take longer than that."""
-    times = LINK.at(1)
+def _of_measurements(scenario: Scenario, outcome: Outcome, share: float) -> list[Unknown]:
+    """The unknowns of measured links and sleeps: the spread between measurements. Empty if that was not measured."""
+    messages = interval.of_normal(_spread_of_messages(scenario))
+    sleeps = interval.of_normal(_spread_of_sleeps(scenario, outcome))
+    if not (messages or sleeps):
+        return []
+    slower = hypot(log(_longer(scenario, outcome, share, exp(messages))), sleeps)
+    faster = hypot(log(1 - share + share * exp(-messages)), sleeps)
+    said = f"from one measurement of the probe to another messages take {exp(messages):.2g} times as long: the interval contains it"
+    return [Unknown(slower, faster, said if slower > LAW.step else "")]
+
+
+def _spread_of_messages(scenario: Scenario) -> float:
+    """Standard deviation of the logarithm of a message's seconds, of a message as long as the job's."""
+    link = _link_of(scenario)
+    pieces = scenario.servers if scenario.served else scenario.ranks
+    bytes_s = scenario.workload.message_bytes / max(1, pieces) / link.bandwidth_bytes_per_s
+    whole_s = bytes_s + link.latency_s + 2 * link.overhead_s + link.gap_s
+    varied_s = hypot(bytes_s * (link.bandwidth_spread or 0.0), link.latency_s * (link.latency_spread or 0.0))
+    return varied_s / whole_s if whole_s > 0 else 0.0
+
+
+def _link_of(scenario: Scenario) -> Link:
+    """The link that most of a job's messages pass."""
+    cluster = scenario.cluster
+    if len(set(scenario.hosts)) < 2:
+        return cluster.local
+    return cluster.network if scenario.served else cluster.library or cluster.network
+
+
+def _spread_of_sleeps(scenario: Scenario, outcome: Outcome) -> float:
+    """Standard deviation of a step by how long sleeps outlast what was asked: an induced one, and those before two messages are seen."""
+    cluster = scenario.cluster
+    sleeps = (scenario.stragglers.mean > 0) + SEEN * (cluster.poll_s > 0)
+    return (
+        sleeps * cluster.oversleep_s * (cluster.oversleep_spread or 0.0) / interval.middle(outcome.step_s.mean(axis=1))
+    )
+
+
+def _longer(scenario: Scenario, outcome: Outcome, share: float, times: float) -> float:
+    """The factor on a step's length if messages take so many times as long.
+
+    Messages hidden by back-propagation show when they take longer than it.
+    """
     longer = 1 - share + share * times
     if scenario.protocol.overlaps:
         sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / scenario.network.bandwidth_bytes_per_s
         step_s = interval.middle(outcome.step_s.mean(axis=1))
         longer = max(longer, (1 - BACKWARD) * (1 - share) + times * sent_s / step_s)
-    slower = log(longer)
+    return longer
+
+
+def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
+    """Nothing is faster than the wire."""
+    times = LINK.at(1)
+    slower = log(_longer(scenario, outcome, share, times))
     said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
     return Unknown(slower, 0.0, said if slower > LAW.step else "", ((f"links of {_machines(scenario)}", slower, 0.0),))
 
@@ -161,7 +210,7 @@ def _machines(scenario: Scenario) -> str:
 
 
 def _counted(doublings: float) -> str:
-    """In words, "three doublings"; "1.6 doublings" in between."""
+    """The number as text, "three doublings"; "1.6 doublings" in between."""
     whole = round(doublings)
     if abs(doublings - whole) < 0.05:
         number = NUMBERS[whole] if whole < len(NUMBERS) else str(whole)

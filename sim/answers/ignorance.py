@@ -1,4 +1,4 @@
-"""What a model does not know of a job that nobody measured: how far off it may be, larger with each doubling beyond what was measured.
+"""A model's ignorance about unmeasured jobs: its error grows with each doubling beyond the measured sizes.
 
 The law was learned on published tables: rows were held out, predicted from the others, and their errors make its parameters. A source's
 intervals come from the other sources alone when they are judged. `python -m experiments.run evidence` prints the parameters and that test.
@@ -30,7 +30,7 @@ class Law(NamedTuple):
     own: float = 0.0
 
     def deviation(self, doublings: float, share: float) -> float:
-        """Of the logarithm of a step; its variance is in proportion to the share, because small shares are known worse.
+        """The deviation of the logarithm of a step. Variance is in proportion to the share, because small shares are known worse.
 
         Args:
             doublings: of hosts or ranks beyond those that were measured.
@@ -40,22 +40,22 @@ class Law(NamedTuple):
         return (self.step**2 + (self.step_growth * doublings) ** 2 + share * of_messages) ** 0.5
 
     def common(self, doublings: float, share: float) -> tuple[float, float, float]:
-        """Of that deviation what jobs have in common: of messages, of their growth, of the growth of steps. It cancels between two jobs."""
+        """The common part of that deviation, which cancels between two jobs: of messages, of their growth, of the growth of steps."""
         messages = max(0.0, self.messages**2 - self.own**2) ** 0.5
         return share**0.5 * messages, share**0.5 * self.growth * doublings, self.step_growth * doublings
 
     def factor(self, doublings: float, share: float) -> float:
-        """That a step is within, nine times in ten."""
+        """The 90 % limit of a step's deviation."""
         return exp(of_normal(self.deviation(doublings, share)))
 
 
 def doublings(asked: float, known: float) -> float:
-    """How often `known` doubles until it is `asked`; 0 if it is more."""
+    """The number of doublings from `known` to `asked`; 0 if `known` is more."""
     return max(0.0, log2(asked / known))
 
 
 class Spread(NamedTuple):
-    """Of a factor: mean and standard deviation of its logarithm."""
+    """A factor's law: mean and standard deviation of its logarithm."""
 
     mean: float
     deviation: float

@@ -1,4 +1,4 @@
-"""A prediction interval: where one more run falls, given some. In logarithms, for times and speeds are above 0."""
+"""A prediction interval for one more run, from some runs. It is computed in logarithms, because times and speeds are above 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 LEVEL = 0.9
 BATCHES = 10  # a single run is cut into so many batches of steps to learn how much its throughput varies
-FEWEST_STEPS = 2 * BATCHES  # below this a single run says nothing of its own spread
+FEWEST_STEPS = 2 * BATCHES  # with fewer batches the spread of a single run is unknown
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -18,7 +18,7 @@ def middle(runs: np.ndarray) -> float:
 
 
 def of_normal(deviation: float, level: float = LEVEL) -> float:
-    """How far from its middle a normal quantity is with probability `level`, at most."""
+    """The largest distance of a normal quantity from its middle with probability `level`."""
     return deviation * NormalDist().inv_cdf((1 + level) / 2)
 
 

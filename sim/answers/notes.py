@@ -34,7 +34,7 @@ def _of_computing(scenario: Scenario) -> list[str]:
 
 
 def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
-    """How stale gradients were, and what the job waits for; of its first replication."""
+    """The staleness of gradients, and the job's bottleneck; both of its first replication."""
     missed, gradients = arrivals.missed, max(1, sum(arrivals.missed.values()))
     mean = sum(count * number for count, number in missed.items()) / gradients
     shares = ", ".join(

@@ -42,9 +42,9 @@ class Outcome:
         return self.samples.sum(axis=1, dtype=float) / self.step_s.sum(axis=1)
 
     def interval(self, level: float = interval.LEVEL) -> tuple[float, float]:
-        """Low and high samples per second between which one more run of this length falls with probability `level`.
+        """Low and high end of the interval of samples per second for one more run of this length, with probability `level`.
 
-        From the spread of the replications; of a single one, from that of its steps (sim.answers.interval). NaN if it has too few.
+        It comes from the spread of the replications, or of a single one's steps (sim.answers.interval). NaN if there are too few.
         """
         if len(self.step_s) > 1:
             return interval.of_runs(self.throughput(), level)

@@ -1,7 +1,7 @@
 """What is not known of the ratio of two jobs' throughputs: what both share cancels, what each has for itself does not.
 
-Simulated pairs have the same random numbers. Two real runs share the sleeps, the links and the machines, but each has a drift of its own;
-and by how much a profile is off differs between kinds of jobs (calibration.estimators.errors).
+Simulated pairs have the same random numbers. Two real runs share the sleeps, the links and the machines, but each has a drift of its
+own. The error of a profile differs between kinds of jobs (calibration.estimators.errors).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Amount(NamedTuple):
-    """How much is simulated.
+    """The amount of simulation.
 
     Args:
         runs: replications.
@@ -108,12 +108,12 @@ class Result:
 
     @property
     def asked(self) -> Amount:
-        """How much was asked for."""
+        """The amount that was asked for."""
         return Amount(self.runs, self.scenario.steps, self.scenario.warmup)
 
     @property
     def done(self) -> Amount:
-        """How much there was time for."""
+        """The amount that there was time for."""
         runs, steps = self.outcome.step_s.shape
         return Amount(runs, steps, self.outcome.warmup)
 
@@ -122,7 +122,7 @@ class Result:
         """Caveats, a line each."""
         found = notes(self.scenario, self.outcome, self.world, self.trace)
         if self.speeds:
-            found.append(candidates.said(self.speeds))
+            found.append(candidates.said(self.scenario, self.speeds))
         return found + [str(self.search)] * (self.search is not None) + self._cut_short()
 
     def _cut_short(self) -> list[str]:

@@ -33,15 +33,15 @@ def as_json(
     notes: Sequence[str] = (),
     ran: Header | None = None,
 ) -> dict:
-    """What was asked and what came of it; units are in the keys, what cannot be known is None, nothing is NaN or infinite.
+    """The question and its answer as JSON. Units are in the keys, unknown values are None, and nothing is NaN or infinite.
 
     Args:
         world: the one that ran it: event, vector, mpi, horovod or tensorflow.
         wall_s: seconds that simulating or running took.
         found: by a search for the number of variable partitions, if there was one.
         runs: that were asked for; as many as there are if None.
-        notes: what a user should know besides.
-        ran: of a real run, the head of its trace: how it trained, and where.
+        notes: caveats.
+        ran: of a real run, the header of its trace: its training and hosts.
     """
     done, steps = outcome.step_s.shape
     searched = {"variable_partitions": asdict(found)} if found else {}
@@ -73,7 +73,7 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
 
 
 def told(scenario: Scenario, world: str, ran: Header | None = None) -> dict:
-    """All of a scenario: what the header of its trace says, and the cluster without its costs; of a real run, the host of each rank."""
+    """All of a scenario: the fields of its trace's header, and the cluster without its costs; of a real run, the host of each rank."""
     header = asdict(scenario.header(world, training=ran and ran.training))
     of_runs = (*RECORDED, "world", "replication", "updates_per_step")
     cluster = scenario.cluster.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"costs"})

@@ -1,4 +1,4 @@
-"""How far a prediction can be trusted: what its costs rest on, and by what it is beyond what was measured."""
+"""The evidence for a prediction: the source of its costs, and its distance from the measured sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_LAW = 60  # characters of a law in a note
 
 
 class Beyond(NamedTuple):
-    """By what a job is larger than the runs that were fitted; in words, "fitted on 2 hosts, asked for 16"."""
+    """The quantity in which a job is larger than the fitted runs; as text, "fitted on 2 hosts, asked for 16"."""
 
     thing: str
     fitted: int
@@ -26,7 +26,7 @@ class Beyond(NamedTuple):
 
     @property
     def doublings(self) -> float:
-        """How often what was fitted doubles until it is what is asked for."""
+        """The number of doublings from the fitted size to the size that is asked for."""
         return doublings(self.asked, self.fitted)
 
     def __str__(self) -> str:
@@ -34,9 +34,9 @@ class Beyond(NamedTuple):
 
 
 def beyond(scenario: Scenario) -> Beyond | None:
-    """By what a job is beyond the runs that its profile was fitted on; None if it is not. An older profile is taken to be of one worker.
+    """A job's size beyond the runs that its profile was fitted on; None if it is within. An older profile counts as one of one worker.
 
-    On hosts that were fitted, twice the workers are not beyond, because so many have been compared with real runs, but for free links.
+    On fitted hosts, twice the workers are within, because so many have been compared with real runs, unless links are free.
     """
     known = scenario.cluster.provenance
     if known is None:
@@ -59,7 +59,7 @@ def free_links(scenario: Scenario) -> bool:
 
 
 def notes(scenario: Scenario) -> list[str]:
-    """Caveats about the evidence behind costs and links, where there is less of it than a user may think."""
+    """Caveats about the evidence for costs and links, where it is weaker than a user may think."""
     cluster, name = scenario.cluster, scenario.workload.name
     if scenario.on_named_gpus:
         return [named_gpus.note(scenario)]
@@ -89,11 +89,11 @@ def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
     new, law = [], plain(scenario.stragglers_name)
     if scenario.stragglers.mean > 0 and not known.slept:
-        new.append("no run that was fitted slept")
+        new.append("no fitted run had induced sleeps")
     elif scenario.stragglers.mean > 0 and known.laws and law not in known.laws:
         found.append(f"sleeps are of {law}; those of the runs that were fitted were of {', '.join(known.laws)}")
     if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
-        new.append("no run that was fitted had more workers than cores")
+        new.append("no fitted run had more workers than cores")
     if new:
         found.append(f"{' and '.join(new)}: the interval may be too narrow")
     return found

@@ -1,4 +1,4 @@
-"""Errors for users: a wrong setting is told by its name, the given value and the allowed values."""
+"""Errors for users: the message of a wrong setting has its name, the given value and the allowed values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _line(text: str) -> str:
 
 
 def _shown(given: object) -> str:
-    """As Python writes it, cut short where it is long."""
+    """The value as Python writes it, shortened."""
     try:
         text = repr(given)
     except ValueError:  # an integer of more digits than Python writes
@@ -56,8 +56,12 @@ def of_system(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-def from_validation(source: str, error) -> WrongSetting:
-    """The first complaint of a pydantic ValidationError as a WrongSetting about `source`."""
+def from_validation(source: str, error, model=None) -> WrongSetting:
+    """The first complaint of a pydantic ValidationError as a WrongSetting about `source`.
+
+    Args:
+        model: the pydantic model of the whole of it, which knows the allowed keys.
+    """
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     place = f"{source}: {where}" if where else source
@@ -67,4 +71,8 @@ def from_validation(source: str, error) -> WrongSetting:
     allowed = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
         return WrongSetting(place, "nothing", "this key is required")
+    if first["type"] == "extra_forbidden":
+        from sim.base.keys import allowed_keys
+
+        return WrongSetting(place, first.get("input"), allowed_keys(model, first["loc"]) if model else "no such key")
     return WrongSetting(place, first.get("input"), allowed)

@@ -13,6 +13,17 @@ from pathlib import Path
 from sim.base.errors import RunFailed, WrongSetting, from_validation, of_system
 
 MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different hosts has a tenth of a MiB
+MOST_LOG_BYTES = 256 * 2**20  # of another program's file that is read whole
+
+
+def check_size(setting: str, path: str | Path, most_bytes: int = MOST_LOG_BYTES) -> None:
+    """Refuse a file that would not fit in memory.
+
+    Raises:
+        WrongSetting: it is larger.
+    """
+    if Path(path).stat().st_size > most_bytes:
+        raise WrongSetting(setting, str(path), f"a file of at most {most_bytes // 2**20} MiB")
 
 
 @contextmanager
@@ -68,7 +79,7 @@ def validated(model, table: dict, source: str):
     try:
         return model.model_validate(table)
     except ValidationError as error:
-        raise from_validation(source, error) from error
+        raise from_validation(source, error, model) from error
 
 
 def check_output(option: str, path: str | Path | None) -> None:

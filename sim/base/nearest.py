@@ -13,7 +13,7 @@ NEAR = 0.5  # of two names: the share of letters that they have in common, in or
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """As wide as the terminal. An option's default follows its text, unless that says it or there is none."""
+    """Help as wide as the terminal. An option's default follows its text, unless the text has it or there is none."""
 
     def __init__(self, prog):
         columns = shutil.get_terminal_size((PIPED_COLUMNS, 24)).columns

@@ -1,6 +1,6 @@
-"""How far something long has come, and about how much time is left: a bar on a terminal, else a line every few seconds.
+"""Progress of long work, and an estimate of the time left: a bar on a terminal, else a line every few seconds.
 
-It goes to stderr. Work that takes less than a few seconds says nothing.
+It goes to stderr. Work of less than a few seconds prints nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Progress:
             print(f"{self.doing}: {self.about(label)}", file=sys.stderr, flush=True)
 
     def about(self, label: str = "") -> str:
-        """How far it is, in words."""
+        """The progress as text."""
         took_s, what = time.monotonic() - self._began_s, f" ({label})" if label else ""
         if not self.left:
             return f"{duration(took_s)} so far{what}"

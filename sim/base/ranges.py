@@ -1,6 +1,6 @@
-"""The range of every number that a user may write, in files, options and protocols' settings; none is infinite but where it says so.
+"""The range of every number that a user may write, in files, options and protocols' settings; finite unless it says otherwise.
 
-Lower limits are what has a meaning, upper limits far beyond what has been built: a number beyond them is a slip of the pen.
+Lower limits are the smallest values with a meaning. Upper limits are far beyond any machine: a larger number is a slip of the pen.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
 Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]
 Slowdown = Annotated[float, Field(ge=0, le=1e3, allow_inf_nan=False), _Number]
+Switching = Annotated[
+    float, Field(ge=-0.5, le=10, allow_inf_nan=False), _Number
+]  # two ranks are at most as fast as one alone
 Spread = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _Number]  # a coefficient of variation
 BothWays = Annotated[float, Field(ge=1, le=2, allow_inf_nan=False), _Number]
 LogSpread = Annotated[float, Field(ge=0, le=3, allow_inf_nan=False), _Number]  # of a logarithm

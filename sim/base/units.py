@@ -69,7 +69,7 @@ def count(text: str | int, example: str) -> int:
 
 
 def _in(written: str, unit: str, text: str, example: str) -> float:
-    """How many of `unit` one of the `written` unit is."""
+    """The size of the `written` unit in multiples of `unit`."""
     import pint
 
     try:

@@ -121,7 +121,7 @@ def of_type(table: dict) -> dict:
 
 
 def links_of(hosts: list | tuple) -> dict:
-    """The network and the local link of a cluster of such hosts, by what is said of their types: the slowest of each."""
+    """The network and the local link of a cluster of such hosts: the slowest of those of their types."""
     names = [host["type"] for host in hosts if isinstance(host, dict) and isinstance(host.get("type"), str)]
     kinds = [find("hosts", name) for name in names]
     found = {"network": [kind.network for kind in kinds]}

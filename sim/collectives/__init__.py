@@ -40,7 +40,7 @@ SETTINGS = (*NAMES, UNKNOWN)
 
 
 def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
-    """The exchanges of one rank that leave the sum over all ranks at each.
+    """The exchanges of one rank, after which each rank has the sum over all ranks.
 
     Args:
         algorithm: one of NAMES; auto is what Open MPI takes.

@@ -8,7 +8,7 @@ from sim.collectives.base import Exchange, Exchanges
 
 
 def allgather(rank: int, group: Sequence[int], parts: Sequence[slice]) -> Exchanges:
-    """Round a ring: each passes on what it took last; the i-th of the group begins with the i-th part.
+    """Allgather round a ring: each rank passes on the part that it took last; the i-th of the group begins with the i-th part.
 
     Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005, section 4.1. n ranks with
     m bytes each: (n - 1) rounds of m bytes, so (n - 1) m through each port.

@@ -8,11 +8,12 @@ from sim.collectives.base import Exchanges, cut, post, take
 
 
 def alltoall_allgather(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """Sharded servers: each rank is sent its share by all others at once, adds up, and sends the sum to all others at once.
+    """Sharded servers: all others send each rank its share at once; it adds them up, and sends the sum to all others at once.
 
-    As NCCL's users write it, by grouped sends and receives (NCCL, "Point-to-point communication"); BytePS with a server beside each
-    worker (Jiang et al., OSDI 2020). n ranks, m bytes: 2 (n - 1) messages of m / n bytes, as many bytes as a ring, in two rounds:
-    each L + (n - 1) m / (n B). Whom each sends to first is staggered, so that no port is sent to by two.
+    NCCL's users write it by grouped sends and receives (NCCL, "Point-to-point communication"); BytePS is the same with a server
+    beside each worker (Jiang et al., OSDI 2020). With n ranks and m bytes there are 2 (n - 1) messages of m / n bytes, as many bytes
+    as in a ring, in two rounds of L + (n - 1) m / (n B) each. The order of receivers is staggered, so that no two ranks send to one
+    port.
     """
     n, index = len(group), group.index(rank)
     shares = cut(whole, n)

@@ -8,7 +8,7 @@ from sim.collectives.base import Exchange, Exchanges
 
 
 def barrier(rank: int, group: Sequence[int]) -> Exchanges:
-    """Each tells the rank at distance 1, then 2, 4, ... beyond it, and hears from the one as far before it; what it hears, it passes on.
+    """Each rank sends to the rank at distance 1, then 2, 4, ... beyond it, and receives from the one as far before it.
 
     The dissemination barrier, as MPI_Ibarrier of Open MPI: Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization",
     International Journal of Parallel Programming 17, 1988. n ranks: ceil(log2 n) rounds of empty messages.

@@ -15,13 +15,13 @@ DENSE, ROWS, CONTROL = "dense", "rows", "control"
 class Exchange(NamedTuple):
     """One rank hands a piece of its vector to `to` while it takes a piece from `source`; either may be None.
 
-    What is taken is added to what is there, or replaces it, once the piece handed over has left (MPI_Sendrecv, then the sum).
+    The taken piece is added to the vector, or replaces its part, once the sent piece has left (MPI_Sendrecv, then the sum).
 
     Args:
         sent, taken: pieces of the vector, in items.
-        adds: whether what is taken is added.
-        ahead: it goes on before the piece handed over has left (MPI_Isend), which has by the end of the call.
-        kind: of what travels: dense items, rows of sparse variables, or a control message, which is no part of the vector.
+        adds: whether the taken piece is added.
+        ahead: the rank goes on before the sent piece has left (MPI_Isend); the piece leaves by the end of the call.
+        kind: dense items, rows of sparse variables, or a control message, which is no part of the vector.
     """
 
     to: int | None = None

@@ -1,4 +1,4 @@
-"""Where pieces of a vector begin and end, for vectors of many sizes at once: an algorithm's exchanges are laid out once."""
+"""The bounds of a vector's pieces, for vectors of many sizes at once: an algorithm's exchanges are laid out once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START, STOP = 0, 1  # the numbers of the bounds of the whole
 
 
 class Bounds:
-    """All that an algorithm works out from the bounds of the whole vector; what it works out twice is there once."""
+    """All bounds that an algorithm computes from those of the whole vector; equal ones are there once."""
 
     def __init__(self):
         self._known: dict[tuple, int] = {("start",): START, ("stop",): STOP}
@@ -28,6 +28,10 @@ class Bounds:
         sides = [side.number if isinstance(side, Bound) else self._number((side,), 0) for side in (left, right)]
         depth = 1 + max(self._depths[side] for side in sides)
         return Bound(self, self._number((operation, *sides), depth))
+
+    def fixed(self, value: int) -> Bound:
+        """A bound that does not depend on the whole."""
+        return Bound(self, self._number((value,), 0))
 
     def _number(self, key: tuple, depth: int) -> int:
         if key not in self._known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sim.collectives.base import Exchanges, hand, swap, take
 
@@ -13,8 +13,8 @@ def halving_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges
     Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004; Thakur et al. 2005, section 4.5. n ranks, a power
     of two, m bytes: 2 log2 n rounds, 2 m (n - 1) / n bytes through each port.
 
-    Other numbers are folded to the power below: of the first ranks, two and two swap halves and add them up, the second hands
-    its half to the first, sits out, and is told the result. So Open MPI does it, coll_base_allreduce.c.
+    Other numbers are folded to the power below: the first ranks swap halves in pairs and add them up. The second of a pair sends its
+    half to the first, sits out, and receives the result. Open MPI does so, coll_base_allreduce.c.
     """
     beyond = len(group) - (1 << (len(group).bit_length() - 1))
     index = group.index(rank)
@@ -27,7 +27,8 @@ def halving_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges
             yield take(peer, whole)
             return
         yield take(peer, given)
-    yield from _halve(rank, [*group[: 2 * beyond : 2], *group[2 * beyond :]], whole)
+    place = index // 2 if index < 2 * beyond else index - beyond  # among those that do not sit out
+    yield from _halve(place, lambda at: group[2 * at if at < beyond else at + beyond], len(group) - beyond, whole)
     if index < 2 * beyond:
         yield hand(peer, whole)
 
@@ -37,13 +38,16 @@ def _halves(whole: slice) -> tuple[slice, slice]:
     return slice(whole.start, middle), slice(middle, whole.stop)
 
 
-def _halve(rank: int, group: Sequence[int], whole: slice, distance: int = 1) -> Exchanges:
-    """Add up one half, go on with it, and swap it when it holds the sum of all."""
-    if distance == len(group):
+def _halve(place: int, member: Callable[[int], int], count: int, whole: slice, distance: int = 1) -> Exchanges:
+    """Add up one half, go on with it, and swap it when it holds the sum of all.
+
+    Args:
+        member: the rank at a place, of `count`.
+    """
+    if distance == count:
         return
-    index = group.index(rank)
-    peer, halves = group[index ^ distance], _halves(whole)
-    kept, given = halves[::-1] if index & distance else halves
+    peer, halves = member(place ^ distance), _halves(whole)
+    kept, given = halves[::-1] if place & distance else halves
     yield swap(peer, given, kept, adds=True)
-    yield from _halve(rank, group, kept, 2 * distance)
+    yield from _halve(place, member, count, kept, 2 * distance)
     yield swap(peer, kept, given)

@@ -10,7 +10,7 @@ from sim.collectives.tree import tree
 
 
 def hierarchical(rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
-    """The first rank of each host adds up what the host has, forms a ring with the first of the others, and tells its host.
+    """The first rank of each host adds up its host's vectors, forms a ring with the other first ranks, and sends its host the result.
 
     As Horovod's HOROVOD_HIERARCHICAL_ALLREDUCE (Sergeev and Del Balso, 2018), whose first ranks call MPI. With one rank a host
     it is the ring, on one host the tree.

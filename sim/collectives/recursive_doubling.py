@@ -8,13 +8,13 @@ from sim.collectives.base import Exchanges, hand, swap, take
 
 
 def recursive_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """Everything is swapped with the rank at distance 1, then 2, 4, ...
+    """Each rank swaps the whole vector with the rank at distance 1, then 2, 4, ...
 
     Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005, section 4.5. n
     ranks, a power of two, m bytes: log2 n rounds of m bytes.
 
-    Other numbers are folded to the power below: of the first ranks, two and two, the first hands all it has to the second, sits
-    out, and is told the result.
+    Other numbers are folded to the power below: the first ranks form pairs. The first of a pair sends its vector to the second, sits
+    out, and receives the result.
     """
     beyond = len(group) - (1 << (len(group).bit_length() - 1))
     index = group.index(rank)
@@ -25,13 +25,14 @@ def recursive_doubling(rank: int, group: Sequence[int], whole: slice) -> Exchang
             yield take(peer, whole)
             return
         yield take(peer, whole, adds=True)
-    yield from _double(rank, [*group[1 : 2 * beyond : 2], *group[2 * beyond :]], whole)
+    place, count = (
+        (index // 2 if index < 2 * beyond else index - beyond),
+        len(group) - beyond,
+    )  # of those that do not sit out
+    distance = 1
+    while distance < count:
+        at = place ^ distance
+        yield swap(group[2 * at + 1 if at < beyond else at + beyond], whole, whole, adds=True)
+        distance *= 2
     if index < 2 * beyond:
         yield hand(peer, whole)
-
-
-def _double(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    distance, index = 1, group.index(rank)
-    while distance < len(group):
-        yield swap(group[index ^ distance], whole, whole, adds=True)
-        distance *= 2

@@ -12,11 +12,11 @@ CHUNK_BYTES = CHANNELS * BUFFER_BYTES // STEPS  # REDUCE_CHUNKSTEPS and BROADCAS
 
 
 def reduce_broadcast(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """The first rank serves: chunks are added up along the ring to it, then told along the ring, by the last rank's end.
+    """The first rank serves: chunks are added up along the ring towards it, and then sent back along the ring.
 
     NCCL, src/collectives/device/reduce.h and broadcast.h; in Open MPI's words a pipeline (coll_base_bcast.c). n ranks, m bytes in K
-    chunks of c bytes: (K + n - 2) c / B + (n - 1) L for the reduction, and as much for the broadcast, which begins when it has
-    ended: m bytes each way through each port, however many ranks there are.
+    chunks of c bytes: (K + n - 2) c / B + (n - 1) L for the reduction, and as much for the broadcast, which begins after the
+    reduction: m bytes each way through each port, for any number of ranks.
     """
     n, index = len(group), group.index(rank)
     if n == 1:
@@ -27,7 +27,7 @@ def reduce_broadcast(rank: int, group: Sequence[int], whole: slice) -> Exchanges
 
 
 def _pass_on(whole: slice, source: int | None, to: int | None, adds: bool = False) -> Exchanges:
-    """From `source`, if any, to `to`, if any: each chunk is handed on while the next is taken."""
+    """From `source`, if any, to `to`, if any: each chunk is sent on while the next is taken."""
     held = None
     for chunk in _chunks(whole):
         if source is None:

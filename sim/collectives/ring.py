@@ -9,10 +9,10 @@ from sim.collectives.base import Exchange, Exchanges, cut
 
 
 def ring(rank: int, group: Sequence[int], whole: slice) -> Exchanges:
-    """Allreduce round a ring: n parts go round, once to be added up and once to be told to all.
+    """Allreduce round a ring: n parts go round twice, first to be added up and then to be distributed.
 
     Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009. n ranks, m bytes:
-    2 (n - 1) rounds of m / n bytes, so 2 m (n - 1) / n through each port, which is least.
+    2 (n - 1) rounds of m / n bytes, therefore 2 m (n - 1) / n bytes through each port, the least possible.
     """
     n, index = len(group), group.index(rank)
     parts, left, right = cut(whole, n), group[index - 1], group[(index + 1) % n]

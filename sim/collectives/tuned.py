@@ -1,4 +1,4 @@
-"""Which algorithm Open MPI's module `tuned` takes for an allreduce, by its size and the number of ranks.
+"""The algorithm that Open MPI's module `tuned` takes for an allreduce, by its size and the number of ranks.
 
 On several hosts of several ranks each Open MPI 5 asks its module `han` first, which is not modelled.
 """

@@ -18,33 +18,29 @@ class Meter:
 
     def __init__(self, ranks, machines, warmups: set[int]):
         self._ranks, self._machines = ranks, machines
-        self._missed: dict[int, Counter] = {updates: Counter() for updates in warmups}
-        self._before = {0: (0.0, self._busy_s())}
+        self.missed: list[int] = []  # updates that each gradient had missed that rank 0 added
+        self.warmups = warmups
+        self._before = {0: (0.0, self._busy_s(), 0)}
 
-    def added(self, updates: int, missed: int) -> None:
-        """Rank 0 has added a gradient that missed so many updates, after so many of its own."""
-        for warmup, count in self._missed.items():
-            if updates >= warmup:
-                count[missed] += 1
-
-    def updated(self, updates: int, now_s: float) -> None:
-        """Rank 0 has made so many updates."""
-        if updates in self._missed:
-            self._before[updates] = now_s, self._busy_s()
+    def begin(self, updates: int, now_s: float) -> None:
+        """Measuring may turn out to begin now, when rank 0 has made so many updates."""
+        self._before[updates] = now_s, self._busy_s(), len(self.missed)
 
     def arrivals(self, warmup: int, end_s: float) -> Arrivals:
         """The figures since so many updates."""
-        start_s, before = self._before[warmup]
+        start_s, before, gradients = self._before[warmup]
         found = {name: max(now - then for now, then in zip(seconds, before[name], strict=True)) if seconds else 0.0
                  for name, seconds in self._busy_s().items()}  # fmt: skip
-        return Arrivals(dict(self._missed[warmup]), {name: s / (end_s - start_s) for name, s in found.items()})
+        return Arrivals(
+            dict(Counter(self.missed[gradients:])), {name: s / (end_s - start_s) for name, s in found.items()}
+        )
 
     def _busy_s(self) -> dict[str, list[float]]:
         """Seconds since the start of each worker, port and server."""
         serving = {rank.machine for rank in self._ranks if rank.serves}
         ports: dict[bool, list[float]] = {True: [], False: []}
         for machine in self._machines:
-            ports[machine in serving].append(max(machine.sent_s, machine.received_s))
+            ports[machine in serving].append(machine.busy_s)
         return {
             "compute": [rank.computed_s for rank in self._ranks if not rank.serves],
             "worker port": ports[False],

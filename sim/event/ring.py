@@ -28,7 +28,7 @@ class Ring:
         port_s = link.gap_s + size_bytes / link.bandwidth_bytes_per_s
         self.latency_s, self.overhead_s = link.latency_s, link.overhead_s / speed
         self.speed = None if (speed == speed[0]).all() else speed
-        add_s = (adding.base_s + adding.slope_s * size_bytes) / (speed[0] if self.speed is None else 1.0)
+        add_s = adding(size_bytes) / (speed[0] if self.speed is None else 1.0)
         self.turns = [
             (port_s[sent : sent + ranks], port_s[taken : taken + ranks], add_s[taken : taken + ranks] if adds else None)
             for sent, taken, adds in _turns(ranks)

@@ -8,17 +8,15 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
+from typing import Any
 
 from sim import collectives
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
+from sim.event import alike, assembly
 from sim.event.clock import Clock
-from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
-from sim.event.machines.crowded import Crowded
 from sim.event.machines.flows import Flows
-from sim.event.machines.free import Free
-from sim.event.machines.machine import Machine
 from sim.event.meter import Meter
 from sim.event.ranks.amounts import Amounts
 from sim.event.ranks.random_streams import RandomStreams
@@ -38,6 +36,7 @@ from sim.worlds.time_budget import Patience
 
 MOST_KEPT = 400_000  # exchanges of collective calls
 MOST_BUFFERS = 1000
+DONE = ()
 
 
 def run(
@@ -117,59 +116,26 @@ class EventWorld:
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
-        self.machines = self._machines()
-        self.ranks = self._ranks(short_cuts and not want_trace)
+        self.senders, self.alone = list(self.workers), True  # whether rank 0 alone sends to workers
+        self.cohort: Any = None  # of all workers, if they are alike; `ranks` are then the others
+        if short_cuts and not want_trace and timeline is None and alike.suits(scenario):
+            self.speeds = assembly.speeds(self)
+            self.machines = [assembly.master_host(self)]
+            self.ranks, self.cohort = assembly.led(self)
+        else:
+            self.machines = assembly.machines(self)
+            self.ranks = assembly.ranks(self, short_cuts and not want_trace)
         self.together = self._together() if short_cuts and not want_trace else None
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
 
-    def _machines(self) -> list[Machine]:
-        scenario, replication = self.scenario, self.replication
-        error = scenario.error_factor(replication)
-        hosts = scenario.machines
-        contention = [
-            scenario.contention(replication, host) if host.contention_error else host.contention for host in hosts
-        ]
-        turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
-        shared = Cores(self.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
-        machines = [
-            Machine(self.env, index, host, host.speed / error, contention[index], self.link, turn_s, shared)
-            for index, host in enumerate(hosts)
-        ]
-        for machine in scenario.hosts:
-            machines[machine].ranks += 1
-        return machines
-
-    def _ranks(self, short_cuts: bool) -> list[Rank]:
-        scenario, groups = self.scenario, self.scenario.groups(self.scenario.hosts)
-        self.senders = groups.senders
-        ranks = [
-            Rank(self, number, groups.of.get(number) or [number], machine, self._mechanics(machine))
-            for number, machine in enumerate(self.machines[host] for host in scenario.hosts)
-        ]
-        everyone = [rank.mechanics for rank in ranks]
-        among = bool(scenario.summed or scenario.gathered_variables or scenario.protocol.local_aggregation)
-        simple = short_cuts and isinstance(everyone[0], Free)
-        self._alone = simple and scenario.servers == 1 and not among
-        for one in everyone:
-            one.join(everyone, self._alone)
-        return ranks
-
     def _together(self) -> Together | None:
         """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
         everyone = [rank.mechanics for rank in self.ranks]
+        if self.cohort is not None:
+            return None
         suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
         return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
-
-    def _mechanics(self, machine: Machine):
-        """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
-        link, local = self.link, self.local
-        simple = self.scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
-        if simple and not self.scenario.protocol.layerwise:
-            return Crowded if machine.ranks > 1 else Free
-        from sim.event.machines.contended import Contended
-
-        return Contended
 
     # ---- the run
 
@@ -183,14 +149,16 @@ class EventWorld:
             Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), self._ended)
             for rank in self.ranks
         ]
+        if self.cohort is not None:
+            threads.append(Thread(self.cohort, text_of(self.scenario, "worker", self.cohort), self._ended))
         self._at_work = len(threads)
-        for rank, thread in zip(self.ranks, threads, strict=True):
-            rank.thread = thread
+        for thread in threads:
+            thread.rank.thread = thread
         begin = range(len(threads))
-        for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self._alone else begin:
+        for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self.alone else begin:
             self.env.call(0.0, threads[number].go)
         if not self.env.run_until(self._over):
-            if self.together is not None:
+            if self.together is not None or self.cohort is not None:
                 raise ShortCutFailed  # some may have been waited for that would not have been
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
             raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
@@ -203,13 +171,19 @@ class EventWorld:
         if not self._at_work and not self._over.triggered:
             self._over.succeed()
 
-    def updated(self, rank: Rank, samples: int, start_s: float):
+    def updated(self, rank: Rank, samples: int):
         """Rank 0 has made an update."""
         self.recorder.updated(rank.clock_s, samples)
-        self.meter.updated(rank.version, rank.clock_s)
+        if rank.version in self.meter.warmups:
+            self.meter.begin(rank.version, rank.clock_s)
         if self.patience.updated() and not self._over.triggered:
-            self.at(rank.clock_s, self._cut)
-            yield
+            return self._ended_early(rank)
+        return DONE
+
+    def _ended_early(self, rank: Rank):
+        """There is no time left: the run ends at this moment."""
+        self.at(rank.clock_s, self._cut)
+        yield
 
     def _cut(self) -> None:
         if not self._over.triggered:
@@ -221,7 +195,7 @@ class EventWorld:
 
     def fall_apart(self) -> None:
         """Cut what refers to one another in a circle, so that memory is free at once and the collector has nothing to find."""
-        for rank in self.ranks:
+        for rank in self.ranks if self.cohort is None else (*self.ranks, self.cohort):
             rank.fall_apart()
         self.ranks.clear()
         self.machines.clear()

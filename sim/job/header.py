@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.ranges import JOB, MOST, MOST_RANKS
+from sim.base.ranges import JOB, MOST, MOST_CORES, MOST_RANKS
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
@@ -18,7 +22,7 @@ OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; 
 
 @dataclass(frozen=True)
 class Training:
-    """How a real run trained its model.
+    """The training of a real run.
 
     Args:
         data: digits, synthetic, words, or the path of files.
@@ -26,7 +30,7 @@ class Training:
         learning_rate: of the first step; it falls by `decay_rate` every `decay_steps` steps, never if these are 0.
         device: cpu or gpu; `master_on_cpu` keeps master and servers off the GPU.
         threads: of the engine, for each rank.
-        engine: what computed gradients and updates: tensorflow or jax.
+        engine: the library that computed gradients and updates: tensorflow or jax.
     """
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
@@ -43,28 +47,29 @@ class Training:
 
 @dataclass(frozen=True)
 class Header:
-    """What was run, all of it but the cluster: a profile takes the cluster's place (sim.job.replay).
+    """The whole job of a run, except the cluster: a profile takes the cluster's place (sim.job.replay).
 
     Args:
         protocol: its name, or module:Class of a user's own; `settings` are its.
-        world: what ran it: event, vector, or a runtime by its name; imported is somebody else's log.
+        world: that ran it: event, vector, or a runtime by its name; imported is somebody else's log.
         workload: its name; `model` describes it whole, unless it comes with the simulator; `digest` is of its description.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.
-        stragglers: what the user called the law of sleeps; `law` describes it whole.
+        stragglers: the user's name of the law of sleeps; `law` describes it whole.
         cluster: its name.
         servers: ranks before the workers: the master, or parameter servers; 0 where every rank is a worker.
         servers_on, placement, variable_partitions, test_size, evaluate_every, sleeps_of: see sim.job.scenario.Scenario.
         updates_per_step: of rank 0; as many as workers where each gradient is applied by itself.
         training: of a real run.
         hosts: the name and the cores of each rank's host, where ranks said so; shape (ranks, 2).
+        gpus: of each host, which its ranks take in turn; 0 where none computes.
         cpu_s: processor seconds of the measured steps, by rank, where ranks counted them.
         ran_out: how often a worker had time left and no data.
         evaluations: step, loss and accuracy of each.
         sleep_in_compute: sleeps were not logged apart from the computation.
         communication_in_update: nor was the communication from the master's update.
         complete: whether the run came to its end.
-        details: whatever else is of interest to a reader; no program depends on it.
+        details: further facts for readers; no program depends on them.
     """
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
@@ -93,6 +98,7 @@ class Header:
     updates_per_step: int = 1
     training: Training | None = None
     hosts: tuple[tuple[str, int], ...] = ()
+    gpus: int = 0
     cpu_s: dict[str, float] = field(default_factory=dict)
     ran_out: int = 0
     evaluations: tuple[tuple[int, float, float], ...] = ()
@@ -117,16 +123,21 @@ class Header:
         """Whether somebody else's runtime ran it for real, in place of the protocol's text."""
         return self.measured and self.world != OWN_TEXT
 
+    @property
+    def engine(self) -> str | None:
+        """The library that computed a real run; None of other runs."""
+        return self.training.engine if self.training and self.measured else None
+
     def same_job(self, other: Header) -> bool:
-        """Whether both say the same of what was run, and in which world; of where it was, and how it went, they need not."""
+        """Whether both have the same job and world. Their hosts and outcomes may differ."""
         return self._job() == other._job()
 
     def _job(self) -> str:
-        """As a file has it: of its settings, what is a tuple here is a list there."""
+        """The header as in a file: tuples of settings are lists there."""
         return json.dumps({name: value for name, value in asdict(self).items() if name not in RECORDED})
 
     def text(self) -> str:
-        """As JSON."""
+        """The header as JSON."""
         return json.dumps(asdict(self))
 
 
@@ -137,7 +148,7 @@ def measured(world: str) -> bool:
 
 # What is no part of the job: where it was, and how it went. A field that is added to Header is part of it.
 RECORDED = (
-    "cluster", "hosts", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
+    "cluster", "hosts", "gpus", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
     "sleep_in_compute", "communication_in_update",
 )  # fmt: skip
 
@@ -145,6 +156,7 @@ RANGES = JOB | {
     "replication": (0, MOST),
     "sleeps_of": (0, MOST),
     "updates_per_step": (1, MOST_RANKS),
+    "gpus": (0, MOST_CORES),
     "ran_out": (0, MOST),
 }
 RANGES_OF_TRAINING = {
@@ -164,7 +176,7 @@ def checked(text: str | bytes, source: str) -> Header:
     Raises:
         WrongSetting: no JSON, another schema, a field missing, of another type or out of its range.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         table = json.loads(text)
@@ -178,7 +190,7 @@ def checked(text: str | bytes, source: str) -> Header:
     if missing:
         raise WrongSetting(f"{source}: {missing[0]}", "nothing", "this key is required")
     try:
-        header = TypeAdapter(Header).validate_json(text)
+        header = _headers().validate_json(text)
     except ValidationError as error:
         raise from_validation(source, error) from error
     _check_ranges(header, RANGES, source)
@@ -186,6 +198,14 @@ def checked(text: str | bytes, source: str) -> Header:
         _check_ranges(header.training, RANGES_OF_TRAINING, f"{source}: training")
     _check_ranks(header, source)
     return header
+
+
+@cache
+def _headers() -> TypeAdapter[Header]:
+    """Its validator, which takes longer to make than to use."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Header)
 
 
 def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:
@@ -196,7 +216,7 @@ def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:
 
 
 def _check_ranks(header: Header, source: str) -> None:
-    """What has a name has one, and what is said of each rank is of ranks that there are."""
+    """Check that names are there, and that facts about ranks are about existing ranks."""
     for name in ("protocol", "world", "workload", "placement"):
         if not getattr(header, name):
             raise WrongSetting(f"{source}: {name}", "", "a name")

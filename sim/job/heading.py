@@ -1,4 +1,4 @@
-"""From a scenario to the head of its trace: all of the job but the cluster, of which it has the name alone (sim.job.replay leads back)."""
+"""From a scenario to the header of its trace: the whole job, with only the name of the cluster (sim.job.replay is the inverse)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sim.laws import Stragglers
     from sim.model.workload import Workload
 
-# Fields of a scenario that a header has in other words; all others it has by the same names.
+# Fields of a scenario that have other names in a header; all other fields have the same names.
 IN_OTHER_WORDS = {"protocol", "workload", "cluster", "stragglers", "stragglers_name"}
 
 
@@ -46,7 +46,7 @@ def same_names(scenario) -> list[str]:
 
 
 def told_of(model: Workload, law: Stragglers) -> dict:
-    """The fields of a header that say what was trained, and how long ranks were made to sleep."""
+    """The fields of a header for the trained model and the induced sleeps."""
     whole = None if _comes_along(model) else model.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return {"workload": model.name, "digest": digest(model), "model": whole, "law": law.model_dump(mode="json")}
 

@@ -1,10 +1,10 @@
-"""From the head of a trace to the scenario (sim.job.heading leads there).
+"""From the header of a trace to the scenario (sim.job.heading is the inverse).
 
-A trace says all that is needed to run the job again, but the cluster.
+A trace has everything that another run of the job needs, except the cluster.
 
-A profile takes the cluster's place, so the header has its name alone. Laws are written whole, and so are workloads of a user's own:
-a replay reads no file but the trace. A workload that comes with the simulator is named, with the digest of its description, because
-large ones have hundreds of variables; a replay refuses another model of that name.
+A profile takes the cluster's place, and the header has only its name. Laws and a user's own workloads are written whole: a replay
+reads no file but the trace. A workload of the simulator is named, with the digest of its description, because large ones have
+hundreds of variables. A replay refuses another model of that name.
 
 A user's own protocol is written as module:Class, and a replay imports it, as --protocol does.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting, from_validation
@@ -20,6 +21,8 @@ from sim.job.header import Header, checked
 from sim.job.heading import digest, same_names
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from sim.job.scenario import Scenario
     from sim.laws import Stragglers
     from sim.model.workload import Workload
@@ -62,14 +65,22 @@ def law_of(header: Header) -> Stragglers:
     Raises:
         WrongSetting: it is none.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
+
+    try:
+        return _laws().validate_python(header.law)
+    except ValidationError as error:
+        raise from_validation("law", error) from error
+
+
+@cache
+def _laws() -> TypeAdapter[Stragglers]:
+    """Any law's validator, which takes longer to make than to use."""
+    from pydantic import TypeAdapter
 
     from sim.laws import AnyStragglers
 
-    try:
-        return TypeAdapter(AnyStragglers).validate_python(header.law)
-    except ValidationError as error:
-        raise from_validation("law", error) from error
+    return TypeAdapter(AnyStragglers)
 
 
 def workload_of(header: Header) -> Workload:
@@ -94,7 +105,7 @@ def workload_of(header: Header) -> Workload:
 
 @contextmanager
 def said_of(source: str) -> Iterator[None]:
-    """Within it, what is wrong is said of `source`."""
+    """Errors within it name `source`."""
     try:
         yield
     except WrongSetting as error:

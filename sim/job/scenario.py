@@ -49,6 +49,18 @@ class Groups(NamedTuple):
     of: dict[int, list[int]]
 
 
+class Place(NamedTuple):
+    """A GPU.
+
+    Args:
+        host: the index of its host in the cluster's machines.
+        number: which of the host's.
+    """
+
+    host: int
+    number: int
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One job.
@@ -57,20 +69,20 @@ class Scenario:
         workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.
-        cluster: one rank a host if None; a scenario that was made has one, and a batch.
-        stragglers: law of the induced sleep of each worker and step, seconds, or of what else slows workers down.
-        stragglers_name: what the user called it.
+        cluster: one rank a host if None; a finished scenario always has a cluster and a batch.
+        stragglers: law of the induced sleep of each worker and step, seconds, or of another cause of slow workers.
+        stragglers_name: the user's name for it.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
-        servers: parameter servers, of protocols that have them; else 1, the master, or 0 where there is none.
-        placement: how variables are placed on them, round-robin or greedy.
-        variable_partitions: parts that each variable is cut into before.
-        servers_on: own: servers, or the master, fill slots before the workers do; workers: they sit on the workers' hosts in turn,
-            beside them, and take no slot (TF_PS_IN_WORKER of seed 004).
+        servers: number of parameter servers, for protocols that have them; else 1 (the master), or 0 where there is none.
+        placement: rule by which variables are placed on them, round-robin or greedy.
+        variable_partitions: parts that each variable is cut into before placement.
+        servers_on: own: servers, or the master, fill slots before the workers do; workers: they are put on the workers' hosts in
+            turn, and take no slot (TF_PS_IN_WORKER of seed 004).
         sleeps_of: the replication whose sleeps all replications have; each its own if None.
 
     Raises:
-        WrongSetting: a number out of range, or more ranks than slots.
+        WrongSetting: a number is out of range, or there are more ranks than slots.
     """
 
     protocol: Protocol
@@ -199,6 +211,23 @@ class Scenario:
         """Whether computing is known from the names of GPUs alone."""
         return named_gpus.covers(self)
 
+    @cached_property
+    def gpus(self) -> list[Place | None]:
+        """The GPU of each rank; None where the host has none. Ranks of a host take its GPUs in turn, as real runs do."""
+        placed: Counter[int] = Counter()
+        found: list[Place | None] = []
+        for host in self.hosts:
+            several = self.machines[host].gpus
+            found.append(Place(host, placed[host] % several) if several else None)
+            placed[host] += 1
+        return found
+
+    @cached_property
+    def gpus_shared(self) -> bool:
+        """Whether several workers compute on one GPU."""
+        taken = [place for place in self.gpus[self.servers :] if place]
+        return len(set(taken)) < len(taken)
+
     @property
     def cores_shared(self) -> bool:
         """Whether ranks share cores, with one another or with a runtime's other threads."""
@@ -208,6 +237,8 @@ class Scenario:
     def cores_suffice(self) -> bool:
         """Whether every thread that works has a core of its own, and none slows another down."""
         if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.poll_s:
+            return False
+        if self.gpus_shared:
             return False
         for index, ranks in Counter(self.hosts).items():
             host = self.machines[index]
@@ -284,7 +315,7 @@ class Scenario:
             return [variable.load(self.batch, minibatches) for variable in held]
         return [Load(0, sum(variable.size for variable in held))]
 
-    @property
+    @cached_property
     def sends_rows(self) -> bool:
         """Whether rows of sparse variables travel between servers and workers."""
         return self.protocol.has_servers and any(variable.rows for variable in self.served)
@@ -305,6 +336,21 @@ class Scenario:
         loads = [load for server in range(self.servers) for load in self.loads(server)] + self.gathered_loads
         return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.summed_items)
 
+    @property
+    def stages(self) -> bool:
+        """Whether a worker's parameters and gradients are copied between host and device as whole vectors; of rows nothing is known."""
+        return not (self.sends_rows or self.gathered_variables)
+
+    def to_device_bytes(self, samples: int) -> int:
+        """Bytes that a worker copies to its device for a gradient: all parameters, samples and their labels."""
+        numbers = self.workload.parameters + samples * (math.prod(self.workload.sample_shape) + 1)
+        return ITEM_BYTES * numbers * self.stages
+
+    @property
+    def to_host_bytes(self) -> int:
+        """Bytes of a gradient that a worker copies to its host."""
+        return ITEM_BYTES * self.workload.parameters * self.stages
+
     def updated_bytes(self, rank: int) -> list[int]:
         """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
         if rank < self.servers:
@@ -324,7 +370,7 @@ class Scenario:
         return max(1, min(self.workers, self.protocol.gradients_per_update(self.workers)))
 
     def updated_by(self, rank: int) -> int:
-        """How many parameters a rank applies the optimiser to."""
+        """The number of parameters that a rank applies the optimiser to."""
         if rank < self.servers:
             return sum(variable.size for variable, server in self.placed if server == rank)
         return self.summed_items
@@ -382,8 +428,8 @@ class Scenario:
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.
 
-        Replications walk through the law by the golden ratio from a random start, because their mean is then near the law's
-        after a few; drawn independently, 20 of them leave a prediction uncertain by a quarter of the drift.
+        Replications walk through the law by the golden ratio from a random start. The mean of a few is then near the law's. Drawn
+        independently, 20 of them leave a prediction uncertain by a quarter of the drift.
         """
         if self.costs.run.sole is not None:
             return self.costs.run.sole
@@ -391,10 +437,10 @@ class Scenario:
         return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
 
     def error_factor(self, replication: int) -> float:
-        """The factor on all work of one run by which its profile may be off, median 1; replications walk through it likewise.
+        """The factor on all work of one run for the error of its profile, median 1; replications walk through it likewise.
 
-        Where it is large, on GPUs that are known by name alone, the first has the median, and two that follow are at equal distances
-        from it: the answer of a few replications would else be far off.
+        On GPUs that are known by name alone the error is large. The first replication then has the median, and later pairs are at
+        equal distances from it: the answer of a few replications would otherwise have a large error.
         """
         if self.on_named_gpus:
             place = ((replication + 1) // 2 * SILVER_RATIO + 0.5) % 1
@@ -406,9 +452,9 @@ class Scenario:
         return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
 
     def contention(self, replication: int, host: Host) -> float:
-        """How much busy cores of a host slow each other, as far as calibration knows: of one replication.
+        """The contention between busy cores of a host in one replication, with calibration's uncertainty.
 
-        Some draws are below 0, or ignorance would make jobs slower; all busy cores together never work twice as fast.
+        Some draws are below 0, because ignorance would otherwise make jobs slower. All busy cores together never work twice as fast.
         """
         off = math.exp(self._off(host.contention_error, replication, 1, BRONZE_RATIO))
         return max(-0.5 / host.cores, (1 + host.contention) * off - 1)

@@ -1,4 +1,4 @@
-"""Laws of random quantities, and what slows workers down: each knows its mean and formula, and refuses bad parameters.
+"""Laws of random quantities and of stragglers: each knows its mean and formula, and refuses bad parameters.
 
 One object serves the simulator's draws and the real run's induced sleeps. A law is a distribution (sim.laws.base.Law). Stragglers
 are sequences by step for each worker, of seconds and of factors; a law is the case in which all draws are independent.

@@ -114,7 +114,7 @@ class Law(Stragglers):
         return np.reshape(values, np.shape(share))
 
     def expected_maximum(self, draws: int) -> float:
-        """The mean of the largest of so many independent draws: what a synchronous step waits for.
+        """The mean of the largest of so many independent draws: the wait of a synchronous step.
 
         With F the distribution and V uniform, the largest of n draws is distributed as the quantile of V to the power of 1/n.
         The integral over V is taken over t = -ln(1 - V), because the quantiles of heavy tails grow without bound.
@@ -153,7 +153,7 @@ class Continuous(Law):
 
 @cache
 def _panels() -> tuple[np.ndarray, np.ndarray]:
-    """Where an integral over all positive numbers is taken, and the weights; shape (nodes,)."""
+    """Nodes and weights of an integral over all positive numbers; shape (nodes,)."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     halves = [((high - low) / 2, (high + low) / 2) for low, high in pairwise(PANELS)]
     at = [middle + half * nodes for half, middle in halves]

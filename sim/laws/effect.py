@@ -80,7 +80,7 @@ class Effect(Stragglers):
         raise NotImplementedError
 
     def number(self, scenario, random: RandomStreams, worker: int) -> int:
-        """Which streams the worker draws from."""
+        """The number of the random streams that the worker draws from."""
         return worker if self.by == "rank" else random.of_host(scenario.hosts[scenario.rank_of(worker)])
 
     def scaled(self, factor):

@@ -28,7 +28,7 @@ class Component(BaseModel):
 
 
 def _integral(z: float) -> float:
-    """Of the standard normal distribution's cumulative probability, up to z."""
+    """The standard normal distribution's cumulative probability up to z."""
     return z * (1 + math.erf(z / math.sqrt(2))) / 2 + math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
@@ -56,7 +56,7 @@ class FoldedMixture(Law):
 
     @property
     def longest_s(self) -> float:
-        """Where sleeps are cut."""
+        """The upper limit of sleeps."""
         if self.limit_s is not None:
             return self.limit_s
         return max(c.mean_s + SPREAD_OF_LIMIT * c.std_s for c in self.components)

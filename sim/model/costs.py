@@ -1,4 +1,4 @@
-"""The costs of a rank's work on one core, as straight lines: base_s + slope_s x amount."""
+"""The costs of a rank's work on one core or GPU, as lines with a floor: max(floor_s, base_s + slope_s x amount)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from sim.laws import AnyLaw, Constant, Law, LogNormal
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
-WARMING = ("compute", "pack")  # of a gradient's activities those after which a rank is warm, as it is after an update
-OFF_ONE = 0.05  # how far the mean of a factor's law may be from 1
+TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
+WARMING = (
+    "compute",
+    "pack",
+    TO_HOST,
+)  # activities of a gradient after which a rank is warm, as it is after an update
+OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
 
 
 class Line(BaseModel):
@@ -24,24 +29,27 @@ class Line(BaseModel):
         base_s: seconds whatever the amount.
         slope_s: seconds for each sample or byte more.
         cold_s: seconds more after the rank has long been idle: its caches have gone cold, and its threads sleep.
+        floor_s: no amount takes less. A GPU's small minibatch takes what launching its kernels takes, whatever its size.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     base_s: Seconds = 0.0
     slope_s: Seconds = 0.0
     cold_s: Seconds = 0.0
+    floor_s: Seconds = 0.0
 
-    def __call__(self, amount: float) -> float:
-        """Seconds for an amount, in samples or bytes, of a warm rank."""
-        return self.base_s + self.slope_s * amount
+    def __call__(self, amount):
+        """Seconds for an amount, in samples or bytes, of a warm rank: a number or an array."""
+        seconds = self.base_s + self.slope_s * amount
+        return np.maximum(self.floor_s, seconds) if self.floor_s else seconds
 
     def cold(self, idle_s):
-        """Seconds more after so many idle ones, a number or an array; no gradient was computed or packed and no update made meanwhile."""
+        """Extra seconds after so many idle ones, a number or an array, in which no gradient was computed or packed and no update made."""
         return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
 
 
 def cold_share(idle_s):
-    """How cold a rank is after so many idle seconds, from 0 to 1: as much more with each doubling."""
+    """The coldness of a rank after so many idle seconds, from 0 to 1: it grows by as much with each doubling."""
     return np.log(np.clip(idle_s, COLD_FROM_S, COLD_AFTER_S) / COLD_FROM_S) / math.log(COLD_AFTER_S / COLD_FROM_S)
 
 
@@ -59,29 +67,31 @@ class Costs(BaseModel):
 
     Args:
         input: fetching and feeding a minibatch; amount in samples.
-        resume_s: what the first work after an induced sleep takes more, where that was measured for a step as a whole.
-        resume_error_s: standard deviation of seconds by which that is off in one run, drawn once for each replication.
-        compute: one gradient of a fixed minibatch; amount in samples. Of `compute`, `partition` and `update` a rank that has been idle
-            takes `cold_s` more, once.
+        resume_s: extra seconds of the first work after an induced sleep, if measured for a step as a whole.
+        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds; drawn once for each replication.
+        compute: one gradient of a fixed minibatch; amount in samples. After a rank was idle, `compute`, `partition` or `update` takes
+            `cold_s` longer, once.
         loop_s: entering the in-graph loop of partitions, once a step.
         partition: one turn of that loop; amount in samples of the micro-batch. A workload that gives neither has them from `compute`.
+        to_device, to_host: a rank's copies between host and device: parameters and minibatch before a gradient, the joined gradient
+            after it; amount in bytes. A rank whose host computes has none.
         pack: the gradients of all variables are joined into one message; amount in bytes.
         take_up: a worker takes up new parameters; amount in bytes.
         reduce: the master adds one gradient to the sum; amount in bytes.
-        reduce_rows: the same of rows of a sparse variable, which are added one by one; as `reduce` if not given.
+        reduce_rows: the same for rows of a sparse variable, which are added one by one; as `reduce` if not given.
         update: the master divides and applies the optimiser; amount in bytes.
-        background: seconds of a core that a step takes while nobody waits for them: a runtime's other threads, at random moments;
-            amount in samples.
+        background: seconds of a core of a step that no rank waits for: a runtime's other threads, at random moments; amount in
+            samples.
         evaluate: loss and accuracy at the master; amount in samples.
-        call: what a library does around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
-        agree_s: seconds of no core before a call, while its ranks agree on it: of a cycle (Horovod), or until they look.
+        call: a library's work around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
+        agree_s: seconds without a core before a call, while its ranks agree on it: of a cycle (Horovod), or until they poll.
         negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
-        error: standard deviation of the logarithm of a factor on all work of a run on all cores, drawn once for each replication: how
-            far off the profile is for one more run, besides what the laws above say.
+        error: standard deviation of the logarithm of a factor on all work of a run on all cores, drawn once for each replication: the
+            profile's error for one more run, beyond the laws above.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,6 +101,8 @@ class Costs(BaseModel):
     compute: Line = Line()
     loop_s: Seconds = 0.0
     partition: Line = Line()
+    to_device: Line = Line()
+    to_host: Line = Line()
     pack: Line = Line()
     take_up: Line = Line()
     reduce: Line = Line()
@@ -118,4 +130,5 @@ class Costs(BaseModel):
         """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""
         if self.model_fields_set & {"loop_s", "partition"} or "compute" not in self.model_fields_set:
             return self
-        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": Line(slope_s=self.compute.slope_s)})
+        partition = Line(slope_s=self.compute.slope_s, floor_s=self.compute.floor_s)
+        return self.model_copy(update={"loop_s": self.compute.base_s, "partition": partition})

@@ -1,4 +1,4 @@
-"""The variables of a model in a file of somebody else's: names and shapes in the file's order; weights are not read.
+"""The variables of a model in a file of another library: names and shapes in the file's order; weights are not read.
 
 - .safetensors: eight bytes that say how long the header is, and the header in JSON, which needs no library. Libraries
   that write such files sort by size and name: the order of creation is lost.

@@ -64,11 +64,11 @@ def on_gpu(flops_per_sample: float, parameters: int, flops_per_s: float, bytes_p
 def measured(steps: Sequence[Step], parameters: int) -> Costs:
     """Costs where steps of one process were measured: their line, by least squares; in proportion to the batch, if all had one batch.
 
-    What is left of a line below 0 is 0. A step has its update in it, which therefore takes nothing more. What else ranks do is nominal,
-    and partitions of a minibatch cost no more than it.
+    Values of the line below 0 are 0. A step contains its update, which therefore takes no further time. Other activities are nominal,
+    and partitions of a minibatch together cost as much as the minibatch.
 
     Raises:
-        ValueError: steps that take no longer if there is more to compute.
+        ValueError: steps take no longer with more to compute.
     """
     batches, times_s = np.array([step.batch for step in steps], float), np.array([step.time_s for step in steps])
     base_s, slope_s = 0.0, float(batches @ times_s / (batches @ batches))

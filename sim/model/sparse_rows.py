@@ -13,17 +13,17 @@ from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
 class Rows(BaseModel):
-    """The rows that a minibatch touches: no others have a gradient (TensorFlow's IndexedSlices), no others are read.
+    """The rows that a minibatch touches. Only they have a gradient (TensorFlow's IndexedSlices), and only they are read.
 
-    A row that is drawn twice travels once, as behind tf.nn.embedding_lookup's tf.unique; without it, twice.
+    A row that is drawn twice travels once, because tf.nn.embedding_lookup calls tf.unique.
 
     Args:
         per_sample: draws of each sample: the words that it looks up.
-        per_minibatch: different rows besides, drawn anew in every minibatch: the candidates of a sampled softmax.
-        zipf: the k-th row is drawn in proportion to k ** -zipf; 0: all alike.
-        fraction: of the rows, given for a minibatch of any size, in place of draws.
-        of: rows of the whole variable, where this is of a part of it. All parts are touched alike, for row r lies in part
-            r mod parts (partition_strategy="mod").
+        per_minibatch: further different rows, drawn anew in every minibatch: the candidates of a sampled softmax.
+        zipf: the k-th row is drawn in proportion to k ** -zipf; with 0 all are equally likely.
+        fraction: the share of the rows that any minibatch touches, in place of draws.
+        of: rows of the whole variable, if this describes a part of it. All parts are touched equally, because row r is in part r mod
+            parts (partition_strategy="mod").
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,7 +40,7 @@ class Rows(BaseModel):
         return self
 
     def share(self, rows: int, samples: int, minibatches: int = 1) -> float:
-        """The expected share of `rows` that so many minibatches of so many samples touch between them."""
+        """The expected share of `rows` that so many minibatches of so many samples touch together."""
         rows = self.of or rows
         if self.fraction is not None:
             return 1 - (1 - self.fraction) ** minibatches
@@ -50,13 +50,13 @@ class Rows(BaseModel):
 
 @cache
 def distinct(draws: float, rows: int, zipf: float) -> float:
-    """How many different rows are expected in independent draws: the sum over rows of 1 - (1 - p) ** draws."""
+    """The expected number of different rows in independent draws: the sum over rows of 1 - (1 - p) ** draws."""
     return float(-np.expm1(draws * _log_missed(rows, zipf)).sum())
 
 
 @cache
 def draws_of(different: float, rows: int, zipf: float) -> float:
-    """The draws that are expected to hold so many different rows, fewer than there are; TensorFlow's samplers draw until they do."""
+    """The number of draws with so many different rows on average, fewer than there are; TensorFlow's samplers draw until they have them."""
     from scipy.optimize import brentq
 
     if not different:
@@ -93,7 +93,7 @@ class Load(NamedTuple):
 
     @property
     def answer_bytes(self) -> int:
-        """Parameters; the rank that asked knows which rows they are."""
+        """Parameters; the rank that requested them knows their rows."""
         return HEADER_BYTES + ITEM_BYTES * self.numbers
 
     @property

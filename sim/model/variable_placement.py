@@ -1,10 +1,11 @@
-"""Which parameter server holds which variable, by TensorFlow's rules.
+"""The placement of variables on parameter servers by TensorFlow's rules.
 
-TensorFlow gives untrained variables, the moving means and variances of batch normalisation, to servers like any others: they
-take a turn of round-robin, and greedy placement counts their bytes. Here they do so too, and do nothing else. A training step does
-not need them: each worker sends the means and variances of its batch to them (TensorFlow 1, moving_averages.py). These bytes are
-not modelled, because they are few: at most 0.3 % of a gradient in the models of the zoo. A global step takes a turn too. Where it
-is created first, all variables move on by a server and the shares stay; no workload therefore has one.
+TensorFlow puts untrained variables, the moving means and variances of batch normalisation, on servers like any others. They take a
+turn of round-robin, and greedy placement counts their bytes. The simulator places them alike, and does nothing else with them. A
+training step does not need them: each worker sends the means and variances of its batch to them (TensorFlow 1, moving_averages.py).
+These bytes are
+not modelled, because they are few: at most 0.3 % of a gradient in the models of the zoo. A global step takes a turn, too. Created
+first, it would move every variable on by one server and leave the shares unchanged; no workload therefore has one.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ STRATEGIES = {"round-robin": round_robin, "greedy": greedy}
 def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
     """Every variable cut along its first axis into `parts` near-equal parts (tf.compat.v1.fixed_size_partitioner).
 
-    As there, the first parts are the larger ones by a row, and a variable of fewer rows than parts is not cut further. Untrained
-    ones stay whole, as in tf.compat.v1.layers.batch_normalization.
+    As in TensorFlow, the first parts have one row more, and a variable of fewer rows than parts is not cut further. Untrained
+    variables stay whole, as in tf.compat.v1.layers.batch_normalization.
     """
     cut = []
     for variable in variables:
@@ -106,7 +107,7 @@ def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, part
 def server_bytes(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[int]:
-    """Bytes of a message that carries what each server holds, shape (servers,); header and float32 numbers.
+    """Bytes of a message with all variables of each server, shape (servers,); header and float32 numbers.
 
     Raises:
         WrongSetting: see `server_slices`.

@@ -104,12 +104,12 @@ def _several(given):
 
 
 class Workload(BaseModel):
-    """A model and how it is fed.
+    """A model and its input.
 
     Args:
-        name: what `--workload` calls it.
+        name: its name for `--workload`.
         created: all variables in the order in which the model creates them; files, and code that makes a workload, say `variables`.
-        total: or how many parameters there are, in so many equal `layers`; files say `parameters`.
+        total: or the number of parameters, in so many equal `layers`; files say `parameters`.
         layers: each is a variable. A layer's gradient is known, fused, sent and placed on a server as one.
         sample_shape: shape of one input.
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
@@ -189,7 +189,7 @@ class Workload(BaseModel):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables that are trained, in creation order; their sizes decide what the network carries."""
+        """The trained variables in creation order; their sizes determine the bytes on the network."""
         return tuple(variable for variable in self.created if variable.trained)
 
     def without_untrained(self) -> Workload:

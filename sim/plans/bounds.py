@@ -25,14 +25,14 @@ UNLUCKY = 0.05  # share of computing that may be faster where a job does not wai
 
 
 class Least(NamedTuple):
-    """What one step takes at least: the larger of computing + serial_s and port_s; or what overlapping it with calls leaves.
+    """The least time of one step: the larger of computing + serial_s and port_s; or the rest after overlap with calls.
 
     Args:
-        samples: that it sums, at most.
-        compute_s: seconds of computing, in which nothing travels that serial_s counts.
+        samples: the largest number that it sums.
+        compute_s: seconds of computing, in which no message of serial_s travels.
         serial_s: seconds of messages before or after that.
         port_s: seconds that the busiest port passes bytes.
-        calls: where gradients are summed while others are computed.
+        calls: sums of gradients while others are computed.
     """
 
     samples: float
@@ -96,7 +96,7 @@ def least(scenario: Scenario, batch: int | None = None) -> Least:
 
 
 def _calls(scenario: Scenario, sum_s: float) -> Calls:
-    """Of variables in reverse order, as sim.verbs.fusion has it; `sum_s` is of all together."""
+    """The calls of variables in reverse order, as in sim.verbs.fusion; `sum_s` is of all together."""
     ready, sizes = _readiness(scenario.workload, getattr(scenario.protocol, "order", "end"))
     whole = sum(sizes)
     return Calls(ready, tuple(sum_s * size / whole for size in sizes))
@@ -126,7 +126,7 @@ class Ports(NamedTuple):
 
     @classmethod
     def of(cls, scenario: Scenario) -> Ports:
-        """Of a scenario; none where servers pass rows, of which it is not known how many."""
+        """The bound of a scenario; none if servers pass rows, because their number is unknown."""
         if not scenario.served or scenario.sends_rows or not scenario.workers:
             return cls()
         hosts = scenario.hosts

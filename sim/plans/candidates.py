@@ -1,4 +1,4 @@
-"""What is known of a configuration: first a bound, then what simulations of more and more steps and runs said."""
+"""The knowledge about a configuration: first a bound, then results of simulations of more and more steps and runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Effort(NamedTuple):
-    """How much of a job is simulated.
+    """The amount of simulation for a job.
 
     Args:
-        share: of all seconds, that one job may take by sim.needs; then it is answered from fewer runs or steps.
-        optimism: by which an answer is taken to be better when a candidate is thrown out because it misses the target.
+        share: of all seconds, for one job by sim.needs; a longer job is answered from fewer runs or steps.
+        optimism: factor by which an answer is improved before its candidate is thrown out for missing the target.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Effort(NamedTuple):
     optimism: float
 
     def affordable(self, round_s: float, within_s: float) -> Effort:
-        """As much of it as there is time for, where a step of a run takes `round_s`: fewer steps, and then fewer runs.
+        """The part of it within the time, if a step of a run takes `round_s`: fewer steps, and then fewer runs.
 
         Runs are odd in number, because those after the first are at equal distances from the median (Scenario.error_factor).
         """
@@ -46,9 +46,9 @@ EFFORTS = (
     Effort("some runs", 20, 2, 3, 0.04, 1.01),
     Effort("all runs", 50, 5, 9, 0.06, 1.0),
 )
-NEVER_REACHED = 0.97  # of a bound: those that this keeps from being looked at are as good as the best to within a tie
-HOPE = 1.07  # by which more runs may raise what is reached with the probability asked: their interval is itself an estimate
-FEWEST_ROUNDS = 8  # of a run; what cannot afford them has fewer runs
+NEVER_REACHED = 0.97  # of a bound: candidates that this leaves out tie with the best
+HOPE = 1.07  # more runs may raise the value reached with the asked probability by so much: the interval itself is an estimate
+FEWEST_ROUNDS = 8  # of a run; jobs that cannot afford them have fewer runs
 WHOLE = len(EFFORTS) - 1
 
 
@@ -57,8 +57,8 @@ class Figures:
     """Samples a second, simulated.
 
     Args:
-        low, high: of the interval in which one more run falls nine times in ten; equal to mid where none is known.
-        why_none: why no interval is known.
+        low, high: ends of the 90 % interval for one more run; equal to mid without an interval.
+        why_none: the reason for no interval.
         steps, warmup, runs: that were simulated.
         goodput: share that failures leave.
     """
@@ -113,7 +113,7 @@ class Candidate:
 
     @property
     def samples_per_s(self) -> float:
-        """As far as it is known: simulated, or else at most."""
+        """The best knowledge: simulated, or else the bound."""
         return self.figures.mid if self.figures else self.at_most
 
     @property

@@ -1,4 +1,4 @@
-"""What limits configurations: the cause without which a step would be shortest, simulated as sim.run's --why does."""
+"""The limits of configurations: the cause without which a step would be shortest, simulated as in sim.run's --why."""
 
 from __future__ import annotations
 

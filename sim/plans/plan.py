@@ -30,16 +30,16 @@ AS_GOOD = 3  # that are shown where no configuration meets the target
 
 @dataclass(frozen=True)
 class Plan:
-    """What came of a question.
+    """The answer to a question.
 
     Args:
-        best: those that meet the target with the probability asked, the best first; if none does, those that come nearest.
+        best: configurations that meet the target with the asked probability, the best first; if none does, the nearest.
         met: whether they meet it.
-        front: of all that were simulated, those that none beats in both cost and time, the cheapest first.
+        front: simulated configurations that none beats in both cost and time, the cheapest first.
         simulated: every configuration that was simulated.
-        rejected: how many are not among the best, by why.
-        values: what measuring would be worth.
-        whole: whether there was time for all that had to be looked at.
+        rejected: numbers of configurations that are not among the best, by reason.
+        values: the values of measuring.
+        whole: whether there was time for the whole search.
     """
 
     question: Question
@@ -55,11 +55,11 @@ class Plan:
 
     @property
     def configurations(self) -> int:
-        """How many there are."""
+        """The number of configurations."""
         return len(self.room.all)
 
     def row(self, one: Candidate) -> dict:
-        """What is known of a configuration; units are in the names, what is not known is None."""
+        """The knowledge about a configuration; units are in the names, unknown values are None."""
         asked, figures, question = one.configuration, one.figures, self.question
         assert figures
         hours, known = question.hours(figures.mid), figures.why_none is None
@@ -116,7 +116,7 @@ class Plan:
         return json.dumps(self.as_json(), allow_nan=False)
 
     def rows(self) -> list[dict]:
-        """Of every configuration that was simulated, flat: a table's."""
+        """Rows of every simulated configuration, flat, for a table."""
         return [flat(self.row(one)) for one in self.simulated]
 
 
@@ -191,7 +191,7 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
 
 
 def _axes(question: Question):
-    """Of the front: what a configuration costs, and how long it takes, as far as that is known."""
+    """The axes of the front: the cost and the time of a configuration, as far as known."""
 
     def of(one: Candidate) -> tuple[float, float]:
         time_s = 1 / one.samples_per_s if one.samples_per_s else math.inf

@@ -36,17 +36,18 @@ Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), S
 
 
 class Question(BaseModel):
-    """What is asked. A field that lists choices may have a single one.
+    """The question. A field that lists choices may have a single one.
 
     Args:
         workload: a name, or a TOML file.
         protocols, hosts, counts, batches, servers, servers_on, placements, variable_partitions: may be chosen. A host is a kind of
-            sim.catalogue, or the file of a cluster or profile; those of the catalogue that have GPUs and a price if none is given.
+            sim.catalogue, or the file of a cluster or profile. If none is given, hosts are those of the catalogue with GPUs and a
+            price.
         settings: values of protocols' settings, for the protocols that have them.
-        samples_per_s: to be reached.
+        samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
-        usd_per_hour: at most.
-        largest_global_batch: samples of all workers together in a step.
+        usd_per_hour: the largest.
+        largest_global_batch: the largest number of samples of all workers together in a step.
         probability: that the target is met.
         prices: USD an hour by host, before the catalogue's: spot prices, your own.
         stragglers, failures: as sim.run has them.
@@ -115,11 +116,11 @@ class Question(BaseModel):
         return max(floors)
 
     def hours(self, samples_per_s: float) -> float | None:
-        """Of the whole training."""
+        """Samples of the whole training."""
         return self.work / samples_per_s / HOUR_S if self.work else None
 
     def key(self, usd_per_hour: float, samples_per_s: float) -> tuple[float, float]:
-        """What is better has less: money and then time, or time and then money."""
+        """The order of configurations; less is better: money and then time, or time and then money."""
         money = usd_per_hour / samples_per_s if self.work else usd_per_hour
         return (money, 1 / samples_per_s) if self.cheapest else (1 / samples_per_s, money)
 
@@ -138,10 +139,10 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
 
 
 def assignments(option: str, texts: list[str], kind: Callable[[str], Any]) -> dict[str, Any]:
-    """What options say that are given as NAME=VALUE, each name once.
+    """The values of options given as NAME=VALUE, each name once.
 
     Raises:
-        WrongSetting: one has no name or no value, or a name is there twice.
+        WrongSetting: an option has no name or no value, or a name is there twice.
     """
     found: dict[str, Any] = {}
     for text in texts:

@@ -1,8 +1,8 @@
-"""A search for the best configurations: always the most promising one is looked at more closely.
+"""A search for the best configurations: the most promising one is always examined next.
 
-What is promising is so by a bound at first, then by a few steps of one run, then by more; all candidates have the same random numbers.
-With a bound this is A* (Hart, Nilsson, Raphael, 1968), and finds what simulating everything would find, but for ties. That effort grows
-with what is still open is successive halving (Jamieson and Talwalkar, AISTATS 2016).
+A candidate is promising by a bound at first, then by a few steps of one run, then by more. All candidates have the same random
+numbers. With a bound this is A* (Hart, Nilsson, Raphael, 1968): it finds the result of simulating everything, up to ties. Effort that
+grows for the remaining candidates is successive halving (Jamieson and Talwalkar, AISTATS 2016).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sim.plans.configurations import Configuration, Room
     from sim.plans.simulating import Simulating
 
-BATCH = 32  # candidates for each process that are looked at together
+BATCH = 32  # candidates for each process that are simulated together
 TOO_SLOW = "misses the target, however well its messages travel (closed form)"
 TOO_DEAR = "costs more an hour than allowed"
 MISSED = "misses the target when simulated"
@@ -101,7 +101,7 @@ def best_first(
 
 
 def _closest(pending: list[Candidate], wanted: int, processes: int, most: int) -> list[Candidate]:
-    """Those at the front that have still to be looked at: more of them where a look is cheap."""
+    """The first candidates that still need simulation: more of them if it is cheap."""
     effort = next(one.effort for one in pending if one.effort < most)
     size = max(wanted, BATCH * processes // 4**effort)
     return [one for one in pending[: size + wanted] if one.effort == effort][:size]
@@ -110,7 +110,7 @@ def _closest(pending: list[Candidate], wanted: int, processes: int, most: int) -
 def front(
     candidates: list[Candidate], axes: Callable[[Candidate], tuple[float, float]], simulating: Simulating, until: int
 ) -> list[Candidate]:
-    """Those that no other one beats in both axes, the first axis ascending, looked at until all have had this effort."""
+    """Candidates that no other one beats in both axes, the first axis ascending, simulated until all have had this effort."""
     while True:
         found = pareto((one for one in candidates if not one.problem), axes)
         batch = [one for one in found if one.effort < until]

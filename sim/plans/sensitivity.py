@@ -1,8 +1,8 @@
-"""What measuring a parameter first would be worth: the expected value of partial perfect information.
+"""The value of measuring a parameter first: the expected value of partial perfect information.
 
-Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a parameter may have, and compare
-what these choices cost with what today's choice costs. A step is taken to be computing, which is known in closed form, and the rest of
-what was simulated; each is scaled by itself.
+Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a parameter may have, and
+compare the cost of these choices with that of today's choice. A step is taken to be computing, known in closed form, and the rest of
+the simulated step; each is scaled by itself.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from sim.plans.question import Question
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's values
-ASSUMED = 0.2  # standard deviation of a logarithm of what is only nominal
-MEASURED = 0.02  # what is left of it after a short run
+ASSUMED = 0.2  # standard deviation of the logarithm of a nominal parameter
+MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
 COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
 
 
 class Parameter(NamedTuple):
-    """What is not known well.
+    """A parameter that is not known well.
 
     Args:
         deviation: standard deviation of its logarithm.
         assumed: whether that is a guess.
-        measured_by: the short run that would tell.
+        measured_by: the short run that would measure it.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Value:
-    """What knowing a parameter would change.
+    """The effect of knowing a parameter.
 
     Args:
         low, high: samples a second of the best if the parameter is at its 10 % and 90 % quantile.
         changes: share of its values at which another configuration is chosen.
-        saves: of what is minimised, USD of the training, USD an hour or hours: on average.
+        saves: mean saving in the minimised quantity: USD of the training, USD an hour, or hours.
         unit: of that.
     """
 
@@ -57,7 +57,7 @@ class Value:
     unit: str
 
     def as_json(self) -> dict:
-        """As in the plan's JSON."""
+        """The value as in the plan's JSON."""
         return {
             "parameter": self.parameter.name,
             "deviation": self.parameter.deviation,
@@ -71,10 +71,10 @@ class Value:
 
 
 def parameters(best: Candidate, question: Question, costs_error: float) -> list[Parameter]:
-    """What is not known well of the best.
+    """The uncertain parameters of the best configuration.
 
     Args:
-        costs_error: what its costs say of how well they are known; 0 if nothing.
+        costs_error: the uncertainty in its costs; 0 if they state none.
     """
     host, name = best.configuration.host, question.workload
     work = f"real.run --protocol fmb --workers 1 --workload {name} --batch {best.configuration.batch} --steps 30 --trace w1.parquet"
@@ -141,7 +141,7 @@ def _computing_s(one: Candidate) -> float:
 
 
 def _price(question: Question, one: Candidate, samples_per_s: float) -> float:
-    """What is minimised, in the unit of `Value`."""
+    """The minimised quantity, in the unit of `Value`."""
     hours = question.hours(samples_per_s)
     if question.cheapest:
         return one.usd_per_hour * hours if hours is not None else one.usd_per_hour

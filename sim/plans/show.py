@@ -67,7 +67,7 @@ def headline(plan: Plan) -> str:
 
 
 def targets(plan: Plan) -> list[str]:
-    """What must be reached, in words."""
+    """The target as text."""
     asked, found = plan.question, []
     if asked.samples_per_s:
         found.append(f"{number(asked.samples_per_s)} samples/s")
@@ -81,7 +81,7 @@ def targets(plan: Plan) -> list[str]:
 
 
 def notes(plan: Plan) -> list[str]:
-    """What a reader should know besides."""
+    """Caveats for the reader."""
     from sim import protocols
 
     found = []
@@ -149,7 +149,7 @@ def _cells(row: dict) -> dict[str, str]:
 
 
 def _further(plan: Plan):
-    """What was thrown out, and what measuring would be worth."""
+    """The configurations that were thrown out, and the values of measuring."""
     yield f"Thrown out: {sum(plan.rejected.values()):,} of {plan.configurations:,}; {len(plan.simulated):,} were simulated"
     reasons = plan.rejected.most_common()
     yield from (f"  {count:7,}  {reason}" for reason, count in reasons[:MOST_REASONS])

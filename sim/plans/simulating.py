@@ -51,7 +51,7 @@ class Simulating:
         return max(0.0, self.until_s - time.monotonic())
 
     def simulate(self, candidates: Iterable[Candidate], effort: int) -> None:
-        """Simulate them with an effort; those for which there is no time stay as they are."""
+        """Simulate them with an effort; candidates without time left stay as they are."""
         waiting = {}
         for one in candidates:
             asked = self.room.scenario(one.configuration)
@@ -65,7 +65,7 @@ class Simulating:
             advance()
 
     def speeds(self, scenarios: dict[Key, Scenario]) -> dict[Key, float]:
-        """Samples a second of one short run of each; those for which there is no time are left out."""
+        """Samples a second of one short run of each; candidates without time left are left out."""
         jobs = {key: self._job(scenario, EFFORTS[1]) for key, scenario in scenarios.items()}
         rows = {row["digest"]: row for row in self._rows(list({job.digest: job for job in jobs.values()}.values()))}
         speeds = {key: rows.get(job.digest, {}).get("samples_per_s") for key, job in jobs.items()}
@@ -114,7 +114,7 @@ class Simulating:
             self._lose(one, job)
 
     def _lose(self, one: Candidate, job: Job) -> None:
-        """What hosts that fail leave of it: the two errors are independent, and add up in squares of logarithms."""
+        """The throughput after failures of hosts: the two errors are independent, and add up in squares of logarithms."""
         figures, question = one.figures, self.room.question
         assert figures
         assert self._failures

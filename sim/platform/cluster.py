@@ -26,12 +26,14 @@ from sim.base.ranges import (
     LogSpread,
     Name,
     Parameters,
+    Probability,
     Ranks,
     RanksIfAny,
     Seconds,
     Slowdown,
     Speed,
     Spread,
+    Switching,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
@@ -55,18 +57,21 @@ def _by_name(section: str) -> BeforeValidator:
 
 
 class Host(BaseModel):
-    """`count` equal machines; `type` is the name of one in sim.catalogue, from which everything comes that is not given.
+    """`count` equal machines; `type` is the name of one in sim.catalogue, which has the values that are not given.
 
     Args:
-        name: what mpirun would call it; numbered when count > 1.
+        name: its name for mpirun; numbered when count > 1.
         cores: ranks beyond this number share them; one for each GPU if only that is known by name.
-        gpus: of each, one for every rank placed here; ranks then compute on their own and share only the cores and the port.
+        gpus: number of GPUs of each, which ranks take in turn. Ranks then share only the cores and the port, unless there are more
+            slots than GPUs: ranks that compute on one GPU at once share its pace.
         gpu: each of them, by its name in sim.catalogue or with its rates: see sim.platform.gpu.
-        slots: ranks that may be placed here; as many as GPUs, or else as cores, unless given.
+        slots: ranks that may be placed on it; by default as many as GPUs, or else as cores.
         speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
-        contention: how much longer work takes for each other core of the host that is busy: caches, memory, hyperthreads.
-        contention_error: standard deviation of the logarithm of 1 + contention, as far as calibration knows it; each replication has its
+        contention: share by which work is longer for each other busy core of the host: caches, memory, hyperthreads.
+        contention_error: calibration's uncertainty: standard deviation of the logarithm of 1 + contention; each replication draws its
             own.
+        switching: share by which work on a GPU is longer while several ranks compute on it, beside their shares of it: the GPU
+            changes from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,6 +84,7 @@ class Host(BaseModel):
     speed: Speed = 1.0
     contention: Slowdown = 0.0
     contention_error: LogSpread = 0.0
+    switching: Switching = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -95,7 +101,7 @@ class Host(BaseModel):
 
     @property
     def ranks(self) -> int:
-        """How many ranks one of these takes."""
+        """The number of ranks that one of these takes."""
         return self.slots or self.gpus or self.cores
 
 
@@ -107,27 +113,30 @@ class Link(BaseModel):
         overhead_s: o, seconds of a core at each end of a message.
         gap_s: g, seconds a port is taken by any message besides its bytes.
         bandwidth_bytes_per_s: 1/G.
-        sustained_bytes_per_s: what a port carries in the long run, if less than that: it earns credit for so many bytes a second,
-            has none at the start, and sends no byte without (the network I/O credits of smaller EC2 instances).
+        sustained_bytes_per_s: the rate of a port in the long run, if less than that: it earns credit for so many bytes a second, has
+            none at the start, and sends no byte without credit (the network I/O credits of smaller EC2 instances).
         background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
             (gRPC's, in TensorFlow's servers). They slow ranks that need the cores.
-        wakes: within a host, the latency is that of waking a core that idles: there is none while all its cores are busy.
-        fair: messages that pass a port at once share it, as TCP's flows do; else it serves one after another.
+        wakes: within a host, the latency is the time to wake an idle core: there is none while all its cores are busy.
+        fair: messages that pass a port at once share it, as TCP's flows do; otherwise it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
-        ramp_bytes: of a fair link: a message that starts while another one is leaving its port has a sixteenth of its share at first,
-            because the other's window has grown. The share doubles whenever the port could have passed so many bytes.
-        burst_bytes: what a port that has been idle passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
-        eager_bytes: of a fair link, the longest message that leaves unasked; a longer one leaves when its receiver has asked for it
-            (MPI's rendezvous). Over TCP that request waits behind the bytes that the receiver is sending to the sender, so that two
-            ranks that exchange messages send them one after the other, unless they begin within the request's travel. None if nobody asks.
-        queue_bytes: of a fair link, the queue before a busy port: a message that is no longer than that waits behind it
-            (MPI's control messages, requests): latency under load.
-        buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than that has still to leave.
-        both_ways: times as long a byte takes where two hosts alone sum without servers: a ring over two has both of its directions
-            between one pair of hosts, whose flow may be limited (on EC2), and over three or more has one.
-        store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as where transports hand
-            over whole messages (gRPC, a tensor each); else as it leaves (cut-through).
-        tcp: windows, which matter where latency is long; none without. Beside what a port takes they hold a message up.
+        ramp_bytes: of a fair link: a message that starts while another one leaves the same port has a sixteenth of its share at
+            first, because the other's window has grown. The share doubles whenever the port could have passed so many bytes.
+        burst_bytes: bytes that an idle port passes at once, if it is fair: it is a token bucket, as shapers are (tc tbf).
+        eager_bytes: of a fair link, the longest message that leaves without a request; a longer one leaves when its receiver has
+            requested it (MPI's rendezvous). Over TCP that request queues after the bytes that the receiver is sending to the sender.
+            Two ranks that exchange messages therefore send them one after the other, unless they begin within the request's travel.
+            None without requests.
+        queue_bytes: of a fair link, the queue before a busy port. A message that is no longer than the queue waits for it (MPI's
+            control messages, requests): latency under load.
+        buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than these remain.
+        both_ways: factor on the time of a byte where two hosts alone sum without servers. A ring over two hosts has both of its
+            directions between one pair of hosts, whose flow may be limited (on EC2); a ring over three or more has one.
+        store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as with transports that
+            hand over whole messages (gRPC, a tensor each); otherwise as it leaves (cut-through).
+        tcp: windows, which delay messages where latency is long; None for no windows.
+        latency_spread, bandwidth_spread: standard deviation of the logarithm, from one measurement of the link to another; None if
+            that was not measured. Simulated links do not vary; intervals contain the spread (sim.answers.extrapolation).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -148,6 +157,8 @@ class Link(BaseModel):
     both_ways: BothWays = 1.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
+    latency_spread: LogSpread | None = None
+    bandwidth_spread: LogSpread | None = None
 
     @model_validator(mode="after")
     def _shapes_alike(self):
@@ -179,7 +190,7 @@ LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
 
 
 class Model(BaseModel):
-    """Which model a profile's costs are of, whatever its name: its parameters, and a digest of what is computed."""
+    """The model that a profile's costs belong to, whatever its name: its parameters, and a digest of its operations."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     parameters: Parameters
@@ -194,17 +205,33 @@ class Model(BaseModel):
         return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
+class Candidate(BaseModel):
+    """An algorithm that may have summed in the runs that were fitted, where nobody said which.
+
+    Args:
+        weight: how likely it is, by how well it explains these runs.
+        network, local: the links with which it does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    weight: Probability
+    network: Link
+    local: Link
+
+
 class Provenance(BaseModel):
-    """Where the numbers of a profile come from.
+    """The origin of a profile's numbers.
 
     Args:
         models: of the workloads that were fitted, by name.
-        workers, hosts: the most that any run fitted had; None in profiles of an older version.
-        repeated: workloads of which runs repeated one another, so that it is known how runs differ.
-        slept, crowded: whether any run that was fitted had induced sleeps, or more workers on a host than it has cores; if not,
-            what the profile says of such runs rests on the model alone.
-        laws: of those sleeps, as they were called, without a factor.
+        workers, hosts: the largest numbers of any fitted run; None in profiles of an older version.
+        repeated: workloads with repeated runs, which show the variation between runs.
+        slept, crowded: whether any fitted run had induced sleeps, or more workers on a host than cores; if not, predictions of such
+            runs rest on the model alone.
+        laws: of those sleeps, by name, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
+        engines: libraries that computed in the fitted runs (tensorflow, jax), as far as known.
+        algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -219,6 +246,8 @@ class Provenance(BaseModel):
     crowded: Flag = False
     laws: tuple[str, ...] = ()
     links_measured: Flag = True
+    engines: tuple[str, ...] = ()
+    algorithms: dict[str, Candidate] = {}
 
 
 class Cluster(BaseModel):
@@ -227,10 +256,11 @@ class Cluster(BaseModel):
     Args:
         hosts: filled with ranks in order, as mpirun fills slots.
         network: the link between hosts.
-        library: `network` as it is within a library's collective, whose ranks poll without sleeping; the same if None.
+        library: `network` within a library's collective, whose ranks poll without sleeping; the same if None.
         local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
-        shared_cores: where the hosts are containers or namespaces of one machine, how many cores it has for all of them.
-        oversleep_s: how much longer than asked a sleep takes.
+        shared_cores: if the hosts are containers or namespaces of one machine, its number of cores for all of them.
+        oversleep_s: seconds by which a sleep lasts too long.
+        oversleep_spread: standard deviation of its logarithm, as of a link's latency; None if that was not measured.
         poll_s: seconds of a core for one poll of a waiting rank. It sleeps in between (sim.platform.polling) and sees a message at its next
             poll; ranks that share cores take these seconds from one another. 0 for runtimes that are woken.
         costs: by workload name, measured on this cluster's cores; a workload's own nominal costs otherwise.
@@ -246,6 +276,7 @@ class Cluster(BaseModel):
     local: Annotated[Link, _by_name("links")] = LOCAL
     shared_cores: Cores | None = None
     oversleep_s: Seconds = 0.0
+    oversleep_spread: LogSpread | None = None
     poll_s: Seconds = 0.0
     costs: dict[str, Costs] = {}
     provenance: Provenance | None = None

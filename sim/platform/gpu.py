@@ -69,7 +69,7 @@ class Gpu(BaseModel):
         return [name for name in PRECISIONS if getattr(self, name)]
 
     def format_of(self, precision: Precision | None) -> Precision:
-        """That of arithmetic if none is asked for: TF32 where there is one, as TensorFlow and PyTorch's convolutions have it."""
+        """The default format of arithmetic: TF32 where there is one, as in TensorFlow and in PyTorch's convolutions."""
         return precision or ("tf32" if self.tf32 else "fp32")
 
     def reached(self, precision: Precision | None) -> Rate:
@@ -89,7 +89,7 @@ class Gpu(BaseModel):
         return self._rate(self.format_of(precision)).known
 
     def _rate(self, precision: Precision) -> Rate:
-        """What the catalogue has of a format; the same tensor cores do both of 16 bits."""
+        """The catalogue's rate of a format; the same tensor cores compute both formats of 16 bits."""
         rate = getattr(self, precision)
         if rate is None:
             raise WrongSetting("precision", precision, f"{', '.join(self.formats)} on {self.name}")

@@ -29,7 +29,7 @@ def reference(cluster: Cluster, workload: Workload) -> Gpu | None:
 def costs(cluster: Cluster, workload: Workload) -> Costs | None:
     """Costs on the GPU of reference; None without one.
 
-    How far the rate may be off is that of the least known GPU of the cluster.
+    The error of the rate is that of the least known GPU of the cluster.
     """
     gpu = reference(cluster, workload)
     if gpu is None:
@@ -90,7 +90,7 @@ def check(cluster: Cluster, workload: Workload) -> None:
 
 
 def note(scenario: Scenario) -> str:
-    """How well computing is known, in words."""
+    """The uncertainty of computing, as text."""
     cluster, workload = scenario.cluster, scenario.workload
     gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
     formats = {name: gpu.format_of(workload.precision) for name, gpu in gpus.items()}

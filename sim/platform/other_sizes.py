@@ -17,7 +17,7 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     """The cluster with so many hosts, like those that it has; each takes a rank for each of its cores or GPUs.
 
     Raises:
-        WrongSetting: no number of hosts, or hosts that share one machine's cores.
+        WrongSetting: the number of hosts is impossible, or the hosts share one machine's cores.
     """
     check_integer("--hosts", count, 1, MOST_RANKS)
     if cluster.shared_cores:
@@ -41,6 +41,8 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
         "latency_s": given.latency_s,
         "bandwidth_bytes_per_s": given.bandwidth_bytes_per_s,
         "sustained_bytes_per_s": None,
+        "latency_spread": None,
+        "bandwidth_spread": None,
     }
     library = cluster.library and cluster.library.model_copy(update=update)
     return cluster.model_copy(update={"network": cluster.network.model_copy(update=update), "library": library})
@@ -50,10 +52,10 @@ def link(text: str, option: str) -> Link:
     """The link that "25 Gbit/s, 20 us" describes: bandwidth, and latency if it is given.
 
     Args:
-        option: by which it was given, for complaints.
+        option: its name, for complaints.
 
     Raises:
-        WrongSetting: it describes none.
+        WrongSetting: the text describes no link.
     """
     bandwidth, comma, latency = (part.strip() for part in text.partition(","))
     if not bandwidth or (comma and not latency):
@@ -66,5 +68,5 @@ def link(text: str, option: str) -> Link:
 
 
 def told(link: Link) -> str:
-    """The link in words."""
+    """The link as text."""
     return f"{link.bandwidth_bytes_per_s / BYTES_OF_GBIT:.4g} Gbit/s, {link.latency_s * 1e6:.4g} us"

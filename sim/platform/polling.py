@@ -1,4 +1,4 @@
-"""How a rank of the MPI world waits, for real and simulated: it polls, and sleeps in between, longer and longer."""
+"""Waiting in the MPI world, real and simulated: a rank polls, and sleeps in between, longer and longer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls, each of which takes the core from somebody
+SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls, each of which takes a core from another rank
 SHARE = 20  # a sleep is so small a part of the time waited
-# The stages of a wait, in each of which sleeps are much alike: one sleep, and the length of the stage, seconds.
+# The stages of a wait. Sleeps of a stage are nearly equal: one sleep, and the length of the stage, seconds.
 STAGES = ((50e-6, 1e-3), (71e-6, 1e-3), (141e-6, 2e-3), (283e-6, 4e-3), (400e-6, math.inf))
 
 

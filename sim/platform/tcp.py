@@ -12,7 +12,7 @@ LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how 
 
 
 class Tcp(BaseModel):
-    """Windows: bytes that a sender may have on their way before they are acknowledged.
+    """Windows: bytes that a sender may have in flight before they are acknowledged.
 
     Args:
         initial_window_bytes: ten segments of an Ethernet (RFC 6928).
@@ -35,8 +35,8 @@ class Tcp(BaseModel):
 def transfer_s(size_bytes: float, window_bytes: float, most_bytes: float, round_trip_s: float, rate: float):
     """Seconds until the last of so many bytes has left, and the window then.
 
-    Cardwell, Savage and Anderson, "Modeling TCP latency", INFOCOM 2000, equations 12 to 17, without loss or delayed
-    acknowledgements: a window a round trip, doubled by each, until it is the largest or keeps the path full.
+    Cardwell, Savage and Anderson, "Modeling TCP latency", INFOCOM 2000, equations 12 to 17, without loss or delayed acknowledgements.
+    One window is sent in a round trip, and each doubles it, until it is the largest or keeps the path full.
 
     Args:
         window_bytes: at the start.
@@ -53,7 +53,7 @@ def transfer_s(size_bytes: float, window_bytes: float, most_bytes: float, round_
 
 
 class Connection:
-    """From one rank to another."""
+    """A connection from one rank to another."""
 
     def __init__(self, tcp: Tcp, latency_s: float, rate: float):
         self._initial, self._most = tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections

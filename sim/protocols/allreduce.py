@@ -20,8 +20,8 @@ class Allreduce(Protocol):
 
     Args:
         algorithm: auto (what Open MPI takes), ring, halving-doubling, tree, recursive-doubling, nccl (its ring, in chunks),
-            hierarchical, or as servers are built of collectives: reduce-broadcast (one server, along a chain) and
-            alltoall-allgather (every worker the server of a share). unknown, in simulation: all that a library may take.
+            hierarchical, or servers made of collectives: reduce-broadcast (one server, along a chain) and alltoall-allgather (every
+            worker is the server of a share). unknown, in simulation: all algorithms that a library may take.
         fused: all variables in one call; else a call for each.
         sparse_as_dense: sparse variables' gradients are summed as if every row had one; else their rows are gathered from all
             workers, by an allgather for each variable, as Horovod does unless told so.

@@ -10,23 +10,23 @@ from typing import ClassVar
 from sim.verbs.me import ATTRIBUTES, PRIMITIVES, Me
 
 INFINITE = "infinite"  # in the metadata of a setting that may be so
-Text = Iterator[object]  # a generator; what it yields is the world's business
+Text = Iterator[object]  # a generator; the world knows the values that it yields
 
 
 class Protocol:
     """Texts that each world runs with its own `me`. A subclass is a frozen dataclass of the protocol's settings.
 
-    Settings are int, float, str or bool. A text decides by these and by what `me` says alone: random numbers, clocks and globals
-    of its own would differ from world to world. A gradient is sent, summed or applied before the next is computed. Gradients
-    that come add up until the update. Where the text of rank 0 goes through `me.steps()`, it makes one update in each round;
+    Settings are int, float, str or bool. A text decides only by these and by the values of `me`: random numbers, clocks and globals
+    of its own would differ from world to world. A gradient is sent, summed or applied before the next is computed. Received gradients
+    add up until the update. Where the text of rank 0 goes through `me.steps()`, it makes one update in each round;
     where it does not, its updates number the steps.
 
     The primitives of `me` are in sim/verbs/me.py; the verbs made of them are functions, in sim/verbs. Each is used with
     `yield from`: `yield from me.compute()`, `yield from pull(me, me.servers)`.
 
-    Which roles there are follows from the texts: ranks 0, 1, ... are parameter servers if there is a text for a `server`, rank 0
-    is a `master` if there is one for that; else every rank is a worker that updates its own parameters. Which worlds can run it
-    follows from the verbs: the event world and MPI run all of them, the vector world those that it can do for all ranks at once.
+    The texts determine the roles: ranks 0, 1, ... are parameter servers if there is a text for a `server`, and rank 0 is a `master`
+    if there is one for that. Otherwise every rank is a worker that updates its own parameters. The verbs determine the worlds that
+    can run it: the event world and MPI run all verbs, and the vector world those that it can do for all ranks at once.
     """
 
     name: ClassVar[str]
@@ -102,7 +102,7 @@ class Protocol:
 
     @property
     def way(self) -> str:
-        """How parameters are updated: by each gradient as it comes, or by several at once."""
+        """The kind of update: by each gradient as it comes, or by several at once."""
         return "asynchronous" if self.updates_per_step(2) > 1 else "synchronous"
 
     @property

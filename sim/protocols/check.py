@@ -1,4 +1,4 @@
-"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares what they did.
+"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares their records.
 
 Each job is small. The first mistake ends the command with one line and exit 1.
 """
@@ -26,8 +26,8 @@ PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
 JOB = {"batch": 32, "steps": 6, "warmup": 2}
 REAL_WORKERS = 2
-SHARED = "share"  # in its reason why the vector world leaves jobs of two ranks a host to the event world
-EXACT_S = 1e-9  # by which times of the two simulated worlds may differ
+SHARED = "share"  # part of the vector world's reason to leave jobs of two ranks a host to the event world
+EXACT_S = 1e-9  # times of the two simulated worlds may differ by so much
 NEEDED = ("real", "mpi4py", "tensorflow")  # for a real run
 
 
@@ -39,7 +39,7 @@ def parser() -> command.Parser:
     parser.add_argument(
         "--workload", default="mlp", metavar="NAME|FILE", help="the model; bigram has a sparse variable"
     )
-    parser.add_argument("--simulate-only", action="store_true", help="no real run, which takes some ten seconds")
+    parser.add_argument("--simulate-only", action="store_true", help="no real run, which takes half a minute")
     return parser
 
 
@@ -201,7 +201,7 @@ def _compared(job: Scenario, real: Trace) -> str:
 
 
 def _record(job: Scenario, trace: Trace):
-    """What the text fixes of a run."""
+    """The part of a run's record that the text determines."""
     from sim.recording import conformance
 
     if job.protocol.overlaps:

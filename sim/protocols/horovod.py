@@ -17,20 +17,20 @@ ORDERS = ("parameters", "uniform", "end")
 class Horovod(Protocol):
     """Synchronous data parallelism by allreduce that overlaps with back-propagation.
 
-    Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018 (arXiv 1802.05799); its
-    background thread, horovod/common/operations.cc: in each cycle ranks negotiate which gradients are ready everywhere, and
-    those that fit in the fusion buffer are copied in, summed and copied out together. A gradient alone is not copied.
+    Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018 (arXiv 1802.05799); its background
+    thread, horovod/common/operations.cc. In each cycle ranks negotiate which gradients are ready everywhere. Those that fit in the
+    fusion buffer are copied in, summed and copied out together. A gradient alone is not copied.
 
     A real run is Horovod's own where it is installed; `real.run --runtime mpi` runs this text. TensorFlow then computes in a thread
-    of its own and hands each gradient over when it has it, so that `parameters` and `uniform` are one order: TensorFlow's. The main
-    thread negotiates and sums. As in simulation it leaves out cycles that would find nothing.
+    of its own and hands each gradient over when it has it. `parameters` and `uniform` are therefore one order: TensorFlow's. The main
+    thread negotiates and sums. As in simulation it leaves out cycles in which nothing is ready.
 
     Args:
         algorithm: as for allreduce.
         fusion_bytes: of the buffer (HOROVOD_FUSION_THRESHOLD); 0 fuses nothing. 64 MiB before version 0.21.
         cycle_s: least seconds from one cycle's start to the next's (HOROVOD_CYCLE_TIME). 5 ms before version 0.21.
-        order: when variables' gradients are ready in the backward pass, the last variable's first: after time in proportion
-            to `parameters`, or `uniform`, for operations by layer are not known; or all at the `end`.
+        order: the moments at which gradients are ready in the backward pass, the last variable's first: after time in proportion to
+            `parameters`, or `uniform`, because operations by layer are not known; or all at the `end`.
         by_name: ranks negotiate in one message to rank 0 for each gradient, as before Horovod's collective control plane (its pull
             request 276, 2018); else with all of them at once, along trees.
     """

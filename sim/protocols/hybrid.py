@@ -15,9 +15,9 @@ class Hybrid(Protocol):
     """Synchronous data parallelism in which every variable takes the way that suits its gradient.
 
     Kim et al., "Parallax: Sparsity-aware Data Parallel Training of Deep Neural Networks", EuroSys 2019 (arXiv 1808.02621),
-    section 3.1. A variable whose gradient is rows (IndexedSlices) lies on parameter servers, cut into `--variable-partitions`
-    parts: a worker pulls the rows that its minibatch reads, and pushes those rows' gradients. The others are allreduced, and
-    each worker updates its own. Without sparse variables there are no servers, without dense ones no allreduce. Nothing is
+    section 3.1. A variable whose gradient is rows (IndexedSlices) is on parameter servers, cut into `--variable-partitions` parts. A
+    worker pulls the rows that its minibatch reads, and pushes those rows' gradients. The other variables are allreduced, and each
+    worker updates its own copy. Without sparse variables there are no servers, and without dense ones no allreduce. No gradient is
     stale: servers update when all gradients are added.
 
     Args:

@@ -1,4 +1,4 @@
-"""A user's own protocol: a class that is named as module:Class, and what is wrong with it, in one line."""
+"""A user's own protocol: a class named module:Class; its mistakes become one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.protocols.base import Protocol
 
-KINDS = ("int", "float", "str", "bool")  # of settings: what a command line and the head of a trace can hold
+KINDS = ("int", "float", "str", "bool")  # types of settings, which a command line and the header of a trace can hold
 LONGEST = 300  # characters of somebody else's complaint
 SOURCES: set[str] = set()  # files of the classes that were found
 IMPORTING = (__file__, importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
@@ -59,7 +59,7 @@ def imported(option: str, name: str, allowed: str):
 
 
 def _look_here_too() -> None:
-    """Have modules of the current folder found, last: a console script does not look there by itself."""
+    """Add the current folder to the places of modules, as the last: a console script does not search it by itself."""
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
@@ -103,7 +103,7 @@ def is_required(setting: Field) -> bool:
 
 
 def default_of(setting: Field) -> str:
-    """name=default, for people."""
+    """The settings as text, name=default."""
     if is_required(setting):
         return f"{setting.name}=..."
     return f"{setting.name}={setting.default if setting.default_factory is MISSING else setting.default_factory()}"
@@ -116,14 +116,14 @@ def sources(protocol: type[Protocol]) -> set[str]:
 
 
 def place(error: BaseException) -> str:
-    """Where in a user's own files an exception arose, as file:line; empty if it passed through none."""
+    """The place in a user's own files where an exception arose, as file:line; empty if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     mine = [frame for frame in frames if frame.filename in SOURCES]
     return f"{os.path.basename(mine[-1].filename)}:{mine[-1].lineno}" if mine else ""
 
 
 def _at_import(error: BaseException) -> str:
-    """What a module did as it was imported, and where."""
+    """The error of a module when it was imported, and its place."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in IMPORTING]
     said = complaint(error)
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: {said}" if frames else said

@@ -16,16 +16,16 @@ class LayerwiseServers(Protocol):
     """Synchronous data parallelism with parameter servers, as TensorFlow's benchmark of 2017 does it (tf_cnn_benchmarks).
 
     The gradient of a variable leaves as soon as back-propagation has made it, the last variable's first, while the rest
-    computes (wait-free back-propagation: Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1). The forward pass waits for
-    each variable when it comes to it. Nothing is stale: a variable is updated when the gradients of all workers are added.
+    computes (wait-free back-propagation: Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1). The forward pass waits for each
+    variable before it uses it. No gradient is stale: a variable is updated when the gradients of all workers are added.
 
-    Over MPI TensorFlow computes in a thread of its own: it reads each variable when the pass before it has been made, waits there
-    until its parameters have come, and hands each gradient over when it has it. A host's workers do not add up their gradients
-    there: the first of them is busy, and no other thread of it receives.
+    Over MPI TensorFlow computes in a thread of its own. It waits before each variable until its parameters have come, and hands each
+    gradient over when it has it. A host's workers do not add up their gradients over MPI: the first of them is busy, and no other
+    thread of it receives.
 
     Args:
-        barrier: parameters leave when every server has updated all it holds (variable_update=parameter_server, whose workers
-            meet at the end of a step); else each as soon as it is updated (distributed_replicated).
+        barrier: parameters leave when every server has updated all of its variables (variable_update=parameter_server, whose workers
+            meet at the end of a step); else each leaves as soon as it is updated (distributed_replicated).
         local_aggregation: the first worker of a host adds up the gradients of all its workers, sends one, and passes
             parameters on.
     """

@@ -14,14 +14,14 @@ from sim.verbs import hear, let_go, pull, push, take, take_first, tell, training
 class SynchronousServers(Protocol):
     """Synchronous data parallelism with parameter servers.
 
-    As tf.compat.v1.train.SyncReplicasOptimizer does it, there is no barrier but a queue of tokens: a worker that has pushed
-    its gradient takes a token and goes on, and each update makes a token for every worker. Nobody asks whose gradients an
-    update is made of, so that a fast worker may take a slow one's token and push twice; a gradient of older parameters than
-    the token's is dropped. Of several servers each has an accumulator of gradients, and the first alone has tokens: it makes
-    them when all servers have made their update.
+    As in tf.compat.v1.train.SyncReplicasOptimizer, there is no barrier but a queue of tokens. A worker that has pushed its gradient
+    takes a token and goes on, and each update makes a token for every worker. An update does not ask whose gradients it has: a fast
+    worker may take a slow one's token and push twice. A gradient of older parameters than the token's is dropped. Each of several
+    servers has an accumulator of gradients. The first server alone has tokens, and makes them when all servers have made their
+    update.
 
     Args:
-        barrier: the textbook's barrier instead: an update of one gradient from each worker, and then all go on.
+        barrier: the textbook's barrier instead: an update takes one gradient from each worker, and then all go on.
     """
 
     barrier: bool = False

@@ -21,7 +21,7 @@ class Gradients(NamedTuple):
 
 
 def record(trace: Trace) -> Counter:
-    """How often each (rank, step, activity, samples, bytes, peer) happened.
+    """Counts of each (rank, step, activity, samples, bytes, peer).
 
     The order of arrival numbers a server's steps where each gradient is applied by itself; its steps then count as step 0.
     """
@@ -32,9 +32,9 @@ def record(trace: Trace) -> Counter:
 
 
 def settled(trace: Trace, fuses: bool) -> Counter:
-    """The record of a run whose messages travel while ranks compute, without what depends on when that is.
+    """The record of a run whose messages travel while ranks compute, without the parts that depend on timing.
 
-    That is waits, and the pieces into which they cut a rank's computing: its samples count once a step.
+    These parts are waits, and the pieces into which they cut a rank's computing: its samples count once a step.
 
     Args:
         fuses: whether ranks sum whatever is ready. Messages, sums and copies are then cut by time too, and left out.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAIN = 0
 # The sooner, the more it is a rank's own sequence; of what overlaps, the later leaves the main lane, wherever it occurs.
 ORDER = (
-    *("compute", "sleep", "input", "pack", "evaluate", "update", "reduce"),
+    *("compute", "sleep", "input", "copy to device", "pack", "copy to host", "evaluate", "update", "reduce"),
     *("checkpoint", "lost", "restart", "wait", "receive", "send"),
 )
 

@@ -16,7 +16,7 @@ from sim.plots import check_path, measured_from_s, new_figure, save
 if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
-# Okabe and Ito's colours, and a dash each, for those who see or print them alike.
+# Okabe and Ito's colours, and a dash each, for readers and printers without colours.
 STYLES = (
     ("#0072b2", "-"),
     ("#d55e00", "--"),
@@ -30,7 +30,7 @@ STYLES = (
 
 
 class Series(NamedTuple):
-    """What the panels show of a run, after warm-up.
+    """The data of the panels for a run, after warm-up.
 
     Args:
         samples: of each step, shape (steps,).
@@ -49,10 +49,10 @@ class Series(NamedTuple):
 
 
 def series(trace: Trace) -> Series:
-    """What the panels show of a trace.
+    """The data of the panels for a trace.
 
     Raises:
-        WrongSetting: no step was completed after warm-up.
+        WrongSetting: no step ended after warm-up.
     """
     outcome = of_trace(trace)
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["start_s"] >= measured_from_s(trace))]

@@ -1,9 +1,10 @@
-"""The rows of a trace in files: their types, the range of each column, and what they may say of a run with this header."""
+"""The rows of a trace in files: their types, the range of each column, and the values that this header allows."""
 
 from __future__ import annotations
 
 import json
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from sim.recording.activity import ACTIVITIES, NOBODY, Activity
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pydantic import TypeAdapter
 
     from sim.job.header import Header
 
@@ -95,22 +97,29 @@ def parsed(lines: list[bytes], source: str, first: int = 1) -> list[tuple]:
     Raises:
         WrongSetting: a line that is no row, by its number.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
-    kinds = [{"start_s": float, "end_s": float, "activity": str}.get(name, int) for name in Activity._fields]
-    shape: Any = tuple.__class_getitem__(tuple(kinds))
-    row: TypeAdapter = TypeAdapter(shape)
-    found = []
+    row, found = _row(), []
     for number, line in enumerate(lines, first):
         try:
             found.append(row.validate_json(line, strict=True))
         except ValidationError as error:
             problem = error.errors()[0]
             at = problem["loc"][0] if problem["loc"] else None
-            where = Activity._fields[at] if isinstance(at, int) and at < len(kinds) else "row"
+            where = Activity._fields[at] if isinstance(at, int) and at < len(Activity._fields) else "row"
             given = line[:80].decode(errors="replace")
             raise WrongSetting(f"{source}: line {number}: {where}", given, problem["msg"]) from error
     return found
+
+
+@cache
+def _row() -> TypeAdapter:
+    """A row's validator, which takes longer to make than to use."""
+    from pydantic import TypeAdapter
+
+    kinds = [{"start_s": float, "end_s": float, "activity": str}.get(name, int) for name in Activity._fields]
+    shape: Any = tuple.__class_getitem__(tuple(kinds))
+    return TypeAdapter(shape)
 
 
 def read_parquet(source: str) -> tuple[bytes, pd.DataFrame, int | None]:
@@ -159,10 +168,10 @@ def _checked_schema(file, source: str) -> dict[bytes, bytes]:
 
 
 def check(head: Header, rows: pd.DataFrame, source: str) -> None:
-    """Refuse rows that a run with this header cannot have had.
+    """Refuse rows that are impossible in a run with this header.
 
-    Steps count from 0. Where messages come in any order, a worker may make as many steps as there are updates, and some more; where a
-    master updates by the clock, many in each of its windows.
+    Steps count from 0. If messages come in any order, a worker may make as many steps as there are updates, and some more. If a
+    master updates by the clock, a worker may make many in each window.
 
     Raises:
         WrongSetting: naming the column, and the row by its number from 0.

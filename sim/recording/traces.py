@@ -54,7 +54,7 @@ class Trace:
 
 
 def part_file(folder: Path, rank: int) -> Path:
-    """Where a rank writes its part of a growing trace."""
+    """The file for a rank's part of a growing trace."""
     return folder / f"rank-{rank:05d}.jsonl"
 
 

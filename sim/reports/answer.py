@@ -50,7 +50,7 @@ def answer_page(
 
 
 def title(answer: dict) -> str:
-    """What was asked, in a line."""
+    """The question in a line."""
     asked = answer["scenario"]
     settings = ", ".join(f"{name}={value}" for name, value in asked["settings"].items())
     protocol = f"{asked['protocol']} ({settings})" if settings else asked["protocol"]

@@ -42,7 +42,7 @@ def height(rows: int) -> int:
 
 
 def label(text: str) -> str:
-    """In lines of so many characters that a phone has room beside it; plotly.js reads tags, which a user's text has none of."""
+    """The text in lines that fit a phone. plotly.js interprets tags; a user's text must have none."""
     return "<br>".join(escape(line) for line in wrap(text, LABEL)) or " "
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar, NamedTuple
 
 
 class Cell(NamedTuple):
-    """A number as people read it.
+    """A number as shown to people.
 
     Args:
-        text: that is shown.
+        text: the shown text.
         value: the number itself, for programs that read the page; None if it is not known.
     """
 
@@ -34,13 +34,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column is of words, the others of numbers to the right.
+    """A table; the first column is text, the others are numbers, aligned to the right.
 
     Args:
         headings: of the columns.
         rows: of words or cells, each as long as `headings`.
         name: by which a program that reads the page finds it.
-        words: columns that are of words too, by their number from 0.
+        words: further columns of text, by their number from 0.
     """
 
     template: ClassVar[str] = "table.html"

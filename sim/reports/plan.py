@@ -45,7 +45,7 @@ def plan_page(plan: dict) -> str:
         plan: its JSON. Where its question has a target, a deadline or a budget, the sliders stand there at first.
 
     Raises:
-        WrongSetting: another schema, or a plan without rows.
+        WrongSetting: the schema is another one, or the plan has no rows.
     """
     if plan.get("schema") != SCHEMA:
         raise WrongSetting("plan: schema", plan.get("schema"), SCHEMA)
@@ -78,7 +78,7 @@ def title(question: dict) -> str:
 
 
 def standing(question: dict) -> dict[str, float]:
-    """Where the sliders stand: need (hours, or samples/s), budget (USD, or USD an hour) and probability, of those that are asked for."""
+    """The positions of the sliders that are asked for: need (hours, or samples/s), budget (USD, or USD an hour) and probability."""
     deadline = question.get("deadline")
     asked = {
         "need": deadline / HOUR_S if deadline else question.get("samples_per_s"),

@@ -28,10 +28,10 @@ PATTERNS = {"sleep": "/", "input": ".", "pack": "+", "send": "\\", "receive": "x
 
 
 def sections(trace: Trace) -> list[Section]:
-    """Where the time of a rank goes, and its first steps.
+    """A rank's time by activity, and its first steps.
 
     Raises:
-        WrongSetting: no step was completed after warm-up.
+        WrongSetting: no step ended after warm-up.
     """
     ranks = min(trace.header.ranks, MOST_RANKS)
     rows, ends_s = first_steps(trace, ranks, STEPS)

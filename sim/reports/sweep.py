@@ -47,7 +47,7 @@ def sweep_page(rows: pa.Table, command: str) -> str:
 
 
 def varied(rows: pa.Table) -> list[str]:
-    """The columns that were swept; of a grid those in which its scenarios differ."""
+    """The swept columns; for a grid those in which its scenarios differ."""
     swept = [name for name in rows.column_names if name.startswith(SWEPT)]
     asked = [
         name for name in rows.column_names if (name in ASKED or name.startswith(SETTING)) and name not in TOLD_BY_OTHERS

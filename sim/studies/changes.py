@@ -27,6 +27,7 @@ OF_THE_JOB = (
 )
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
 
 
 @dataclass(frozen=True)
@@ -143,14 +144,19 @@ def _key(node, part: str, path: str) -> str | int:
         WrongSetting: there is none.
     """
     names = _names(node)
-    longer = [name for name in names if name.startswith(f"{part}_")]
     if part in names:
         return int(part) if isinstance(node, tuple) else part
-    if len(longer) == 1:
-        return longer[0]
+    for unit in UNITS:
+        if f"{part}_{unit}" in names:
+            return f"{part}_{unit}"
     where = path.rpartition(part)[0].rstrip(".") or "the cluster"
     said = f"of {where}: {', '.join(names)}" if names else f"no more: {where} has nothing below it"
-    raise WrongSetting(OPTION, path, f"{said}{nearest(part, names)}")
+    raise WrongSetting(OPTION, path, f"{said}{nearest(part, [_short(name) for name in names])}")
+
+
+def _short(name: str) -> str:
+    """A name without its unit."""
+    return next((name.removesuffix(f"_{unit}") for unit in reversed(UNITS) if name.endswith(f"_{unit}")), name)
 
 
 def _names(node) -> list[str]:
@@ -166,7 +172,7 @@ def _child(node: Any, key: Any):
 
 
 def _opened(table: Any, key: Any, node) -> dict | list:
-    """What a table holds at a key, so that it can be changed; all of the node if the table leaves it to defaults."""
+    """The value at a key of a table, so that it can be changed; the whole node if the table leaves it to defaults."""
     if isinstance(table, dict) and key not in table:
         table[key] = _plain(node)
     if isinstance(table[key], tuple):
@@ -183,7 +189,7 @@ def _plain(node):
 
 
 def _value(text: str):
-    """As TOML reads it, or else the text itself."""
+    """The value as TOML reads it, or else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -1,9 +1,9 @@
-"""Hosts that fail: what a run loses to checkpoints, to work that is done again, and to restarts.
+"""Hosts that fail: the losses of a run to checkpoints, to repeated work, and to restarts.
 
-Failures of a host come at random, independent of its age (exponential times between them). Where the failed host has a master or a
-server, or a worker for which the others wait, the run stops, restarts, and does again what it had done since its last checkpoint.
-Where the protocol takes gradients from whichever worker has one, the other workers go on, and the run lacks that host's gradients
-until it is back; nothing is done again.
+Failures of a host are random and independent of its age (exponential times between them). A run stops if the failed host has a master
+or a server, or a worker for which the others wait. It restarts, and repeats the work since its last checkpoint. If the
+protocol takes gradients from whichever worker has one, the other workers go on. The run lacks that host's gradients until the host is
+back, and no work is repeated.
 
 Segments between checkpoints are tried until one ends before a failure, and so are restarts: Daly, "A higher order estimate of the
 optimum checkpoint interval for restart dumps", Future Generation Computer Systems 22 (2006), equation 20, is their mean length.
@@ -36,14 +36,15 @@ LEAST_S, MOST_S = 1.0, 1e3 * LONGEST_S  # of a setting; hosts last for years
 
 @dataclass(frozen=True)
 class Failures:
-    """How hosts fail and what is done about it, seconds.
+    """Failures of hosts and the remedies, seconds.
 
     Args:
-        mtbf_s: mean time between the failures of one host; of a spot instance, between preemptions.
-        restart_s: from a failure until the run, or the host's worker, trains again.
-        checkpoint_s: that a checkpoint takes, while nobody trains.
-        every_s: of training between two checkpoints; None is what loses least.
-        run_s: of a run, training and all else.
+        mtbf_s: mean time between the failures of one host, which give no warning.
+        restart_s: time from a failure until the run, or the host's worker, trains again.
+        checkpoint_s: time of a checkpoint, during which no rank trains.
+        every_s: time of training between two checkpoints; None is the time that loses least.
+        run_s: length of a run, training and everything else.
+        preemption_s: mean time between the preemptions of one host, which leave time to write a checkpoint; None if there are none.
     """
 
     mtbf_s: float
@@ -51,6 +52,7 @@ class Failures:
     checkpoint_s: float = 10.0
     every_s: float | None = None
     run_s: float = 86_400.0
+    preemption_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,13 @@ class Lost:
     """The losses of a run.
 
     Args:
-        every_s: of training between two checkpoints.
+        every_s: time of training between two checkpoints.
         goodput: share of the throughput that is left, the mean over runs.
-        interval: low and high between which the share of one more run falls nine times in ten.
-        checkpoints, repeated, restarts, missing: shares of the time that checkpoints take, work that is done again, restarts, and of the
-            throughput that workers are missing which the others do not wait for.
-        stops: failures in a run that stop it, the mean.
+        interval: low and high end of the 90 % interval for the share of one more run; it reaches to the mean, which few bad
+            runs may move.
+        checkpoints, repeated, restarts, missing: shares of the time for checkpoints, repeated work and restarts; share of the
+            throughput lost by missing workers for which the others do not wait.
+        stops: failures and preemptions in a run that stop it, the mean.
     """
 
     every_s: float
@@ -130,26 +133,46 @@ def lost(scenario: Scenario, failures: Failures) -> Lost:
     again = _failed(rng, stops, rate, failures.restart_s)
     repeated_s = _in_vain_s(rng, stops, rate, segment_s)
     restarts_s = stops * failures.restart_s + _in_vain_s(rng, again, rate, failures.restart_s)
-    missing = beside * failures.restart_s / (failures.mtbf_s + failures.restart_s)
-    whole_s = count * segment_s + repeated_s + restarts_s
+    warned = _warned(rng, stopping, failures, count * segment_s + repeated_s + restarts_s)
+    restarts_s += warned * failures.restart_s
+    checkpoints_s = count * failures.checkpoint_s + warned * failures.checkpoint_s
+    whole_s = count * every_s + checkpoints_s + repeated_s + restarts_s
+    missing = beside * _share_missing(failures)
     shares = count * every_s / whole_s * (1 - missing)
     if shares.mean() < LEAST_GOODPUT:
         raise _no_progress(failures, stopping)
     low, high = np.quantile(shares, (0.05, 0.95))
+    low, high = min(low, shares.mean()), max(high, shares.mean())
     return Lost(
         every_s,
         float(shares.mean()),
         (float(low), float(high)),
-        float((count * failures.checkpoint_s / whole_s).mean()),
+        float((checkpoints_s / whole_s).mean()),
         float((repeated_s / whole_s).mean()),
         float((restarts_s / whole_s).mean()),
         float(missing),
-        float((stops + again).mean()),
+        float((stops + again + warned).mean()),
     )
 
 
+def _warned(rng, hosts: int, failures: Failures, whole_s: np.ndarray) -> np.ndarray:
+    """Preemptions that stop each run, shape (runs,): after a checkpoint, so that nothing is done again."""
+    if failures.preemption_s is None:
+        return np.zeros(len(whole_s), int)
+    rate = hosts / failures.preemption_s
+    if rate * (failures.restart_s + failures.checkpoint_s) > MOST_FAILURES:
+        raise _no_progress(failures, hosts)
+    return rng.poisson(rate * whole_s)
+
+
+def _share_missing(failures: Failures) -> float:
+    """The share of time in which a host that no rank waits for is away."""
+    away_s = [failures.restart_s / between_s for between_s in (failures.mtbf_s, failures.preemption_s) if between_s]
+    return sum(away_s) / (1 + sum(away_s))
+
+
 def stopping_hosts(scenario: Scenario) -> tuple[int, float]:
-    """How many hosts stop the run when they fail, and the share of the workers that are on others."""
+    """The number of hosts whose failure stops the run, and the share of the workers on other hosts."""
     hosts, servers = scenario.hosts, scenario.servers
     if scenario.protocol.waits_for_all(scenario.workers):
         return len(set(hosts)), 0.0
@@ -184,12 +207,15 @@ def mean_segment_s(rate: float, segment_s: float, restart_s: float) -> float:
 
 
 def _no_progress(failures: Failures, hosts: int) -> WrongSetting:
-    given = f"mtbf={failures.mtbf_s:g} s, restart={failures.restart_s:g} s, and {hosts} hosts that stop the run"
+    preempted = f"preemption={failures.preemption_s:g} s, " if failures.preemption_s else ""
+    given = (
+        f"mtbf={failures.mtbf_s:g} s, {preempted}restart={failures.restart_s:g} s, and {hosts} hosts that stop the run"
+    )
     return WrongSetting(OPTION, given, f"times by which more than {LEAST_GOODPUT:.1%} of a run is progress")
 
 
 def _failed(rng, needed: np.ndarray, rate: float, long_s: float) -> np.ndarray:
-    """How many attempts fail until so many have lasted so long without a failure: a sum of geometric numbers; shape of `needed`."""
+    """The number of failed attempts until so many have lasted so long: a sum of geometric numbers; shape of `needed`."""
     failed = np.zeros(len(needed), int)
     some = needed > 0
     if rate * long_s > 0:

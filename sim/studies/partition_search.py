@@ -17,14 +17,13 @@ from sim.simulation import simulate
 def search(step_s: Callable[[int], float], start: int, least: int = 1) -> Search:
     """Search for the best number of parts as Parallax does (Kim et al., EuroSys 2019, section 3.2).
 
-    Double the parts from `start` while steps get shorter, then halve them
-    from there while they do; fit t(P) = b / P + a (P - 1) + c, of work that parts share and of what each costs; and take the
-    whole number that is best by it, among those between the fewest and the most that were tried. Of fewer than three points,
-    the best tried.
+    Double the parts from `start` while steps get shorter, then halve them from there while they do. Fit t(P) = b / P + a (P - 1) + c,
+    of work that parts share and a cost of each part. Take the best whole number by it, between the fewest and the most that were
+    tried. With fewer than three points, take the best of them.
 
     Args:
         step_s: mean seconds of a step with so many parts.
-        start: first number, of machines in Parallax.
+        start: first number; in Parallax the number of machines.
         least: fewest parts that are possible.
     """
     start = max(start, least)

@@ -29,16 +29,16 @@ def question_options() -> Parser:
         action="append",
         default=[],
         metavar="NAME=VALUE,...",
-        help="compare with the job changed so, on the same random numbers: an option (workers=64), a setting of the protocol, or a "
+        help="compare with a changed job on the same random numbers: an option (workers=64), a setting of the protocol, or a "
         "path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); may be repeated",
     )
     group.add_argument(
-        "--why", action="store_true", help="what the job would gain without each cause, and which changes would help"
+        "--why", action="store_true", help="the gain without each cause of the step time, and changes that would help"
     )
     group.add_argument(
         "--failures",
         metavar="'mtbf=30 d, ...'",
-        help="what hosts that fail cost: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of training between two; the "
+        help="the cost of failing hosts: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of training between two; the "
         "best if not given), run (24 h)",
     )
     return parser
@@ -53,11 +53,11 @@ def sweep_options() -> Parser:
         action="append",
         default=[],
         metavar="NAME=A,B",
-        help="the job with each of these values, of whatever --what-if changes; may be repeated: all values with all others. "
+        help="simulate the job with each value of anything that --what-if changes; may be repeated: all combinations. "
         "--plot then draws throughput and efficiency against the first",
     )
-    group.add_argument("-o", "--output", metavar="FILE", help="a row for each job of --sweep, .parquet")
-    group.add_argument("--resume", action="store_true", help="go on with a file of rows that an earlier go has left")
+    group.add_argument("-o", "--output", metavar="FILE", help="write a row for each job of --sweep, .parquet")
+    group.add_argument("--resume", action="store_true", help="continue a file of rows of an interrupted sweep")
     return parser
 
 

@@ -89,7 +89,7 @@ def jobs(given: argparse.Namespace, values: dict[str, list[str]], read: options.
     found = [_job(given, one, how, read) for one in combined]
     errors = [job.error for job in found]
     if all(errors):
-        raise WrongSetting(OPTION, " ".join(given.sweep), f"scenarios that can be; the first: {errors[0]}")
+        raise WrongSetting(OPTION, " ".join(given.sweep), f"possible scenarios; the first: {errors[0]}")
     return found
 
 

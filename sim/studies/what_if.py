@@ -1,7 +1,7 @@
-"""Changes to a job beside the job itself, with the same random numbers: how much each of them changes its throughput.
+"""Changes to a job beside the job itself, on the same random numbers: the effect of each on its throughput.
 
-Run by run both have the same sleeps, noise and drift, so that the difference is known much better than either throughput. The interval
-has besides what is unknown and differs between the two: another protocol's messages, more hosts, the drift of two real runs.
+Run by run both have the same sleeps, noise and drift. The difference is therefore known much better than either throughput. The
+interval also contains unknowns that differ between the two: another protocol's messages, more hosts, the drift of two real runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Compared:
 
     @property
     def spread(self) -> str:
-        """The interval in words."""
+        """The interval as text."""
         if self.interval is None:
             return "one pair" if self.pairs == 1 else "all equal"
         return " to ".join(map(percent, self.interval))
@@ -73,7 +73,7 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
 
 
 def widened(pair: tuple[float, float] | None, ratio: float, lower: float, higher: float) -> tuple[float, float] | None:
-    """The interval of pairs of runs with logarithms by which the ratio may be lower and higher besides; the pair's own if none."""
+    """The interval of pairs of runs, widened by logarithms by which the ratio may be lower and higher; the pair's own without these."""
     if not ratio > 0 or not max(lower, higher) > 0:
         return pair
     low, high = pair if pair is not None else (ratio, ratio)
@@ -110,5 +110,5 @@ def _cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
 
 
 def percent(ratio: float) -> str:
-    """How much more or less, in percent; as a factor where it is more than ten times."""
+    """The difference in percent; as a factor if it is more than ten times."""
     return f"x {ratio:,.1f}" if ratio >= 10 else f"{ratio - 1:+.1%}"

@@ -1,6 +1,6 @@
-"""Why a job takes as long as it does: what it would gain without each cause, and which changes would help. All of it is simulated.
+"""The causes of a job's step time: its gain without each cause, and the changes that would help. All of them are simulated.
 
-Causes overlap (what hides behind computing costs nothing), so their gains do not add up; the largest one is the critical resource.
+Causes overlap (messages hidden by computing cost nothing), and their gains do not add up. The largest one is the critical resource.
 """
 
 from __future__ import annotations
@@ -106,6 +106,9 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
             for host in scenario.cluster.hosts
         )
         yield "without sharing cores", _on(scenario, hosts=hosts, shared_cores=None, poll_s=0.0)
+    if scenario.gpus_shared:
+        hosts = tuple(host.model_copy(update={"gpus": host.gpus and host.ranks}) for host in scenario.cluster.hosts)
+        yield "without sharing GPUs", _on(scenario, hosts=hosts)
     costs = scenario.costs
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
@@ -141,7 +144,7 @@ def _on(scenario: Scenario, **changed) -> Scenario:
 
 
 def _half(line: Line) -> Line:
-    return Line(base_s=line.base_s / 2, slope_s=line.slope_s / 2, cold_s=line.cold_s / 2)
+    return Line(**{name: seconds / 2 for name, seconds in line})
 
 
 def _tried(text: str, base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Compared | None:

@@ -61,7 +61,7 @@ ANSWERED = {
 def kinds(jobs: Iterable) -> dict[str, str]:
     """The type of each column, in order, for these jobs (sim.sweeps.jobs.Job).
 
-    A setting has the type that holds its values in all scenarios that can be.
+    A setting has the type that holds its values in all possible scenarios.
     """
     jobs, values = list(jobs), cast("dict[str, set[str]]", {})
     for job in jobs:

@@ -1,4 +1,4 @@
-"""Jobs are dealt to a pool in chunks, and rows come back; what a dead process had in hand is dealt again, one by one."""
+"""Jobs are dealt to a pool in chunks, and rows come back; a dead process's jobs are dealt again, one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.sweeps.jobs import Job
 from sim.sweeps.pools import Given, Here, Own
 from sim.sweeps.work import Task, said, work
 
-CHUNK_S, MOST_IN_CHUNK = 0.5, 64  # a chunk is to take so long, by what scenarios have taken so far
+CHUNK_S, MOST_IN_CHUNK = 0.5, 64  # duration of a chunk, estimated from the scenarios so far
 AHEAD = 2  # chunks in hand for each process, so that none waits for the next
 KILLED = "its process died twice, the second time with nothing else to do: out of memory, or killed"
 
@@ -105,7 +105,7 @@ class Dealing:
         return rows
 
     def _after_a_death(self) -> Iterator[list[dict]]:
-        """Deal again what was under way, each job alone; one that was alone is the one that kills."""
+        """Deal the interrupted jobs again, each alone; a job that was alone is the one that kills."""
         for future in [future for future in self._pending if future.done() and not future.exception()]:
             yield self._taken(future)
         lost = [job for chunk in self._pending.values() for job in chunk]

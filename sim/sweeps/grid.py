@@ -106,7 +106,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     """One scenario's options, as a list of words.
 
     Raises:
-        WrongSetting: an unknown option, or a value that it cannot have.
+        WrongSetting: an option is unknown, or its value impossible.
     """
     try:
         found, further = parser().parse_known_args([str(word) for word in words])

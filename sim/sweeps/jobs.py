@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class How:
-    """How a scenario is simulated.
+    """The manner of simulating a scenario.
 
     Args:
         world: auto, event or vector.
-        replications: as many as are usual in the world if None.
-        within_s: seconds after which it is answered from what there is.
+        replications: their number; the world's usual number if None.
+        within_s: seconds after which it is answered from the runs so far.
     """
 
     world: str = "auto"
@@ -38,10 +38,10 @@ class Job:
     """A row of the sweep, before it is answered.
 
     Args:
-        asked: its columns that say what is asked; among them the digest.
-        how: it is simulated.
-        scenario: None if there can be no such scenario.
-        error: why there is none.
+        asked: its columns for the question; among them the digest.
+        how: the manner of simulating it.
+        scenario: None if it is impossible.
+        error: the reason for that.
     """
 
     asked: dict

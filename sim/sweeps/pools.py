@@ -1,7 +1,7 @@
-"""Where the scenarios of a sweep are simulated: in this process, in processes of its own, or by an executor that a program has.
+"""The places that simulate a sweep's scenarios: this process, processes of its own, or a program's executor.
 
-Each is a context, which ends at once if it ends by an exception. It gives what has `processes`, how many there are; `pack`, what
-becomes of tasks that are submitted; `submit`, as executors have it; and `reopen`, for when a process has died.
+Each is a context, which ends at once on an exception. It gives an object with `processes`, their number; `pack`, which prepares tasks
+to be submitted; `submit`, as of executors; and `reopen`, for use after the death of a process.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Here:
 class Own:
     """So many processes. They end when this one does, however it ends, because a pipe to them is then closed.
 
-    They are forked from a process that has loaded the simulator and nothing else (a fork server), because what a program has besides,
-    threads above all, may not stand a fork.
+    They are forked from a process that has loaded the simulator and nothing else (a fork server), because a program's other objects,
+    above all its threads, may not survive a fork.
     """
 
     pack = staticmethod(pickle.dumps)
@@ -79,7 +79,7 @@ class Own:
         return self
 
     def submit(self, function, *arguments) -> Future:
-        """As of concurrent.futures.Executor."""
+        """Submit as concurrent.futures.Executor does."""
         return self._executor.submit(function, *arguments)
 
     def reopen(self) -> None:

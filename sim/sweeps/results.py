@@ -1,6 +1,6 @@
 """The file of a sweep, parquet, one row a scenario; while the sweep is under way its rows are in parts beside it.
 
-A part is written whole, every few seconds, so that a crash costs the rows of these; at the end the parts become one file.
+A part is written whole, every few seconds. A crash therefore costs the rows of a few seconds. At the end the parts become one file.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import numpy as np
 from sim.vector.by_name import ByName
 from sim.vector.by_tree import ByTree
 from sim.vector.decided import decided
+from sim.vector.exchanges import Unsettled
 from sim.vector.late_waits import Cycle, LateWaits
 from sim.vector.negotiation import Begun
 
@@ -29,13 +30,27 @@ class Background:
         self.settings, self._group, self._cycle_s = (algorithm, fusion_bytes, cycle_s, by_name), group, cycle_s
         speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
         link = scenario.network
-        self._negotiation = ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
+        self._negotiation = self._agreeing(scenario, replications, by_name)
         self.table = decided(scenario, self._negotiation, speeds, self.settings)
+        self._pace, self._shared = 1 / speeds, len(set(scenario.hosts)) < ranks
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
         self._fresh = True  # nobody has begun a cycle
         # The decision that each replication has behind it, and when all requests for it had come.
         self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
+
+    def _agreeing(self, scenario, replications: int, by_name: bool) -> ByName | ByTree:
+        """How ranks negotiate.
+
+        Raises:
+            Unsettled: messages of several ranks pass the port of a host.
+        """
+        link, ranks, hosts = scenario.network, scenario.ranks, scenario.hosts
+        if len(set(hosts)) == ranks:
+            return ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
+        if by_name:
+            raise Unsettled
+        return ByTree(ranks, link, hosts, scenario.cluster.local)
 
     def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """What it carries from one step to the next: moments, and other numbers; each of shape (replications, some)."""
@@ -129,9 +144,12 @@ class Background:
         numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
         ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
         idle = partial(_later, table.idle_s, numbers, root_s)
-        return Begun(
+        begun = Begun(
             rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
         )
+        if not self._shared:
+            return begun
+        return begun._replace(out_free_s=root_s + table.out_free_s[numbers], pace=self._pace[self._kinds[rows]])
 
 
 def _later(idle_s: np.ndarray, numbers: np.ndarray, root_s: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.vector.exchanges import Ports
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, passing_s
+from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
 
 ANSWERS = 2  # messages to each rank
 
@@ -49,6 +49,9 @@ class ByName:
         waits = [(slice(0, 1), now_s[:, i : i + 1], pass_s[:, i : i + 1]) for i in range(pass_s.shape[1])]
         return Asked(now_s[:, -1:], left_s, waits)
 
+    def answers(self) -> None:
+        """They are no exchanges of one message each."""
+
     def tell(self, overhead_s: np.ndarray, speeds: np.ndarray) -> Told:
         """Rank 0 to all others, in the order of their ranks; it goes on when all has left."""
         order, occupancy_s = np.arange(speeds.shape[1] - 1), self._link.occupancy_s(ANSWERS * REQUEST_BYTES)
@@ -61,4 +64,4 @@ class ByName:
         clocks = [
             np.concatenate(parts, axis=1) for parts in zip([ends_s, ends_s, never_s, never_s], others_s, strict=True)
         ]
-        return Told(Ports(*clocks), clocks[3])
+        return Told(Ports(*clocks), clocks[3], idle_before(clocks[3]))

@@ -11,7 +11,7 @@ from sim import collectives
 from sim.collectives.base import cut
 from sim.collectives.schedule import Schedule, schedule, template
 from sim.model.sizes import ITEM_BYTES
-from sim.vector.exchanges import Ports, Unsettled, play
+from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, play
 
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
@@ -46,7 +46,7 @@ class Calls:
         speeds: np.ndarray,
         waited: Waited,
         after_ring: bool,
-        wants_idle: bool = False,
+        idle_s: np.ndarray | None = None,
     ) -> tuple[Ports, np.ndarray]:
         """The clocks after a call, and when ports were idle before the last messages reached them, shape (2, times, replications, ranks).
 
@@ -56,54 +56,74 @@ class Calls:
             speeds: of each rank's core, shape (replications, ranks).
             waited: is told of each wait: from, to, and which ranks.
             after_ring: the call before was a ring's too, of whose messages none can come late.
-            wants_idle: whether somebody asks when ports were idle.
+            idle_s: when ports were idle before the last messages of earlier calls, as it is returned; None if nobody asks.
 
         Raises:
             Unsettled: which message passes a port first cannot be told.
             TooMany: there are too many messages.
         """
         if algorithm == "ring":
-            return self._ring(pieces, ports, speeds, waited, after_ring, wants_idle)
+            return self._ring(pieces, ports, speeds, waited, after_ring, idle_s)
         plan = self._plan(algorithm, pieces)
-        played = play(plan, ports, self._link, speeds, self._reduce.base_s + self._reduce.slope_s * plan.size_bytes)
+        played = play(
+            plan, ports, self._link, speeds, self._reduce(plan.size_bytes), None if idle_s is None else _last(idle_s)
+        )
         for ranks, from_s, to_s in played.waits:
             waited(from_s, to_s, ranks)
         return played.ports, played.idle_s
 
     def _ring(
-        self, pieces: list[slice], ports: Ports, speeds: np.ndarray, waited: Waited, after_ring: bool, wants_idle: bool
+        self,
+        pieces: list[slice],
+        ports: Ports,
+        speeds: np.ndarray,
+        waited: Waited,
+        after_ring: bool,
+        before_s: np.ndarray | None,
     ):
         """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`."""
         (now_s, out_free_s, in_free_s), last_s = (clock.copy() for clock in ports[:3]), ports.last_reach_s
         link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
         overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.empty_like(now_s), True, True
         port_s, add_s = self._ring_pieces(tuple((piece.start, piece.stop) for piece in pieces))
-        rounds, idle_s = _ring_rounds(ranks), []
+        rounds, known_s = _ring_rounds(ranks), []
+        checks, idle_s = not after_ring, None if before_s is None else _last(before_s)
         for number, (sent, taken, adds) in enumerate(rounds):
             now_s += overhead_s
             begin_s = np.maximum(now_s, out_free_s) if first else now_s  # it has left before the rank goes on
             np.add(begin_s[:, :-1], link.latency_s, out=reach_s[:, 1:])
             np.add(begin_s[:, -1:], link.latency_s, out=reach_s[:, :1])
             np.add(begin_s, port_s[:, sent : sent + ranks], out=out_free_s)
-            if first:
-                if not after_ring and (reach_s <= last_s).any():
-                    raise Unsettled
-                first, hindered = (
-                    False,
-                    (reach_s < in_free_s).any(),
-                )  # else none waits, for all are as far apart as they left
-            if number >= len(rounds) - KNOWN and wants_idle:
-                idle_s.append((in_free_s.copy(), reach_s.copy()))
+            early = checks and reach_s <= last_s
+            checks = np.any(early)
+            if checks and before_s is None:
+                raise Unsettled
+            if first or checks:
+                hindered = (reach_s < in_free_s).any()  # else none waits, for all are as far apart as they left
+            first = False
+            if number >= len(rounds) - KNOWN and before_s is not None:
+                known_s.append((in_free_s.copy(), reach_s.copy()))
             pass_s = np.maximum(reach_s, in_free_s) if hindered else reach_s
+            here_s = in_free_s
+            if checks:
+                pass_s = np.where(early, np.maximum(reach_s, idle_s[0]), pass_s)
+                here_s = pass_s + port_s[:, taken : taken + ranks]
+                if (early & (here_s > idle_s[1] - SETTLED_S)).any():
+                    raise Unsettled
+                idle_s = np.where(early, here_s, idle_s[0]), idle_s[1]
+                np.maximum(in_free_s, here_s, out=in_free_s)
+            else:
+                np.add(pass_s, port_s[:, taken : taken + ranks], out=in_free_s)
             waited(now_s.copy(), pass_s, ALL)
-            np.add(pass_s, port_s[:, taken : taken + ranks], out=in_free_s)
-            np.maximum(now_s, in_free_s, out=now_s)
+            np.maximum(now_s, here_s, out=now_s)
             now_s += overhead_s
             np.maximum(now_s, out_free_s, out=now_s)
             if adds:
                 now_s += add_s[:, taken : taken + ranks] / speeds
         last_s = last_s if first else np.maximum(last_s, reach_s)
-        return Ports(now_s, out_free_s, in_free_s, last_s), np.array(idle_s).reshape(-1, 2, *now_s.shape).swapaxes(0, 1)
+        return Ports(now_s, out_free_s, in_free_s, last_s), np.array(known_s).reshape(-1, 2, *now_s.shape).swapaxes(
+            0, 1
+        )
 
     @lru_cache(64)  # noqa: B019 there is one for each world
     def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +133,7 @@ class Calls:
             [ITEM_BYTES * (part.stop - part.start) for part in cut(slice(*whole), len(self._hosts))] for whole in wholes
         ]
         size_bytes = np.tile(np.array(cuts, float), 2)
-        return self._link.occupancy_s(size_bytes), self._reduce.base_s + self._reduce.slope_s * size_bytes
+        return self._link.occupancy_s(size_bytes), self._reduce(size_bytes)
 
     def _plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
         self._check(algorithm, pieces[0])
@@ -141,6 +161,13 @@ class Calls:
     def _lay_out(self, algorithm: str, start: int, stop: int) -> Schedule:
         whole = slice(start, stop)
         return schedule(collectives.allreduce(algorithm, rank, self._hosts, whole) for rank in range(len(self._hosts)))
+
+
+def _last(idle_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The last of the times in which ports are known to have been idle, from and to; shape (replications, ranks)."""
+    from_s, to_s = idle_s
+    last = np.argmax(np.where(from_s < np.inf, to_s, -np.inf), axis=0)[None]
+    return np.take_along_axis(from_s, last, 0)[0], np.take_along_axis(to_s, last, 0)[0]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import KNOWN, Calls
-from sim.vector.exchanges import Ports
+from sim.vector.exchanges import Ports, Unsettled
+from sim.vector.shared.calls import SharedCalls
 from sim.verbs.fusion import fuse
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
@@ -19,7 +21,7 @@ MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; 
 
 
 BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
-CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to"
+CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to", "told", "out_free"
 
 
 _kept: OrderedDict[tuple, Decided] = OrderedDict()
@@ -34,7 +36,16 @@ def decided(scenario, negotiation, speeds: np.ndarray, settings: tuple) -> Decid
     """
     costs, sizes = scenario.costs, tuple(variable.size for variable in scenario.summed)
     of_costs = costs.pack, costs.reduce, costs.call, costs.negotiate_s
-    key = (scenario.network, of_costs, tuple(scenario.hosts), sizes, speeds.shape, speeds.tobytes(), settings)
+    key = (
+        scenario.network,
+        scenario.cluster.local,
+        of_costs,
+        tuple(scenario.hosts),
+        sizes,
+        speeds.shape,
+        speeds.tobytes(),
+        settings,
+    )
     found = _kept.pop(key, None) or Decided(scenario, negotiation, speeds, *settings[:2])
     while _kept and sum(one.size_bytes for one in _kept.values()) > MOST_KEPT_BYTES:
         _kept.popitem(last=False)
@@ -69,18 +80,23 @@ class Decided:
         idle_s: from when until when each port was idle before the last messages reached it, shape (2, times, decisions, ranks).
         waits_s: that each rank waits, once it has been told.
         waits_from_s, waits_to_s: the first begins and the last ends.
+        told_s: when the answer begins to come to each rank.
+        out_free_s: when the port by which its messages leave is free.
         last_s: when all ranks and ports are done with it, shape (decisions,).
-        told_s: when the answer begins to pass each rank's port, shape (kinds, ranks).
     """
 
     def __init__(self, scenario, negotiation, speeds: np.ndarray, algorithm: str, fusion_bytes: int):
+        self._scenario = scenario
         self._costs, self._speeds, self._algorithm, self._fusion_bytes = scenario.costs, speeds, algorithm, fusion_bytes
         pieces = collectives.pieces(scenario.summed, fused=False)
         self._pieces, self._ranks = pieces[::-1], speeds.shape[1]
-        self._calls = Calls(scenario, scenario.hosts)
+        self._shared = len(set(scenario.hosts)) < self._ranks
+        self._calls = (SharedCalls if self._shared else Calls)(scenario, scenario.hosts)
         told = negotiation.tell(scenario.network.overhead_s / speeds, speeds)
-        agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
-        self._begun, self.told_s = told.ports._replace(now_s=told.ports.now_s + agreed_s), told.pass_s
+        self._agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
+        self._begun = told.ports._replace(now_s=told.ports.now_s + self._agreed_s)
+        self._pass_s, self._told_idle_s = told.pass_s, told.idle_s
+        self._answers = negotiation.answers
         self._known: dict[Decision, int] = {}
         self._rows: dict[tuple, int] = {}
         self._kept: dict[int, InTurn] = {}
@@ -88,6 +104,12 @@ class Decided:
         never_s = -self._never_idle(1)
         self._table = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
         self._show()
+
+    @cached_property
+    def _answering(self) -> SharedCalls | None:
+        """Calls that begin with the answer, if that is some exchanges."""
+        answers = self._answers()
+        return None if answers is None else SharedCalls(self._scenario, self._scenario.hosts, answers)
 
     @property
     def size_bytes(self) -> int:
@@ -121,8 +143,9 @@ class Decided:
         for start in range(0, len(new), together):
             some = [alike[sums][0] for sums in new[start : start + together]]
             waits = Waits(len(some), self._ranks)
-            ports, idle_s = self._play(some, waits.add)
+            ports, idle_s, told_s = self._play(some, waits.add)
             clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, waits.waits_s, waits.from_s, waits.to_s
+            clocks = *clocks, told_s, ports.out_free_s
             self._keep(some, np.concatenate([np.array(clocks), *idle_s]).swapaxes(0, 1))
         for sums, own in alike.items():
             self._known.update(dict.fromkeys(own, self._rows[sums]))
@@ -149,26 +172,29 @@ class Decided:
 
     def _show(self) -> None:
         """Name the columns of the table."""
-        self.ends_s, self.in_free_s, self.last_reach_s, self.waits_s, self.waits_from_s, self.waits_to_s = (
+        self.ends_s, self.in_free_s, self.last_reach_s, *of_waits = (
             self._table[:, clock] for clock in range(len(CLOCKS))
         )
+        self.waits_s, self.waits_from_s, self.waits_to_s, self.told_s, self.out_free_s = of_waits
         idle_s = self._table[:, len(CLOCKS) :]
         self.idle_s = idle_s.reshape(len(idle_s), 2, -1, self._ranks).transpose(1, 2, 0, 3)
         self.last_s = self.ends_s.max(axis=1)
 
     def _never_idle(self, decisions: int) -> np.ndarray:
-        known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
+        most = 4 * KNOWN if self._shared else KNOWN
+        known = max(1, min(most, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
         return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _messages(self) -> int:
         """Messages of all ranks in a call, roughly; those of a ring are not kept."""
         return 2 * self._ranks * self._ranks.bit_length()
 
-    def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray]:
-        """The calls of several decisions at once, buffer by buffer."""
+    def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray, np.ndarray]:
+        """The calls of several decisions at once, buffer by buffer; clocks, times when ports were idle, and when ranks are told."""
         kinds = np.array([decision.kind for decision in decisions])
-        ports, after_ring = Ports(*(clock[kinds] for clock in self._begun)), [False] * len(decisions)
+        ports, before = Ports(*(clock[kinds] for clock in self._begun)), [""] * len(decisions)
         idle_s = self._never_idle(len(decisions))
+        idle_s[:, 0], told_s = self._told_idle_s[:, kinds], self._pass_s[kinds]
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
         for turn in range(max(map(len, buffers))):
             groups = defaultdict(list)
@@ -177,11 +203,36 @@ class Decided:
                     piece = slice(own[turn][-1].start, own[turn][0].stop)
                     algorithm = self._calls.named(self._algorithm, piece)
                     alike = () if self._calls.alike(algorithm) else (piece.start, piece.stop)
-                    groups[algorithm, after_ring[row], alike].append((row, piece, len(own[turn]) > 1))
-                    after_ring[row] = algorithm == "ring"
-            for (algorithm, ring, _), calls in groups.items():
-                self._call(algorithm, ring, calls, (ports, idle_s), kinds, waited)
-        return ports, idle_s
+                    in_turn = before[row] == (algorithm if self._shared else "ring")
+                    groups[algorithm, in_turn, alike].append((row, piece, len(own[turn]) > 1))
+                    before[row] = algorithm
+            for (algorithm, in_turn, _), calls in groups.items():
+                if not turn and self._shared:
+                    self._answer_and_call(algorithm, calls, (ports, idle_s, told_s), kinds, waited)
+                    continue
+                try:
+                    self._call(algorithm, in_turn, calls, (ports, idle_s), kinds, waited)
+                except Unsettled:
+                    if turn or algorithm == "ring":
+                        raise
+                    self._answer_and_call(algorithm, calls, (ports, idle_s, told_s), kinds, waited)
+        return ports, idle_s, told_s
+
+    def _answer_and_call(self, algorithm: str, calls, clocks, kinds: np.ndarray, waited) -> None:
+        """The same of the first call, if its messages may come to a port before the answer."""
+        if self._answering is None:
+            raise Unsettled
+        rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
+        speeds, costs, (ports, idle_s, told_s) = self._speeds[kinds[rows]], self._costs, clocks
+        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
+        copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
+        work_s = self._agreed_s[kinds[rows]] + copy_s + costs.call(size_bytes) / speeds
+        after, known_s, told_s[rows] = self._answering.answer_and_play(
+            algorithm, pieces, speeds, work_s, _in_rows(waited, rows), idle_s.shape[1]
+        )
+        idle_s[:, :, rows] = known_s
+        for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
+            whole[rows] = part
 
     def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
         """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
@@ -194,7 +245,7 @@ class Decided:
         now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
         waited_in = _in_rows(waited, rows)
         after, known_s = self._calls.play(
-            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, True
+            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, idle_s[:, :, rows]
         )
         idle_s[:, :, rows] = np.inf
         idle_s[:, : known_s.shape[1], rows] = known_s

@@ -55,7 +55,14 @@ class Played(NamedTuple):
     idle_s: np.ndarray
 
 
-def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> Played:
+Windows = tuple[
+    np.ndarray, np.ndarray
+]  # from when until when each port was idle before its last message; shape (replications, ranks)
+
+
+def play(
+    plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray, idle_s: Windows | None = None
+) -> Played:
     """All exchanges of one call.
 
     A receiver's port serves messages in the order in which they reach it. In the order of levels each is served after those that
@@ -66,11 +73,12 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
         plan: its messages may be as large in all replications, or in each as large as they are there.
         speeds: of each rank's core, shape (replications, ranks).
         add_s: seconds of a core of speed 1 for adding up each message, shape (messages,) or (replications, messages).
+        idle_s: of each port in the calls before, if that is known; a message may pass it then.
 
     Raises:
-        Unsettled: two messages reach a port at one instant, or before a message of an earlier call.
+        Unsettled: two messages reach a port at one instant, or one holds up another of an earlier call.
     """
-    call = _Call.of(plan, ports, link, speeds, add_s)
+    call = _Call.of(plan, ports, link, speeds, add_s, idle_s)
     played, arrivals = call.reckon(_Arrivals.unknown(plan, len(speeds)))
     rows = np.flatnonzero(arrivals.overtake())
     if rows.size:
@@ -80,7 +88,9 @@ def play(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np
             if unclear(np.diff(come_s, axis=0), link.latency_s).any():
                 raise Unsettled
     reach_s = arrivals.reach_s
-    if (ports.last_reach_s >= reach_s.min(axis=0, initial=np.inf).T).any():
+    if arrivals.held_up.any() or (
+        idle_s is None and (ports.last_reach_s >= reach_s.min(axis=0, initial=np.inf).T).any()
+    ):
         raise Unsettled
     last_s = np.where(reach_s < np.inf, reach_s, -np.inf).max(axis=0, initial=-np.inf).T
     last_s = np.maximum(ports.last_reach_s, last_s)
@@ -92,18 +102,19 @@ class _Arrivals(NamedTuple):
     """Of the messages at each port, in the order in which its rank takes them: when they reach it, and when they have passed.
 
     Both have the shape (most, ranks, replications); a message that there is not, or not yet, reaches it at infinity. `sources` are their
-    senders, shape (most, ranks).
+    senders, shape (most, ranks). `held_up` says in which replications one holds up another of an earlier call, shape (replications,).
     """
 
     reach_s: np.ndarray
     passed_s: np.ndarray
     sources: np.ndarray
+    held_up: np.ndarray
 
     @classmethod
     def unknown(cls, plan: Schedule, replications: int) -> _Arrivals:
         """Before any is known."""
         shape = *plan.order.T.shape, replications
-        return cls(np.full(shape, np.inf), np.full(shape, -np.inf), plan.sources)
+        return cls(np.full(shape, np.inf), np.full(shape, -np.inf), plan.sources, np.zeros(replications, bool))
 
     def later_s(self) -> np.ndarray | None:
         """When the first of the messages reaches its port that are taken after each one; None if no message is known."""
@@ -134,7 +145,8 @@ class _Arrivals(NamedTuple):
 
     def of(self, rows: np.ndarray) -> _Arrivals:
         """In some replications; a copy."""
-        return self._replace(reach_s=self.reach_s.take(rows, axis=2), passed_s=self.passed_s.take(rows, axis=2))
+        reach_s, passed_s = self.reach_s.take(rows, axis=2), self.passed_s.take(rows, axis=2)
+        return self._replace(reach_s=reach_s, passed_s=passed_s, held_up=self.held_up[rows])
 
     def overtake(self) -> np.ndarray:
         """Whether a message overtakes another anywhere, shape (replications,)."""
@@ -152,15 +164,17 @@ class _Call(NamedTuple):
     occupancy_s: np.ndarray
     add_s: np.ndarray
     speeds: np.ndarray
+    idle_s: Windows | None
 
     @classmethod
-    def of(cls, plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> _Call:
+    def of(cls, plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray, idle_s) -> _Call:
         """Of arrays that have them first."""
         occupancy_s = link.occupancy_s(plan.size_bytes)
         columns = [np.ascontiguousarray(np.atleast_2d(one).T) for one in (occupancy_s, add_s)]
         clocks = Ports(*(np.ascontiguousarray(clock.T) for clock in ports))
         by_rank = np.ascontiguousarray(speeds.T)
-        return cls(plan, clocks, link.latency_s, link.overhead_s / by_rank, *columns, by_rank)
+        idle_s = None if idle_s is None else tuple(np.ascontiguousarray(one.T) for one in idle_s)
+        return cls(plan, clocks, link.latency_s, link.overhead_s / by_rank, *columns, by_rank, idle_s)
 
     def in_rows(self, rows: np.ndarray) -> _Call:
         """The call in some replications."""
@@ -173,6 +187,7 @@ class _Call(NamedTuple):
             self.overhead_s.take(rows, axis=1),
             *columns,
             self.speeds.take(rows, axis=1),
+            None if self.idle_s is None else (self.idle_s[0].take(rows, axis=1), self.idle_s[1].take(rows, axis=1)),
         )
 
     def reckon(self, arrivals: _Arrivals) -> tuple[Played, _Arrivals]:
@@ -186,7 +201,10 @@ class _Call(NamedTuple):
         come_s, later_s = np.full(now_s.shape, -np.inf), arrivals.later_s()
         numbers = np.arange(now_s.size).reshape(now_s.shape)
         reach_s, leave_s = (np.empty((len(occupancy_s), now_s.shape[1])) for _ in range(2))
-        waits, slots, idle_from_s = [], self.plan.slots, np.full(now_s.shape, np.inf)
+        waits, slots = [], self.plan.slots
+        before_last_s = None if self.idle_s is None else self.idle_s[0].copy()  # when ports were idle, before `last_s`
+        idle_from_s = np.full(now_s.shape, np.inf) if before_last_s is None else before_last_s.copy()
+        arrivals.held_up[:] = False
         for (senders, posted, leaving, left, takers, taken, own, adds), slot in zip(
             self.plan.levels, slots, strict=True
         ):
@@ -211,11 +229,15 @@ class _Call(NamedTuple):
                     least_s = np.maximum(own_s, first_free_s.ravel().take(ports))
                     which = slot if isinstance(slot, int) else np.broadcast_to(slot[:, None], odd.shape)[odd]
                     pass_s[odd] = np.maximum(least_s, arrivals.among_others_s(which, ports, own_s))
+                if before_last_s is not None and (comes_s <= last_s[takers]).any():
+                    pass_s, free_s = self._pass_before(
+                        takers, taken, comes_s, (pass_s, free_s, odd), before_last_s, arrivals
+                    )
                 come_s[takers] = np.maximum(before_s, comes_s)
                 here_s = pass_s + occupancy_s[taken]
                 arrivals.passed_s[slot, takers] = here_s
                 idle_from_s[takers] = free_s
-                in_free_s[takers] = np.maximum(free_s, here_s)
+                in_free_s[takers] = np.maximum(in_free_s[takers], here_s)
                 waits.append((takers, from_s.T, pass_s.T))
                 goes_s = np.maximum(from_s, here_s) + overhead_s[takers]
                 if (own != NONE).any():
@@ -228,6 +250,20 @@ class _Call(NamedTuple):
         now_s[ahead] = np.maximum(now_s[ahead], out_free_s[ahead])
         idle_s = np.stack([idle_from_s.T, np.full(now_s.T.shape, np.inf)])[:, None]
         return Played(Ports(*(clock.T for clock in (now_s, out_free_s, in_free_s, last_s))), waits, idle_s), arrivals
+
+    def _pass_before(self, takers, taken, comes_s: np.ndarray, found, idle_s: np.ndarray, arrivals: _Arrivals):
+        """When messages begin to pass ports, and from when these are idle, if some come before the last of an earlier call.
+
+        Args:
+            found: both for those that come later, and those of which the order is odd.
+            idle_s: from when ports are idle before that last one; it is updated.
+        """
+        (pass_s, free_s, odd), early = found, comes_s <= self.ports.last_reach_s[takers]
+        begin_s = np.maximum(comes_s, idle_s[takers])
+        here_s = begin_s + self.occupancy_s[taken]
+        arrivals.held_up[:] |= (early & (odd | (here_s > self.idle_s[1][takers] - SETTLED_S))).any(axis=0)
+        idle_s[takers] = np.where(early, here_s, idle_s[takers])
+        return np.where(early, begin_s, pass_s), np.where(early, here_s, free_s)
 
 
 def _settle(call: _Call, rows: np.ndarray, played: Played, arrivals: _Arrivals) -> None:
@@ -249,6 +285,7 @@ def _settle(call: _Call, rows: np.ndarray, played: Played, arrivals: _Arrivals) 
         if settled.any():
             there, here = rows[settled], np.flatnonzero(settled)
             arrivals.reach_s[:, :, there] = found.reach_s.take(here, axis=2)
+            arrivals.held_up[there] = found.held_up[here]
             _copy(again, here, played, there)
             left = np.flatnonzero(~settled)
             if not left.size:

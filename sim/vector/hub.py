@@ -37,6 +37,9 @@ class Hub:
                 "the text sends what is no gradient to the master or parameters to all, or goes on at once"
             )
         others = self._others("send", to)
+        if self.world.neighbours is not None:
+            yield from self._send_to_neighbours(others)
+            return
         link, overhead_s = self._link, self._seconds(self._link.overhead_s)
         occupancy_s = link.occupancy_s(self._message_bytes)
         begin_s = np.maximum(self.now_s + overhead_s, self._out_free_s)
@@ -47,6 +50,15 @@ class Hub:
         self._out_free_s = self.now_s = begin_s[:, -len(self.ranks) :] + occupancy_s
         begin_s += link.latency_s
         others.comes(begin_s, self.samples, occupancy_s)
+        yield from self._did()
+
+    def _send_to_neighbours(self, others):
+        neighbours = self.world.neighbours
+        if self is self.world.master:
+            yield from neighbours.send_down(self, others)
+        else:
+            self.at_hand.handed_on()
+            yield from neighbours.send_up(self, others)
         yield from self._did()
 
     def comes(self, reach_s: np.ndarray, samples: np.ndarray, occupancy_s: float) -> None:
@@ -70,6 +82,10 @@ class Hub:
             raise self.world.refuse("the text waits for a time or for one variable")
         self._others("receive", frm, does=self is self.world.workers)
         yield from self._until_message()
+        if self.world.neighbours is not None:
+            self.world.neighbours.receive(self)
+            yield from self._did()
+            return PARAMETERS
         reach_s, _samples = self.inbox.popleft()
         link = self._link
         begin_s = np.maximum(reach_s, self._in_free_s)
@@ -96,6 +112,10 @@ class Hub:
         named = peers if isinstance(peers, int) or peers == self.world.workers.ranks else sorted(set(peers))
         self._others("gather", named, does=self is self.world.master)
         yield from self._until_message()
+        if self.world.neighbours is not None:
+            self.world.neighbours.gather(self)
+            yield from self._did()
+            return
         reach_s, samples = self.inbox.popleft()
         occupancy_s = self._link.occupancy_s(self._message_bytes)
         adding_s = self._seconds(self._link.overhead_s + self.world.scenario.costs.reduce(self._message_bytes))

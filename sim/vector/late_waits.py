@@ -49,7 +49,7 @@ def idle_s(cycle: Cycle, table: Decided, low_s: np.ndarray, high_s: np.ndarray) 
     low_s = np.maximum(cycle.computed_s, low_s[cycle.rows, None])
     high_s = np.broadcast_to(np.maximum(low_s, high_s[cycle.rows, None]), low_s.shape)
     found_s = np.zeros_like(low_s)
-    told = cycle.left_s, cycle.root_s + table.told_s[cycle.kinds]
+    told = cycle.left_s, cycle.root_s + table.told_s[cycle.numbers]
     for ranks, from_s, to_s in (*cycle.waits, (slice(1, None), told[0][:, 1:], told[1][:, 1:])):
         inside_s = np.minimum(to_s, high_s[:, ranks]) - np.maximum(from_s, low_s[:, ranks])
         found_s[:, ranks] += np.maximum(inside_s, 0)

@@ -32,6 +32,8 @@ class Begun(NamedTuple):
         idle: finds from when until when ports were idle before that, as far as it is known, shape (2, times, rows, ranks).
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         ready: counts the gradients that are ready at each rank.
+        out_free_s: when the port by which each rank's messages leave is free, where ranks share one.
+        pace: seconds that each rank takes for one of a core of speed 1, likewise.
     """
 
     rows: np.ndarray
@@ -42,13 +44,22 @@ class Begun(NamedTuple):
     idle: Callable[[], np.ndarray]
     in_turn: np.ndarray
     ready: Callable[[], np.ndarray]
+    out_free_s: np.ndarray | None = None
+    pace: np.ndarray | None = None
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
+        shared = (None if one is None else one[some] for one in (self.out_free_s, self.pace))
         return Begun(
-            self.rows[some], self.now_s[some], overhead_s, *ports, self.in_turn[some], lambda: self.ready()[some]
+            self.rows[some],
+            self.now_s[some],
+            overhead_s,
+            *ports,
+            self.in_turn[some],
+            lambda: self.ready()[some],
+            *shared,
         )
 
 
@@ -72,10 +83,20 @@ class Told(NamedTuple):
     Args:
         ports: clocks when each rank has been told; shape (rows, ranks).
         pass_s: when its answer begins to pass each rank's port; -infinity at rank 0.
+        idle_s: from when until when each port is idle before that, shape (2, rows, ranks).
     """
 
     ports: Ports
     pass_s: np.ndarray
+    idle_s: np.ndarray
+
+
+def idle_before(reach_s: np.ndarray) -> np.ndarray:
+    """From when until when each port is idle before its answer reaches it; rank 0 is sent none. Shape (2, rows, ranks).
+
+    All requests have passed by then, as rank 0 has them at time 0.
+    """
+    return np.stack([np.where(reach_s > -np.inf, 0.0, np.inf), reach_s])
 
 
 def passing_s(
@@ -95,25 +116,36 @@ def passing_s(
     if not early.any():
         return _queued(reach_s, occupancy_s, begun, ranks, latency_s)
     late_s = _queued(np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s), begun, ranks, latency_s)
-    return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early), late_s)
+    return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early, latency_s), late_s)
 
 
 def _between(
-    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, early: np.ndarray
+    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, early: np.ndarray, latency_s: float
 ) -> np.ndarray:
-    """When messages pass that come before the last of an earlier call.
+    """When messages pass that come before the last of an earlier call, one after another.
 
     Raises:
-        Unsettled: one is not over when the next comes.
+        Unsettled: one is not over when the next comes, or two come at one instant.
     """
-    from_s, to_s = begun.idle()[:, :, :, ranks, None]
-    pass_s = np.maximum(reach_s, from_s)
+    from_s, to_s = begun.idle()[:, :, :, ranks].copy()
     came_before_s = np.concatenate([np.full_like(to_s[:1], np.inf), to_s[:-1]])
-    after_others = (reach_s > came_before_s + SETTLED_S) | (reach_s >= from_s)
-    fits = after_others & (pass_s + occupancy_s <= to_s - SETTLED_S) & (reach_s < to_s) & (from_s < np.inf)
-    if (early & ~fits.any(axis=0)).any() or (np.count_nonzero(early, axis=2) > 1).any():
-        raise Unsettled
-    return np.where(fits, pass_s, np.inf).min(axis=0)
+    come_s = np.where(early, reach_s, np.inf)
+    order, pass_s = np.argsort(come_s, axis=2, kind="stable"), np.full(reach_s.shape, np.inf)
+    with np.errstate(invalid="ignore"):  # between two that come later
+        if unclear(np.diff(np.take_along_axis(come_s, order, 2), axis=2), latency_s).any():
+            raise Unsettled
+    for turn in range(np.count_nonzero(early, axis=2).max()):
+        which = order[:, :, turn : turn + 1]
+        comes_s, takes_s = (np.take_along_axis(one, which, 2)[:, :, 0] for one in (come_s, occupancy_s))
+        begins_s, some = np.maximum(comes_s, from_s), comes_s < np.inf
+        after_others = (comes_s > came_before_s + SETTLED_S) | (comes_s >= from_s)
+        fits = after_others & (begins_s + takes_s <= to_s - SETTLED_S) & (comes_s < to_s) & (from_s < np.inf)
+        if (some & ~fits.any(axis=0)).any():
+            raise Unsettled
+        first_s = np.where(fits, begins_s, np.inf).min(axis=0)
+        np.put_along_axis(pass_s, which, first_s[:, :, None], 2)
+        from_s = np.where(fits & (begins_s == first_s), first_s + takes_s, from_s)
+    return pass_s
 
 
 def _queued(

@@ -75,9 +75,9 @@ class Overlap:
         scenario, costs = self.world.scenario, self.world.scenario.costs
         self.at_hand.begin_gradient()
         self._input(scenario.batch)
-        cold_s = self._cold_s(costs.compute)
+        more_s = self._cold_s(costs.compute) + self._to_device_s + self._to_host_s
         layers_s = np.broadcast_to(
-            self._of_step(self._factors) * costs.compute(scenario.batch) + cold_s, self.now_s.shape
+            self._of_step(self._factors) * costs.compute(scenario.batch) + more_s, self.now_s.shape
         )
         shares = layer_shares([variable.size for variable in scenario.workload.variables], order)
         shares = np.array([1 - sum(shares), *reversed(shares)])

@@ -10,6 +10,7 @@ from sim import collectives
 from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import Calls, TooMany
 from sim.vector.exchanges import Ports, Unsettled
+from sim.vector.shared import SharedCalls
 
 
 class Lockstep:
@@ -48,7 +49,9 @@ class Lockstep:
         )
         pieces = [piece] * len(self.now_s)
         try:
-            after, _ = self._collectives.play(algorithm, pieces, ports, self.speeds, self._wait, self._calls == "ring")
+            after, _ = self._collectives.play(
+                algorithm, pieces, ports, self.speeds, self._wait, self._before(algorithm)
+            )
         except Unsettled:
             raise self.world.refuse("which message passes a port first cannot be told") from None
         except TooMany as error:
@@ -56,6 +59,11 @@ class Lockstep:
         self.now_s, self._out_free_s, self._in_free_s, self._last_reach_s = after
         self._calls = algorithm
 
+    def _before(self, algorithm: str) -> bool:
+        """Whether no message of the call before can come late."""
+        return self._calls == ("ring" if isinstance(self._collectives, Calls) else algorithm)
+
     @cached_property
-    def _collectives(self) -> Calls:
-        return Calls(self.world.scenario, self.world.scenario.hosts[self.world.scenario.servers :])
+    def _collectives(self) -> Calls | SharedCalls:
+        hosts = self.world.scenario.hosts[self.world.scenario.servers :]
+        return (Calls if len(set(hosts)) == len(hosts) else SharedCalls)(self.world.scenario, hosts)

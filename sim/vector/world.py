@@ -1,6 +1,6 @@
 """The vector world: one generator stands for all workers and all replications; the event world's answers, much faster.
 
-It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a host. Anything
+It runs protocols in which no rank looks at the order of arrival, on clusters in which no two ranks share a core. Anything
 else it refuses, before the run or at the verb that it cannot do; it never approximates.
 """
 
@@ -21,6 +21,7 @@ from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Law
+from sim.model.copies import copies_s
 from sim.model.costs import Line
 from sim.protocols import name_of
 from sim.protocols.base import Protocol
@@ -29,6 +30,7 @@ from sim.vector.hub import Hub
 from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
 from sim.vector.served import Barrier
+from sim.vector.shared import Neighbours
 from sim.vector.together import Refused, Together
 from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
@@ -72,13 +74,14 @@ MANY = 256  # waits, after which those are counted that can be
 
 def refusal(scenario: Scenario) -> str | None:
     """Why this world cannot run the scenario, as far as that is known before; None if nothing speaks against it."""
-    network, missing = scenario.network, sorted(verbs_of(scenario.protocol) - DOES, key=PRIMITIVES.__contains__)
+    network, missing = scenario.network, sorted(sorted(verbs_of(scenario.protocol) - DOES), key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
         or scenario.sends_rows
         or (scenario.served and scenario.summed),
-        "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared,
+        "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared
+        and not _share_ports_alone(scenario),
         "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
         and not scenario.cores_suffice,
         "ranks poll while they wait, and see what has come at their next poll": scenario.cluster.poll_s,
@@ -88,6 +91,12 @@ def refusal(scenario: Scenario) -> str | None:
         or network.store_and_forward,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _share_ports_alone(scenario: Scenario) -> bool:
+    """Whether ranks of a host have a core each, copy from one another, and share its port; and nobody is behind a barrier of servers."""
+    local = scenario.cluster.local
+    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
@@ -121,6 +130,13 @@ class VectorWorld:
         self.master = Group(self, range(first), speeds[:, :first])
         self.workers = Group(self, range(first, scenario.ranks), speeds[:, first:])
         self.refused: Refused | None = None
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """How a master and workers send to one another where some share hosts; None where none do."""
+        hosts = self.scenario.hosts
+        shared = self.scenario.served and len(set(hosts)) < len(hosts)
+        return Neighbours(self.scenario, self.refuse) if shared else None
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
@@ -264,6 +280,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         """Sleeps and noise of each round, of the streams that the event world draws."""
         scenario, replications = self.world.scenario, self.world.replications
         costs, first = scenario.costs, scenario.worker_number(self.ranks[0])
+        self._to_device_s, self._to_host_s = copies_s(scenario)
         self._cools = any(line.cold_s for line in (costs.compute, costs.partition, costs.update))
         numbers = range(first, first + len(self.ranks))
 
@@ -341,8 +358,9 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         costs = self.world.scenario.costs
         core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
         if costs.compute.cold_s:
-            core_s = core_s + costs.compute.cold(begun_s - self._warm_s)
-        self._computed_s = begun_s + self._seconds(core_s + costs.pack(self.world.scenario.packed_bytes))
+            core_s = core_s + costs.compute.cold(begun_s + self._seconds(self._to_device_s) - self._warm_s)
+        beside_s = self._to_device_s + costs.pack(self.world.scenario.packed_bytes) + self._to_host_s
+        self._computed_s = begun_s + self._seconds(core_s + beside_s)
         return self._computed_s
 
     def end_computing(self) -> None:
@@ -354,6 +372,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self.at_hand.begin_gradient()
         self._input(batch)
+        if self._to_device_s:
+            self._spend(self._to_device_s)
         factor, micro_batch = self._of_step(self._factors), batch // partitions
         self._spend(factor * costs.loop_s + self._cold_s(costs.partition))
         partition_s = self._seconds(factor * costs.partition(micro_batch))
@@ -369,7 +389,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def _packed(self) -> None:
         """The gradient is packed; until then the ranks are warm."""
-        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes))
+        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes) + self._to_host_s)
         self._warm_s = self.now_s
 
     def _input(self, samples: int) -> None:
@@ -414,6 +434,12 @@ class Group(Hub, Lockstep, Overlap, Barrier):
             yield
 
     @cached_property
+    def has_hosts(self) -> bool:
+        """Whether each rank has a host, and so ports, of its own."""
+        hosts = [self.world.scenario.hosts[rank] for rank in self.ranks]
+        return len(set(hosts)) == len(hosts)
+
+    @cached_property
     def _updated_bytes(self) -> np.ndarray:
         """Of each rank's update, shape (ranks,); of workers, whose updates are alike, shape (1,)."""
         several = self.ranks if self is self.world.master else self.ranks[:1]
@@ -436,7 +462,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
         A port that is free before anything can come makes no difference, whenever that was.
         """
-        out_free_s = np.maximum(self._out_free_s, self.now_s)
+        begins_s = self.now_s if self.world.neighbours is None and self.has_hosts else self.world.first_s
+        out_free_s = np.maximum(self._out_free_s, begins_s)
         in_free_s = np.maximum(self._in_free_s, self.world.first_s)
         moments, numbers = [self.now_s, out_free_s, in_free_s, self._last_reach_s], []
         if self._cools:

@@ -20,6 +20,8 @@ OUT_OF_STEP = (
 class AtHand:
     """The gradient and sum that a rank of any world has at hand."""
 
+    __slots__ = ("added", "what")
+
     def __init__(self):
         self.what = ""
         self.added = None  # the letter whose gradient was added last

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-TIE_S = 1e-12  # messages that reach a port so near to one another pass it in the order of their senders, in all simulated worlds
+TIE_S = 1e-12  # messages that reach a port within so many seconds pass it in the order of their senders, in all simulated worlds
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 
-@dataclass
+@dataclass(slots=True)
 class Book:
     """Notes of one rank.
 

@@ -23,7 +23,7 @@ def allreduce(me: Me, algorithm: str = "auto", fused: bool = True):
 
 @verb
 def reduce(me: Me, algorithm: str, piece: slice):
-    """One call of an allreduce, on some items of the gradient. A library may do it (MPI, for `auto`)."""
+    """One call of an allreduce on some items of the gradient. A library may make it (MPI, for `auto`)."""
     yield from reduce_by_exchanges(me, algorithm, piece)
 
 

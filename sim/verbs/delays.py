@@ -12,8 +12,8 @@ from sim.verbs.me import Me
 def delayed(me: Me, peers, until_s: float = math.inf):
     """The next message from one of `peers` whose induced delay is over; None if there is none by `until_s`.
 
-    As in the AMB repository, the delay begins when the message is received, and they come in the order in which it ends. The last
-    message is not delayed.
+    As in the AMB repository, the delay begins when the message is received, and messages come in the order in which their delays end.
+    The last message is not delayed.
     """
     if me.delays is None:
         return (yield from me.receive(peers, until_s))

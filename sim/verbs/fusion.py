@@ -1,4 +1,4 @@
-"""How Horovod's ranks agree on which gradients to sum next, and lay them side by side."""
+"""Horovod's ranks agree on the gradients to sum next, and copy them into one buffer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.verbs.collectives import reduce
 from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb
 
-REQUEST = slice(0, 64)  # what a rank tells rank 0 in a negotiation, and is told: bits of a cache, in items of 4 bytes
+REQUEST = slice(0, 64)  # message to rank 0 in a negotiation, and its answer: bits of a cache, in items of 4 bytes
 
 
 @verb
@@ -32,7 +32,7 @@ def negotiate(me: Me, by_name: bool = False):
     """Agree on the variables that are ready at all ranks and not yet reduced; their numbers, in the order in which they became ready.
 
     Args:
-        by_name: each rank tells rank 0 in one message for each variable, and is told so; else along binomial trees.
+        by_name: each rank sends rank 0 one message for each variable, and gets one back; else along binomial trees.
     """
     least = yield from (_agree_by_name if by_name else _agree_by_bits)(me)
     variables, agreed = len(me.scenario.workload.variables), range(me.book.reduced, least)
@@ -58,7 +58,7 @@ def reduce_in_cycles(me: Me, algorithm: str, fusion_bytes: int, cycle_s: float, 
     """The background thread, for one step: in each cycle, sum what is ready everywhere, until all variables are summed.
 
     Args:
-        cycle_s: from one cycle's begin to the next's, at least.
+        cycle_s: least time from the beginning of one cycle to that of the next.
     """
     left = len(me.scenario.summed)
     while left:

@@ -61,9 +61,7 @@ def collect(me: Me, servers):
         missing.remove(letter.sender)
         is_chief = letter.sender == me.servers[0]
         if letter.last and is_chief:
-            me.book.over = True
-            for server in me.servers:
-                yield from me.send(Note(last=True), server, wait=False)
+            yield from say_good_bye(me)
         elif not letter.note:
             yield from me.take_up(letter)
         elif is_chief:
@@ -84,7 +82,7 @@ def take(me: Me, workers, until_s: float = math.inf):
         if letter is None:
             return None
         if letter.last:
-            yield from _part(me, letter.sender)
+            yield from part(me, letter.sender)
         elif letter.note:
             yield from answer(me, [letter.sender])
         else:
@@ -169,7 +167,14 @@ def ranks_of(peers) -> set[int]:
     return {peers} if isinstance(peers, int) else set(peers)
 
 
-def _part(me: Me, worker: int):
+def say_good_bye(me: Me):
+    """A worker that was told that training is over leaves all servers."""
+    me.book.over = True
+    for server in me.servers:
+        yield from me.send(Note(last=True), server, wait=False)
+
+
+def part(me: Me, worker: int):
     """Answer what is owed to a worker that has said good-bye."""
     book = me.book
     book.gone.add(worker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import isfunction
 
 
 def verb(function):
@@ -17,14 +18,18 @@ def verb(function):
 
     @wraps(function)
     def called(me, *given, **named):
-        way = ways.get(type(me))
-        if way is None:
+        try:
+            way = ways[type(me)]
+        except KeyError:
             way = ways[type(me)] = chosen(me)
         return way(me, *given, **named)
 
     def chosen(me):
         if getattr(me, "watch_verb", None) is not None:
             return lambda me, *given, **named: me.watch_verb(called, name, given, named)
+        own = getattr(type(me), name, None)
+        if isfunction(own):
+            return own
         if getattr(me, name, None) is not None:
             return lambda me, *given, **named: getattr(me, name)(*given, **named)
         return refused if getattr(me, "refuse_verb", None) is not None else function

@@ -1,4 +1,4 @@
-"""The text of a role, as a world runs it; what is wrong with a user's own is said in one line, with its place."""
+"""The text of a role, as a world runs it. Mistakes in a user's own text become one line, with their place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_TEXT = "it has no text: write `def {}(self, me)`"
 NO_GENERATOR = "it is no generator: verbs need `yield from`"
 A_FUNCTION = "{0} is a function: `from sim.verbs import {0}`, then `yield from {0}(me, ...)`"
 STEPPING = {"steps", "push", "newest"}  # what begins a worker's next step
-NO_STEPS = "nobody counts its steps: go through `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
+NO_STEPS = "its steps are not counted: loop over `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
 NOT_FROM = "`yield from me.verb()` is all that a text may yield; `for _ in me.steps()` is a loop"
 
 
@@ -96,7 +96,7 @@ def _placed(protocol: Protocol, role: str, place: str, said: str) -> WrongText:
 
 
 def _followed(text):
-    """As `yield from text`, but that only verbs may yield.
+    """The same as `yield from text`, except that only verbs may yield.
 
     Raises:
         WrongText: the text yields by itself.
@@ -183,7 +183,7 @@ def _outside(frame):
 
 
 def _check_peers(name: str, peers, ranks: int) -> None:
-    """Refuse what is no rank; a list of ranks that is made as it is read is not looked into."""
+    """Refuse arguments that are no ranks; a lazy list of ranks is not read."""
     peers = peers if isinstance(peers, Collection) else [peers] if isinstance(peers, int) else []
     wrong = [peer for peer in peers if peer not in range(ranks)]
     if wrong:

@@ -27,6 +27,8 @@ class Patience:
         each = scenario.updates_per_step > 1
         self.least_warmup = scenario.warmup if each else min(scenario.warmup, 1)
         self.over, self._updates = False, 0
+        hurried = within_s < math.inf
+        self._least = (self.least_warmup + 1) * scenario.updates_per_step if hurried else math.inf
         self._until_s = time.monotonic() + within_s
 
     @property
@@ -50,6 +52,5 @@ class Patience:
     def updated(self) -> bool:
         """Rank 0 has made an update; whether the run is over with it."""
         self._updates += 1
-        least = (self.least_warmup + 1) * self._scenario.updates_per_step
-        self.over = self.over or (self._updates >= least and time.monotonic() > self._until_s)
+        self.over = self.over or (self._updates >= self._least and time.monotonic() > self._until_s)
         return self.over

@@ -23,6 +23,7 @@ GENERATED: dict[str, Callable[[], dict]] = {
     "resnet50": partial(residual.bottlenecks, blocks=(3, 4, 6, 3), batch=64),
     "resnet101": partial(residual.bottlenecks, blocks=(3, 4, 23, 3), batch=64),
     "resnet152": partial(residual.bottlenecks, blocks=(3, 8, 36, 3), batch=32),
+    "transformer_small": transformer.small,
     "vit_b_16": transformer.vit_b_16,
 }
 

@@ -12,7 +12,7 @@ FEATURES, WORDS, UNITS, CAPTION = 2048, 12_000, 512, 12
 
 
 def captioning(inception: dict) -> dict:
-    """The whole model, of what the file of Inception V3 says."""
+    """The whole model, with the variables in the file of Inception V3."""
     lstm, logits = variable("lstm/kernel", 2 * UNITS, 4 * UNITS), variable("logits/kernel", UNITS, WORDS)
     reader = [
         variable("image_embedding/kernel", FEATURES, UNITS),

@@ -3,7 +3,7 @@
 M. Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation Systems", 2019 (arXiv 1906.00091).
 13 numbers and 26 categories, as in Criteo's data; every sample reads one row of each table.
 
-The tables are all of one size, 100,000 rows: real ones have from 3 rows to tens of millions. Layers are those of MLPerf's model.
+All tables have one size, 100,000 rows; real ones have from 3 rows to tens of millions. Layers are those of MLPerf's model.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ GPT-2: A. Radford et al., "Language Models are Unsupervised Multitask Learners",
 its last layer is that of its first, and a sample is a sequence of 1024.
 ViT-B/16: A. Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021: 86.6 M; names as in torchvision.
 
-A forward pass takes two operations for each number of a kernel and each place in the sequence, and 4 x sequence^2 x width a
-layer for what every place reads of every other (queries by keys, and weights by values).
+A forward pass takes two operations for each number of a kernel and each place in the sequence, and 4 x sequence^2 x width a layer for
+attention (queries by keys, and weights by values).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from sim.zoo.layers import affine, multiplied, variable
 
 WORD_PIECES, LONGEST, SQUAD = 30_522, 512, 384
+WORDS, SENTENCE = 10_000, 20
 BYTE_PAIRS, CONTEXT = 50_257, 1024
 PATCH, PICTURE, CLASSES = 16, 224, 1000
 
@@ -42,6 +43,14 @@ def gpt2(layers: int, width: int) -> dict:
     words = multiplied(blocks) + BYTE_PAIRS * width
     flops = 2 * CONTEXT * words + layers * _attention(CONTEXT, width)
     return _words(CONTEXT, BYTE_PAIRS, 8, flops, [*inputs, *blocks, *affine("ln_f", width, out=width)])
+
+
+def small(layers: int = 2, width: int = 64) -> dict:
+    """GPT-2's shapes, so small that a CPU trains it: it reads 20 of 10,000 words and says the next (4 heads)."""
+    inputs = [variable("wte.weight", WORDS, width), variable("wpe.weight", SENTENCE, width)]
+    blocks = [one for i in range(layers) for one in _gpt2_layer(f"h.{i}", width)]
+    flops = 2 * (SENTENCE * multiplied(blocks) + WORDS * width) + layers * _attention(SENTENCE, width)
+    return _words(SENTENCE, WORDS, 32, flops, [*inputs, *blocks, *affine("ln_f", width, out=width)])
 
 
 def vit_b_16(layers: int = 12, width: int = 768) -> dict:

@@ -78,7 +78,7 @@ def browser(tmp_path):
 def chromium(folder: Path, *words: str) -> subprocess.CompletedProcess:
     """Run it with a profile of its own."""
     line = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", *words]
-    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(line, capture_output=True, text=True, timeout=300, check=True)
 
 
 @pytest.fixture

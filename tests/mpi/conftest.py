@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 SHARED_MEMORY = Path("/dev/shm")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,7 +34,29 @@ def campaign():
         file = folder / "cells.json"
         file.write_text(json.dumps([[str(word) for word in cell] for cell in cells]))
         line = [sys.executable, "-m", "real.campaign", str(file), *(["--probe", str(probe)] if probe else [])]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=400, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def all_parameters():
+    """Run cells (lists of real.run's options, by name) in one launch; every rank's parameters, NAME/RANK. Traces are NAME.parquet."""
+
+    def run(cells, folder):
+        from real.launching import mpirun
+
+        asked = {name: [*map(str, words), "--trace", str(folder / f"{name}.parquet")] for name, words in cells.items()}
+        (folder / "kept.json").write_text(json.dumps(asked))
+        line = [mpirun.mpirun(), "-n", 4, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
+        line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        words = [str(word) for word in line]
+        done = subprocess.run(
+            words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return np.load(folder / "kept.npz")
 
     return run

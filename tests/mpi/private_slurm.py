@@ -16,7 +16,7 @@ import psutil
 from processes import Mark, until
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "sinfo", "scancel")
-UP_S, GRACE_S = 60, 20
+UP_S, GRACE_S = 300, 20
 CONFIG = """
 ClusterName=private
 SlurmctldHost={host}(127.0.0.1)

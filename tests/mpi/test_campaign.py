@@ -15,6 +15,8 @@ from sim.recording.traces import Trace, read
 
 pytestmark = pytest.mark.tensorflow
 JOB = [
+    "--engine",
+    "jax",
     "--protocol",
     "fmb",
     "--workload",
@@ -35,7 +37,7 @@ JOB = [
 
 def resumed(file, probe) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", "real.campaign", str(file), "--probe", str(probe), "--resume"]
-    return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False)
 
 
 def test_only_what_is_left_is_run(tmp_path):

@@ -5,17 +5,10 @@ When gradients are ready is TensorFlow's business, so that Horovod's number of f
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from test_real_hybrid import model
+from test_real_hybrid import with_models
 
-from real.launching import mpirun as launch
 from sim import event, protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -24,7 +17,6 @@ from sim.recording.conformance import record, settled
 from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
-ROOT = Path(__file__).parents[2]
 STEPS, WARMUP, BATCH = 3, 1, 16
 ROUNDS = STEPS + WARMUP
 CLOSE = {"atol": 1e-6, "rtol": ROUNDS * 2.0**-23}  # as in test_real_hybrid
@@ -82,26 +74,13 @@ def cells(folder) -> dict[str, list]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("layers")
-    (made / "few.toml").write_text(model())
-    (made / "all.toml").write_text(model(words=4, length=8))  # of which every minibatch reads every word
-    return made
+    return with_models(tmp_path_factory.mktemp("layers"))
 
 
 @pytest.fixture(scope="module")
-def kept(folder):
+def kept(folder, all_parameters):
     """Every rank's parameters after runs in one launch, NAME/RANK; their traces are in the folder."""
-    asked = {
-        name: [*map(str, words), "--trace", str(folder / f"{name}.parquet")] for name, words in cells(folder).items()
-    }
-    (folder / "kept.json").write_text(json.dumps(asked))
-    line = [launch.mpirun(), "-n", 4, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
-    line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = [str(word) for word in line]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr
-    return np.load(folder / "kept.npz")
+    return all_parameters(cells(folder), folder)
 
 
 @pytest.fixture(scope="module")

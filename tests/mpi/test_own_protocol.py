@@ -117,7 +117,7 @@ def test_real_and_simulated_records_of_ones_own_are_equal(module, campaign, tmp_
 
 def test_a_deadlock_is_told_before_ranks_are_started(module):
     line = [sys.executable, "-m", "real.run", *JOB, "--protocol", f"{module}:Deadlock"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"real.run: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"
 
@@ -126,17 +126,15 @@ def test_a_campaign_is_told_of_one_before_it_begins(module, tmp_path):
     cell = [*JOB, "--protocol", f"{module}:Deadlock", "--trace", str(tmp_path / "t.parquet")]
     (tmp_path / "cells.json").write_text(json.dumps([cell]))
     line = [sys.executable, "-m", "real.campaign", str(tmp_path / "cells.json")]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"real.campaign: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "vector"), [("Rounds", ""), ("Apart", r"; refused: me.send of \[\d\] is not between"), ("Ring", "")]
-)
+@pytest.mark.parametrize(("name", "vector"), [("Apart", r"; refused: me.send of \[\d\] is not between"), ("Ring", "")])
 def test_a_stranger_checks_one_in_every_world(module, name, vector):
     line = [sys.executable, "-m", "sim.protocols.check", f"{module}:{name}"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(
         rf"^vector world  answers \d+ of the jobs, as the event world does{vector}", done.stdout, re.MULTILINE

@@ -103,7 +103,7 @@ def test_alone_and_under_mpirun_every_rank_is_a_worker():
     mpirun = [launch.mpirun(), "-n", "2", "--oversubscribe", "--bind-to", "none", sys.executable, "-m", "mpi4py", "-m"]
     for line, workers in (([sys.executable, "-m", "real.run", "--workers", "1"], 1), ([*mpirun, "real.run"], 2)):
         done = subprocess.run(
-            [*line, *small], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False
+            [*line, *small], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200, check=False
         )
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)

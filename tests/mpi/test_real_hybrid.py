@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +9,6 @@ import numpy as np
 import pytest
 
 from real.data import Batches, data_for
-from real.launching import mpirun as launch
 from sim import event, protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -23,7 +18,6 @@ from sim.recording.conformance import order, record
 from sim.recording.traces import Trace, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
-ROOT = Path(__file__).parents[2]
 WORDS, WIDTH, UNITS, LENGTH = 60, 6, 5, 4  # of a language model that is small enough to be traced in a moment
 SIZES = {
     "embedding": (WORDS, WIDTH),
@@ -60,6 +54,13 @@ def model(words: int = WORDS, length: int = LENGTH) -> str:
     return head + "flops_per_sample = 1e3\n" + "".join(variables)
 
 
+def with_models(folder: Path) -> Path:
+    """The folder with the model, and with one of which every minibatch reads every word."""
+    (folder / "few.toml").write_text(model())
+    (folder / "all.toml").write_text(model(words=4, length=8))
+    return folder
+
+
 def options(workers: int, servers: int, parts: int, aggregates: bool) -> list:
     return [
         *("--protocol", "hybrid", "--workers", workers, "--servers", servers, "--variable-partitions", parts),
@@ -73,14 +74,11 @@ def of(cell) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("hybrid")
-    (made / "few.toml").write_text(model())
-    (made / "all.toml").write_text(model(words=4, length=8))  # of which every minibatch reads every word
-    return made
+    return with_models(tmp_path_factory.mktemp("hybrid"))
 
 
 @pytest.fixture(scope="module")
-def kept(folder):
+def kept(folder, all_parameters):
     """Every rank's parameters after runs in one launch, NAME/RANK; their traces are in the folder."""
     job = ["--steps", STEPS - WARMUP, "--warmup", WARMUP, "--stragglers", "niagara*0.002", "--optimiser", "sgd"]
     few = [*job, "--workload", folder / "few.toml", "--batch", BATCH]
@@ -96,15 +94,7 @@ def kept(folder):
         cells[f"dense {name}"] = [*plain, *MLP]
         cells[f"sparse {name}"] = [*plain, "--workload", "bigram"]
     cells["sparse hybrid"] += ["--set", "local_aggregation=False"]
-    asked = {name: [*map(str, words), "--trace", str(folder / f"{name}.parquet")] for name, words in cells.items()}
-    (folder / "kept.json").write_text(json.dumps(asked))
-    line = [launch.mpirun(), "-n", 4, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
-    line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = [str(word) for word in line]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr
-    return np.load(folder / "kept.npz")
+    return all_parameters(cells, folder)
 
 
 # ---- parameters

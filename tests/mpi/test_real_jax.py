@@ -36,6 +36,7 @@ PROTOCOLS = {
     "ps-layers": "--workload mlp --servers 2",
     "horovod": "--workload mlp",
     "hybrid": "--workload bigram",
+    "allreduce": "--workload transformer_small",
 }
 GONE = """
 import sys
@@ -50,7 +51,7 @@ sys.meta_path.insert(0, Gone())
 def run(*line, **environment) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", *map(str, line)]
     return subprocess.run(
-        line, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=300, check=False
+        line, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=1200, check=False
     )
 
 

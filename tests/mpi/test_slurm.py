@@ -45,18 +45,44 @@ def test_srun_starts_ranks_that_join(slurm, tmp_path):
 
 def test_the_scripts_calibrate_run_and_compare(slurm, tmp_path):
     """By srun where it has PMIx, and mpirun within the job; what is predicted of so short runs does not matter."""
-    few = ["--workload", "mlp", "--protocol", "fmb", "--steps", "3", "--repeats", "1", "--tolerance", "10"]
+    few = [
+        "--engine",
+        "jax",
+        "--workload",
+        "mlp",
+        "--protocol",
+        "fmb",
+        "--steps",
+        "3",
+        "--repeats",
+        "1",
+        "--tolerance",
+        "10",
+    ]
     probed = slurm.run("srun", "--mpi=pmix", "-n", 1, "true", cwd=tmp_path)
     by = "mpirun" if NO_PMIX in probed.stderr else "srun"
     code, said = slurm.batch(SCRIPTS / "calibrate.sbatch", *few, "-o", "profile.toml", cwd=tmp_path, BY=by)
     assert code == 0, said
     assert "8 runs to fit and 4 to check, of up to 2 workers" in said
-    assert "all of 4 within the tolerance" in said
+    assert "all of 2 jobs within the tolerance" in said
     profile = cluster.read(str(tmp_path / "profile.toml"))
     assert list(profile.costs) == ["mlp"]
     assert profile.provenance
     assert profile.provenance.workers == 2
-    job = ["--protocol", "fmb", "--workload", "mlp", "--steps", "5", "--warmup", "1", "--stragglers", "none"]
+    job = [
+        "--engine",
+        "jax",
+        "--protocol",
+        "fmb",
+        "--workload",
+        "mlp",
+        "--steps",
+        "5",
+        "--warmup",
+        "1",
+        "--stragglers",
+        "none",
+    ]
     code, said = slurm.batch(SCRIPTS / "run_and_compare.sbatch", "profile.toml", *job, cwd=tmp_path)
     assert code in (0, 1), said
     assert "mean absolute error of a step" in said

@@ -27,7 +27,7 @@ def test_ranks_give_the_rows_that_processes_give(tmp_path):
         line = [*started, *words, f"{name}.parquet"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+            line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200, check=False
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{name}.parquet: 12 of 12 scenarios simulated\n"
@@ -54,7 +54,9 @@ def test_a_program_passes_its_own_executor(tmp_path):
     mpirun = [launch.mpirun(), "-n", "3", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     line = [*mpirun, "-m", "mpi4py.futures", "script.py", "x.parquet"]
-    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200, check=False
+    )
     assert done.returncode == 0, done.stderr
     job = ["--protocol", "fmb", "--workload", "mlp", "--stragglers", "none", "--steps", "4", "--warmup", "1"]
     words = [[*job, "--replications", "2", "--workers", str(workers)] for workers in (1, 2, 3)]

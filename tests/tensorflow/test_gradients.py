@@ -27,7 +27,7 @@ def gradients(name):
 def test_gradient_is_the_slope_of_the_summed_loss(name):
     workload = NAMED[name]
     parameters, x, y = sample(workload, 2)
-    gradient, _, loss, _ = gradients(name).fixed(parameters, x, y)
+    gradient, _, loss, *_ = gradients(name).fixed(parameters, x, y)
     assert (gradient.shape, gradient.dtype) == ((workload.parameters,), np.float32)
     assert loss == pytest.approx(loss_sum(workload, parameters.astype(float), x, y), rel=1e-4)
     for variable in range(len(workload.variables)):  # along the gradient, one variable at a time
@@ -57,8 +57,8 @@ def test_gradient_is_the_plain_tapes(name):
 def test_anytime_without_haste_is_fixed_over_whole_partitions(name, batch, partitions):
     parameters, x, y = sample(NAMED[name], batch)
     used = partitions * int(batch / partitions)
-    expected, _, expected_loss, _ = gradients(name).fixed(parameters, x[:used], y[:used])
-    gradient, samples, loss, _ = gradients(name).anytime(parameters, x, y, partitions, HOUR_S)
+    expected, _, expected_loss, *_ = gradients(name).fixed(parameters, x[:used], y[:used])
+    gradient, samples, loss, *_ = gradients(name).anytime(parameters, x, y, partitions, HOUR_S)
     assert (samples, type(samples)) == (used, int)
     assert loss == pytest.approx(expected_loss, rel=1e-4)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
@@ -96,7 +96,7 @@ def test_stops_at_the_first_look_after_the_limit(monkeypatch):
     monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: 0.0))
     for limit_s, done in ((0.5, 1), (1.5, 2), (2.5, 3), (9.5, 8)):
         ended[0] = 0
-        _, samples, _, computed_s = counted.anytime(*sample(NAMED["toy_fc"], 8), 8, limit_s)
+        _, samples, _, computed_s, *_ = counted.anytime(*sample(NAMED["toy_fc"], 8), 8, limit_s)
         assert (samples, computed_s) == (done, done)
 
 

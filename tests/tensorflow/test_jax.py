@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from test_gradients import HOUR_S
-from test_layered import Heard
+from test_layered import Heard, waits_for_a_late_variable
 from test_models import sample, split
 
 from real.data import Batches, load
@@ -49,6 +48,18 @@ def test_anytime_without_haste_is_fixed_over_whole_partitions(batch, partitions)
     assert (found.samples, found.loss) == (used, pytest.approx(expected.loss, rel=1e-5))
 
 
+def test_copies_are_timed_in_turn():
+    """There, computed, joined, and then the copy to the host; the bytes are those of parameters, pictures and labels."""
+    model = NAMED["mlp"]
+    for found in (
+        gradients("jax", "mlp").fixed(*sample(model, 8)),
+        gradients("jax", "mlp").anytime(*sample(model, 8), 4, HOUR_S),
+    ):
+        assert 0 < found.copies.there_s < found.computed_s < found.copies.joined_s
+        assert found.copies.to_device_bytes == 4 * (model.parameters + 8 * 785)
+    assert gradients("tensorflow", "mlp").fixed(*sample(model, 8)).copies is None
+
+
 def test_evaluate_in_pieces_is_the_whole():
     """The last piece is filled up by samples that count for nothing."""
     parameters, x, y = sample(NAMED["mlp"], 1203)
@@ -69,8 +80,8 @@ def test_stops_at_the_first_reading_of_the_clock_after_the_limit(monkeypatch):
     monkeypatch.setattr(jax_gradients, "time", SimpleNamespace(perf_counter=lambda: float(ended[0])))
     for limit_s, done in ((-1.0, 1), (0.0, 1), (0.5, 1), (1.5, 2), (2.5, 3), (9.5, 8)):
         ended[0] = 0
-        _, samples, _, computed_s = counted.anytime(*sample(NAMED["mlp"], 8), 8, limit_s)
-        assert samples == computed_s == done
+        found = counted.anytime(*sample(NAMED["mlp"], 8), 8, limit_s)
+        assert found.samples == found.computed_s == done
 
 
 def test_nothing_is_compiled_after_the_warm_up(monkeypatch):
@@ -100,17 +111,7 @@ def test_variable_by_variable_it_is_the_same_gradient(name):
 
 def test_a_variable_that_is_late_is_waited_for():
     model = NAMED["mlp"]
-    parameters, x, y = sample(model, 4)
-    listener = Heard(parameters, model.variables, late=2)
-    thread = threading.Thread(target=gradients("jax", "mlp", "layered").by_layer, args=(listener, x, y))
-    thread.start()
-    while ("reads", 2) not in listener.heard:
-        assert thread.is_alive()
-        thread.join(0.01)
-    assert not listener.gradients
-    listener.come.set()
-    thread.join(60)
-    assert sorted(listener.gradients) == [0, 1, 2, 3]
+    waits_for_a_late_variable(gradients("jax", "mlp", "layered"), model.variables, *sample(model, 4))
 
 
 @pytest.mark.parametrize("name", ["lstm_lm", "bigram"])

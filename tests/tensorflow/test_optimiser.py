@@ -1,10 +1,15 @@
 """Each optimiser against the closed form of its first steps."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from real.training.optimiser import LEARNING_RATES, Optimiser
 from real.training.tensorflow_setup import tensorflow
+from real.training.trainee import Training, Workshop
 from sim.base.errors import WrongSetting
 
 pytestmark = pytest.mark.tensorflow
@@ -129,3 +134,36 @@ def test_settings_that_cannot_be(settings, setting):
 def test_an_update_of_no_samples_is_refused():
     with pytest.raises(WrongSetting, match="samples"):
         Optimiser("sgd").apply(START.copy(), SUMS[0], 0)
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+@pytest.mark.parametrize("name", LEARNING_RATES)
+def test_the_next_run_of_a_process_begins_at_step_0(name, engine):
+    """With the same optimiser, which is compiled once."""
+    workshop = Workshop(Training(optimiser=name, decay_steps=1, decay_rate=0.5, engine=engine), rank=0)
+    ends = []
+    for _ in range(2):
+        optimiser, parameters = workshop._warm_optimiser(len(START)), START.copy()
+        for gradient in SUMS:
+            optimiser.apply(parameters, gradient, SAMPLES)
+        ends.append(parameters)
+    np.testing.assert_array_equal(*ends)
+    assert (ends[0] != START).any()
+
+
+def test_a_rank_loads_nothing_that_its_update_can_do_without():
+    """And what it did without can be loaded later."""
+    program = """
+import sys
+from real.training.optimiser import Optimiser
+from real.training.tensorflow_setup import tensorflow
+tf = tensorflow()
+Optimiser("adm", decay_steps=3).warm_up(5)
+assert not {"jax", "sklearn", "pandas", "matplotlib"}.intersection(sys.modules)
+import pandas
+tf.keras.layers.Dense(1)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -103,7 +103,7 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "placement": ("round-robin", "greedy"),
     "network": ("1 Gbit/s, 50 us", "100 Mbit/s"),
     "servers_on": ("own", "workers"),
-    "failures": ("mtbf=30 s", "mtbf=30 d, restart=5 min, every=1 h"),
+    "failures": ("mtbf=30 s", "mtbf=30 d, restart=5 min, every=1 h", "mtbf=9 d, preemption=1 d"),
     "variable_partitions": ("1", "2", "search"),
     "set": (
         "time_limit_s=0.1",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_cycles import assert_alike
 
-from sim import event, protocols, stragglers, vector
-from sim.answers.outcome import of_trace
+from sim import protocols, stragglers, vector
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -38,15 +38,7 @@ def job(
     return Scenario(protocol, model, workers, servers=servers, cluster=cluster, **settings)
 
 
-def assert_alike(scenario: Scenario, replications: int = 2) -> None:
-    outcome = vector.run(scenario, replications)
-    for replication in range(replications):
-        simulated = of_trace(event.trace(scenario, replication))
-        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
-        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
-        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
-
-
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 9),

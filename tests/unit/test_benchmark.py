@@ -114,6 +114,7 @@ def test_repeats_are_apart_and_every_cell_is_in_each():
     assert [name[:-2] for name in first] != [name[:-2] for name in second]
 
 
+@pytest.mark.slow
 def test_the_simulator_s_answer_stands_beside(tmp_path, capsys):
     free = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
     host = Host(name="localhost", cores=8, slots=8)

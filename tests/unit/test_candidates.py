@@ -1,4 +1,4 @@
-"""An algorithm that nobody said: candidates are simulated alike, and the interval is that of their mixture."""
+"""An unknown algorithm: candidates are simulated alike, and the interval is that of their mixture."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_interval_is_that_of_the_mixture():
 def test_the_answer_names_them_the_fastest_first():
     said = simulate(job()).notes[-1]
     speeds = simulate(job()).speeds
-    assert said.startswith(f"nobody said which algorithm sums: {max(speeds, key=speeds.get)} ")
+    assert said.startswith(f"the library's algorithm is unknown: {max(speeds, key=speeds.get)} ")
     assert all(name in said for name in speeds)
 
 

@@ -39,7 +39,7 @@ KEYS = {
 def run(module: str, *options, cwd=ROOT, **environment) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     line = [sys.executable, "-m", module, *map(str, options)]
-    return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=cwd, timeout=60, check=False)
+    return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300, check=False)
 
 
 @pytest.fixture
@@ -245,6 +245,7 @@ REFUSED = {
 NAMES_COME_LAST = ("experiments.run", "sim.workloads", "sim.hosts")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("module", COMMANDS)
 def test_a_process_refuses_in_one_line_and_exits_with_2(module):
     line = refused(run(module, *REFUSED[module]))
@@ -427,6 +428,7 @@ def test_wrong_options_of_real_runs_are_one_line(what, here):
     assert all(word in line for word in words), line
 
 
+@pytest.mark.processes
 def test_without_tensorflow_the_simulator_works_and_real_runs_say_so(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
@@ -443,6 +445,7 @@ def test_without_tensorflow_the_simulator_works_and_real_runs_say_so(tmp_path):
     assert "pip install" in line
 
 
+@pytest.mark.processes
 def test_without_mpirun_real_runs_say_so(tmp_path):
     """A Python without mpirun beside it, and an empty PATH."""
     python = tmp_path / "python"
@@ -454,7 +457,7 @@ def test_without_mpirun_real_runs_say_so(tmp_path):
     )
     environment = {**os.environ, "PATH": ""}
     line = [str(python), "-c", script, ":".join([str(ROOT), *filter(None, sys.path)])]
-    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert "mpirun" in refused(done)
 
 

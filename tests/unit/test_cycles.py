@@ -62,6 +62,7 @@ def assert_alike(scenario: Scenario, replications: int = 2) -> None:
         np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(1, 11),
@@ -90,6 +91,7 @@ def test_equal_ranks_that_begin_together_pass_a_port_in_the_order_of_their_numbe
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(2, 13),
@@ -131,6 +133,22 @@ def test_replications_decide_each_for_itself(said):
     together, apart = vector.run(scenario, 4), vector.run(scenario, 2, first=2)
     np.testing.assert_array_equal(together.step_s[2:], apart.step_s)
     np.testing.assert_allclose(together.idle_fraction[2:], apart.idle_fraction, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "workers", "size", "latency_s"),
+    [
+        pytest.param("recursive-doubling", 11, 3000, 1e-3, id="between the requests and the answer"),
+        pytest.param("halving-doubling", 13, 300_000, 1e-5, id="and hold it up"),
+        pytest.param("alltoall-allgather", 7, 300_000, 1e-3, id="in several rounds"),
+    ],
+)
+def test_data_may_come_to_a_port_before_the_answer(algorithm, workers, size, latency_s):
+    """From a rank that was told sooner, because it is higher in the tree."""
+    costs = {"compute": Line(base_s=1.337e-3), "noise": LogNormal(cv=0.0)}
+    link = Link(latency_s=latency_s, overhead_s=1e-5, bandwidth_bytes_per_s=1e9)
+    of = {"workers": workers, "sizes": (size,), "speeds": 1.0, "costs": costs, "link": link, "steps": 2}
+    assert_alike(job(f"algorithm={algorithm}", "order=end", **of), 1)
 
 
 def test_waits_of_the_background_thread_count_from_when_its_rank_has_computed():

@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import os
+from functools import cache
 
 import damage
 import pytest
@@ -18,11 +19,18 @@ from calibration import fit
 from sim import command
 from sim.platform import cluster
 
+pytestmark = pytest.mark.slow
+
 EVERY = int(os.environ.get("TRAINSIM_DAMAGE", "8"))
 SHARES = 8
-CASES = list(damage.cases())[::EVERY]
 FREE = "bandwidth_bytes_per_s"  # of a link that costs nothing it is infinite
 LONGEST_LINE = 2000
+
+
+@cache
+def cases() -> list:
+    """Those that are run: names, and what writes their files."""
+    return list(damage.cases())[::EVERY]
 
 
 def numbers(value):
@@ -55,7 +63,7 @@ def complaint(folder, write) -> str | None:
 
 
 def test_there_are_cases_of_every_kind():
-    names = [name for name, _ in CASES]
+    names = [name for name, _ in cases()]
     assert len(names) >= 300
     for kind in (
         "texts:",
@@ -79,7 +87,7 @@ def test_there_are_cases_of_every_kind():
 @pytest.mark.parametrize("share", range(SHARES))
 def test_a_damaged_file_is_refused_in_one_line_or_fitted_with_finite_numbers(share, tmp_path):
     found = {}
-    for number, (name, write) in enumerate(CASES[share::SHARES]):
+    for number, (name, write) in enumerate(cases()[share::SHARES]):
         folder = tmp_path / str(number)
         folder.mkdir()
         try:

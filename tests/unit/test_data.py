@@ -59,6 +59,15 @@ def check_mnist(loaded, name):
     assert (loaded.train_x.dtype, loaded.train_y.dtype) == (np.float32, np.int32)
 
 
+def test_the_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    from real.data import digits
+
+    for ours, theirs in zip(digits._all(), load_digits(return_X_y=True), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 SEEING = [name for name in FORWARD if NAMED[name].inputs == "pictures"]
 
 

@@ -17,6 +17,7 @@ from test_commands import COMMANDS
 from experiments import run
 from experiments.kit import kept, pages
 from sim.base.errors import WrongSetting
+from sim.version import VERSION
 from trainsim.commands import COMMANDS as OF_TRAINSIM
 
 sys.path.append(str(ROOT / "docs" / "extensions"))
@@ -24,13 +25,14 @@ import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
 LINES = [(page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands()]
-MODULE = re.compile(r".*?\bpython (?:-m mpi4py )?-m (\S+)(.*)")
+MODULE = re.compile(r".*?\b(?:python (?:-m mpi4py )?-m (\S+)|trainsim (\S+))(.*)")
 DATA = sorted((ROOT / "docs" / "data").glob("*.json"))
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[line[:60] for _, line in LINES])
 def test_a_command_has_the_options_that_a_page_names(page, line):
-    module, words = MODULE.match(line).groups()
+    module, name, words = MODULE.match(line).groups()
+    module = module or OF_TRAINSIM[name].module
     assert module in KNOWN
     words = [word for word in shlex.split(words) if word not in ("2>&1", "||", "true")]
     import_module(module).parser().parse_args(words)
@@ -47,6 +49,16 @@ def test_the_readme_is_short_and_has_the_table_of_the_results():
     assert results.summary() in text
 
 
+def test_package_citation_and_changelog_name_one_version():
+    said = {
+        "CITATION.cff": r"^version: (\S+)$",
+        "CHANGELOG.md": r"^## (\d\S*)",
+        "setup.cfg": r"^version = attr: sim\.version\.(VERSION)$",
+    }
+    found = {name: re.search(line, (ROOT / name).read_text(), re.MULTILINE)[1] for name, line in said.items()}
+    assert found == {"CITATION.cff": VERSION, "CHANGELOG.md": VERSION, "setup.cfg": "VERSION"}
+
+
 @pytest.mark.parametrize("path", DATA, ids=[path.stem for path in DATA])
 def test_a_kept_result_says_what_was_run_when_and_on_what(path):
     found = kept.read(path)
@@ -59,7 +71,9 @@ def test_a_kept_result_says_what_was_run_when_and_on_what(path):
 
 
 def test_every_experiment_and_every_command_has_its_place():
-    assert set(re.findall(r"```\{result\} (\S+)", _page("accuracy.md"))) == set(run.QUESTIONS)
+    assert set(re.findall(r"```\{result\} (\S+)", _page("accuracy.md"))) == {
+        name for name, question in run.QUESTIONS.items() if question.takes != run.UNTRIED
+    }
     assert set(re.findall(r"```\{command\} (\S+)", _page("reference/commands.md"))) == KNOWN
 
 

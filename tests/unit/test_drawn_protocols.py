@@ -24,6 +24,8 @@ from sim.protocols.base import Protocol
 from sim.vector.together import Each
 from sim.verbs.me import GRADIENT, PARAMETERS
 
+pytestmark = pytest.mark.slow
+
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
 # By name, so that the class does not say which of them it uses.
@@ -202,7 +204,8 @@ def jobs(draw) -> dict:
         gap_s=draw(seconds(1e-3)),
         bandwidth_bytes_per_s=draw(st.floats(1e6, 1e10)),
     )
-    hosts = [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
+    cores = draw(st.sampled_from([1, 1, 2, 3]))  # and as many ranks
+    hosts = [Host(name=f"h{i}", speed=speed, cores=cores) for i, speed in enumerate(speeds)]
     return {
         "workers": workers,
         "steps": draw(st.integers(1, 6)),

@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 BLOCKS = re.findall(r"```\n\$ python -m sim\.run (.*?)\n(.*?)```", (FOLDER / "README.md").read_text(), re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "printed"), BLOCKS, ids=[line.partition(" --stragglers")[0] for line, _ in BLOCKS])
 def test_an_example_prints_what_stands_beside_it(line, printed, capsys, monkeypatch):
     """But for the seconds that it took."""

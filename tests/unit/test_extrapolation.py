@@ -18,6 +18,7 @@ from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
+from sim.platform import other_sizes
 from sim.platform.cluster import Cluster, Host, Model, Provenance
 from sim.simulation import simulate
 
@@ -83,6 +84,32 @@ def test_a_fit_on_two_hosts_does_not_know_how_fast_more_are():
     assert other.interval[0] < 0.95 * one.interval[0]
     assert other.interval[1] == pytest.approx(one.interval[1])
     assert "both directions" in other.notes[-1]
+
+
+def test_a_probe_whose_bandwidth_differed_widens_a_job_of_messages_and_none_of_computing():
+    """By 10 %, nine times in ten a factor 1.18; a slower link shows hidden messages, and another network was not measured."""
+    plain = job(16, 16, 16)
+
+    def spread(at):
+        link = at.cluster.network.model_copy(update={"bandwidth_spread": 0.1, "latency_spread": 0.5})
+        return replace(at, cluster=at.cluster.model_copy(update={"network": link}))
+
+    known, varied = (simulate(one, replications=4) for one in (plain, spread(plain)))
+    share = extrapolation.share_of_messages(plain, known.outcome)
+    assert known.samples_per_s == varied.samples_per_s
+    half = math.log(1 - share + share * math.exp(interval.of_normal(0.1)))
+    assert math.log(known.samples_per_s / varied.interval[0]) == pytest.approx(
+        math.hypot(math.log(known.samples_per_s / known.interval[0]), half), rel=0.02
+    )
+    assert "messages take 1.2 times as long" in varied.notes[-1]
+    costs = {"resnet50": Costs(compute=Line(base_s=60.0), noise=LogNormal(cv=0.02))}
+    busy = replace(plain, cluster=plain.cluster.model_copy(update={"costs": costs}))
+    alone, same = (simulate(one, replications=4) for one in (busy, spread(busy)))
+    assert width(same) < width(alone) + 0.005
+    assert width(varied) > width(known) + 0.08
+    assert not any("probe" in note for note in same.notes)
+    elsewhere = other_sizes.on_network(spread(plain).cluster, "10 Gbit/s, 20 us")
+    assert (elsewhere.network.bandwidth_spread, elsewhere.network.latency_spread) == (None, None)
 
 
 @pytest.mark.parametrize(("workers", "steps", "runs"), [(3, 5, 1), (64, 2, 1), (2000, 1, 1), (64, 5, 4)])

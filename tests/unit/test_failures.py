@@ -159,3 +159,23 @@ def test_the_answer_says_what_is_lost(capsys):
     assert 0.9 < found["interval"][0] < found["goodput"] < found["interval"][1] < 1
     run.main(words)
     assert "with failures" in capsys.readouterr().out
+
+
+def test_preemptions_cost_a_checkpoint_and_a_restart_and_nothing_is_done_again():
+    often = replace(GIVEN, mtbf_s=1e9, preemption_s=20 * HOUR)
+    found, failing = lost(job(), often), lost(job(), replace(GIVEN, mtbf_s=20 * HOUR))
+    each_s = GIVEN.restart_s + GIVEN.checkpoint_s
+    assert found.stops == pytest.approx(8 * 24 / 20, rel=0.02)
+    assert found.goodput == pytest.approx((1 - 60 / 1860) / (1 + 8 * each_s / (20 * HOUR)), rel=0.01)
+    assert found.repeated < 1e-4 < failing.repeated
+    assert found.goodput > failing.goodput
+    assert read("mtbf=30 d, preemption=5 d").preemption_s == 120 * HOUR
+    beside = lost(job("ps-async"), often)
+    assert beside.missing == pytest.approx(1 / (1 + 20 * HOUR / 600), rel=1e-3)
+    with pytest.raises(WrongSetting, match="preemption=2 s"):
+        lost(job(), replace(often, preemption_s=2.0))
+
+
+def test_an_interval_reaches_to_a_mean_that_few_bad_runs_move():
+    found = lost(job("ps-async"), replace(GIVEN, mtbf_s=720 * HOUR, every_s=3 * HOUR))
+    assert found.interval[0] <= found.goodput <= found.interval[1]

@@ -38,6 +38,8 @@ PLANTED = Costs(
     compute=Line(base_s=4e-3, slope_s=2e-4),
     loop_s=3e-3,
     partition=Line(base_s=1e-3, slope_s=2e-4),
+    to_device=Line(base_s=2e-5, slope_s=1e-10),
+    to_host=Line(slope_s=1.5e-10),
     take_up=Line(slope_s=2e-10),
     reduce=Line(slope_s=3e-10),
     update=Line(slope_s=5e-10),
@@ -85,6 +87,8 @@ def test_planted_costs_are_recovered(recovered):
     assert costs.compute.slope_s == pytest.approx(PLANTED.compute.slope_s, rel=0.03)
     assert costs.partition.slope_s == pytest.approx(PLANTED.partition.slope_s, rel=0.05)
     size = JOB["workload"].message_bytes
+    for name, amount in (("to_device", 4 * (JOB["workload"].parameters + 64 * 785)), ("to_host", size - 32)):
+        assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-4), name
     for name, amount in (("take_up", size), ("reduce", size), ("update", size), ("evaluate", 50), ("input", 64)):
         assert getattr(costs, name)(amount) == pytest.approx(getattr(PLANTED, name)(amount), rel=1e-6), name
 
@@ -112,6 +116,7 @@ def cold(costs: Costs) -> dict[str, float]:
 QUICK = {"update": Line(base_s=1e-3), "compute": Line(base_s=1e-3), "partition": Line(base_s=1e-3)}
 
 
+@pytest.mark.slow
 def test_what_an_idle_rank_takes_more_is_found_in_runs_with_sleeps_and_without():
     lines = {name: QUICK[name].model_copy(update={"cold_s": COLD_S[name]}) for name in COLD_S}
     planted = Costs(**(QUICK | lines), noise=LogNormal(cv=0.05)).model_copy(
@@ -154,6 +159,7 @@ def test_partitions_that_are_never_cold_tell_nothing():
     assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laws", [["none"], ["niagara*0.03"], ["none", "niagara*0.03"]])
 def test_nothing_is_taken_for_cold_that_is_not(laws):
     assert cold(with_sleeps(Costs(**QUICK, noise=LogNormal(cv=0.05)), *laws)) == dict.fromkeys(cold(Costs()), 0.0)
@@ -166,6 +172,7 @@ def test_planted_noise_is_recovered(recovered):
     assert recovered.costs["mlp"].run.cv < 0.02  # none was planted; 60 steps a run leave 0.06 / sqrt(60) = 0.008
 
 
+@pytest.mark.slow
 def test_planted_spread_of_runs_is_recovered():
     costs = PLANTED.model_copy(update={"run": LogNormal(cv=0.15)})
     found = make([s for seed in range(0, 50, 10) for s in campaign(machines(costs), seed=seed)], "runs").costs["mlp"]
@@ -184,6 +191,7 @@ def test_a_profile_is_read_back(recovered, tmp_path):
     assert any("no probe" in note for note in again.provenance.notes)
 
 
+@pytest.mark.slow
 def test_what_the_hybrid_adds_takes_up_and_updates_is_told_apart():
     """Rows cost more to add than pieces of an allreduce, and a worker takes up rows and updates what is dense."""
     planted = PLANTED.model_copy(update={"reduce_rows": Line(base_s=1e-4, slope_s=4e-9)})
@@ -204,6 +212,7 @@ def test_a_run_without_rows_says_nothing_of_them(recovered):
     assert recovered.costs["mlp"].reduce_rows is None
 
 
+@pytest.mark.slow
 def test_shared_cores_do_not_count_twice():
     """3 workers and a master on 2 cores; the fit knows from the probe that they shared them, though not which had one to itself."""
     where = machines(PLANTED, Host(cores=2, slots=9))
@@ -310,6 +319,7 @@ def test_rare_stalls_are_left_out():
     assert any("stalls" in note for note in made.provenance.notes)
 
 
+@pytest.mark.slow
 def test_frequent_stalls_are_kept():
     """What happens in one step of thirty is what the machine is like: the mean and the tail are reproduced."""
     sources = list(campaign(machines(PLANTED.model_copy(update={"noise": LogNormal(cv=0.02)}))))
@@ -344,6 +354,7 @@ def test_sleeps_density_is_a_density(text, near):
     assert np.trapezoid(density * grid, grid) == pytest.approx(law.mean, abs=max(near, 1e-3))
 
 
+@pytest.mark.slow
 def test_hidden_sleeps_of_any_law_are_told_apart():
     rng, law = np.random.default_rng(1), stragglers.read("shifted-exponential(shift=1, mean=2)")
     busy_s = 5.3 * np.exp(0.01 * rng.standard_normal(1300)) + law.draw(rng, 1300)
@@ -524,6 +535,7 @@ def test_hidden_sleeps_of_an_anytime_run_are_refused(tmp_path):
     refused(call(tmp_path, "-o", tmp_path / "p.toml", "--from", "amb-csv", "--stragglers", "niagara"), "sleep_time")
 
 
+@pytest.mark.slow
 def test_imported_logs_reproduce_their_own_rounds(tmp_path):
     """A fit of a log, run in the simulator, takes as long as the log's rounds did."""
     rng, law, steps = np.random.default_rng(7), stragglers.read("niagara"), 400
@@ -589,6 +601,7 @@ def test_calibration_imports_only_sim():
     assert not {n.split(".")[0] for n in names} & {"real", "experiments", "mpi4py", "tensorflow"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", [0.0, 0.25])
 def test_planted_contention_is_recovered(planted):
     """From runs of 1 and of 2 workers on two cores; without the second there is nothing to learn it from."""

@@ -18,6 +18,8 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 
+pytestmark = pytest.mark.slow
+
 NOT_FITTED = {"constant", "folded-mixture", "empirical"}
 
 

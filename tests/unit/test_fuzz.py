@@ -30,6 +30,8 @@ from sim.model.workload import Workload
 from sim.platform.cluster import Cluster
 from sim.run import LATE
 
+pytestmark = pytest.mark.slow
+
 TIMES = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 LONGEST_S = 60  # of a case on a machine that does other things too; most take milliseconds
 MOST_BYTES = 4 * 2**30  # of address space that a case may add

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from calibration import fit, timelines
+from calibration import algorithms, fit, timelines
 from calibration.importers.horovod_timeline import read
 from sim import event, protocols
 from sim.answers.outcome import of_trace
@@ -83,9 +83,9 @@ def test_a_tensor_that_the_cache_knows_is_rank_0s_from_the_begin_of_its_negotiat
 
 
 def test_planted_costs_of_a_ring_are_recovered(timeline):
-    found = timelines.ring(read(timeline).reductions, RANKS)
-    assert found.latency_s == pytest.approx(LATENCY_S, rel=1e-3)
-    assert found.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=1e-3)
+    found = timelines.learned(read(timeline).reductions, RANKS)
+    ring = found.links["ring"]
+    assert (ring.latency_s, ring.bandwidth_bytes_per_s) == pytest.approx((LATENCY_S, BANDWIDTH), rel=1e-3)
     assert found.copy_s == pytest.approx(COPY_S)
 
 
@@ -116,9 +116,16 @@ def test_what_is_no_timeline_is_refused(tmp_path, text):
         read(tmp_path / "missing.json")
 
 
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(timeline):
+    with open(timeline, "r+b") as file:
+        file.truncate(2**29 + 1)  # sparse
+    with pytest.raises(WrongSetting, match="at most 512 MiB"):
+        read(timeline)
+
+
 def test_one_rank_has_no_ring(timeline):
     with pytest.raises(WrongSetting, match="--ranks"):
-        timelines.ring(read(timeline).reductions, 1)
+        timelines.learned(read(timeline).reductions, 1)
 
 
 SAMPLE_S, BATCH = 2e-4, 100  # planted in a simulated run
@@ -183,6 +190,16 @@ def test_a_simulated_timeline_says_what_the_trace_says(simulated):
     np.testing.assert_allclose(had, ends, atol=1e-6)
 
 
+def test_a_timeline_that_was_cut_within_a_step_is_fitted_without_it(simulated, tmp_path):
+    _, file = simulated
+    text = file.read_text()
+    (tmp_path / "cut.json").write_text(text[: int(0.7 * len(text))])
+    whole, cut = (timelines.profile(str(one), "p", "mnist", batch=BATCH) for one in (file, tmp_path / "cut.json"))
+    assert cut.network.bandwidth_bytes_per_s == pytest.approx(whole.network.bandwidth_bytes_per_s, rel=0.02)
+    assert len(cut.provenance.algorithms) == len(algorithms.names(RANKS, 1))
+    assert all(one.weight == pytest.approx(1 / 4) for one in cut.provenance.algorithms.values())
+
+
 def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(simulated, tmp_path):
     _, file = simulated
     made = tmp_path / "profile.toml"
@@ -217,7 +234,7 @@ def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(s
     ("options", "words"),
     [
         (["--workload", "cifar10"], "float32 parameters"),
-        (["--workload", "mnist", "--ranks", "1"], "nobody sums alone"),
+        (["--workload", "mnist", "--ranks", "1"], "one rank has nothing to sum"),
         (["--workload", "mnist", "--probe", "probe.json"], "nothing with --from"),
         (["--workload", "mnist", "--shared-cores", "2"], "nothing with --from"),
     ],

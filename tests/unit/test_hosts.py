@@ -47,11 +47,12 @@ def test_what_lasts_through_a_single_run_is_the_host_s():
     found = hosts.tell_apart(factor, np.arange(3), 3, quarters)
     assert found.speeds == pytest.approx([1, 1 / 1.2, 1])
     assert (found.run.cv, found.believed) == (0, True)
-    assert "others may have others" in found.note
+    assert "other runs may have other speeds" in found.note
     passing = np.exp(0.1 * np.random.default_rng(8).standard_normal((3, 4)))
     assert (hosts.tell_apart(passing.mean(axis=1), np.arange(3), 3, passing).speeds == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_single_run_is_replayed_with_its_slow_host(hidden):
     """Fixed minibatches wait for the slowest: p5 to p95 of the steps are those of the run, whether or not sleeps were logged."""
@@ -88,7 +89,7 @@ def _logged_as_one(trace):
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"), [(1, "from 1 run on 3 hosts, which does not say how runs differ"), (2, "from 2 runs on 3 hosts")]
+    ("runs", "said"), [(1, "from 1 run on 3 hosts, which does not show how runs differ"), (2, "from 2 runs on 3 hosts")]
 )
 def test_runs_are_counted_and_not_their_hosts(runs, said):
     """Of each run there are three workers, on a host each."""

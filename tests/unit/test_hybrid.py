@@ -137,6 +137,7 @@ def test_all_workers_join_every_update():
         assert updates[updates["samples"] > 0].groupby("rank").size().tolist() == [6] * scenario.ranks
 
 
+@pytest.mark.slow
 @example({DENSE, SPARSE}, 4, 1, 1, 4, True, "workers")  # pieces of a ring reach a worker that still adds up gradients
 @settings(max_examples=60, deadline=None)
 @given(

@@ -47,6 +47,7 @@ def probe(network: Link) -> Probe:
     return Probe(cores=1, network=network, library=library)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [PLAIN, SHAPED], ids=["plain", "shaped"])
 def test_planted_latency_is_found(network):
     """Once in a message, or three times where a rank asks and is answered before it sends."""

@@ -33,7 +33,7 @@ def tree(ranks: int):
 def fitted(tmp_path, printed: str, ranks: int | None = None):
     path = tmp_path / "t.txt"
     path.write_text(printed)
-    return nccl_links.profile(str(path), "tested", ranks)
+    return nccl_links.profile([str(path)], "tested", ranks)
 
 
 @pytest.mark.parametrize(("ranks", "hosts"), [(2, 2), (4, 4), (8, 1), (16, 2)])
@@ -63,7 +63,7 @@ def test_the_algorithm_is_found_by_size(tmp_path):
 def test_the_simulator_takes_what_was_measured(tmp_path, seconds, hosts):
     """Of gradients of a size that was not tested. With one number of ranks a tree is as good as a ring on another link."""
     found = fitted(tmp_path, text(seconds(8), 8, hosts))
-    assert "does not tell which algorithm" in found.provenance.notes[1]
+    assert "does not determine the algorithm" in found.provenance.notes[1]
     free = workload.read("mlp").model_copy(update={"costs": Costs()})
     job = Scenario(protocols.make("allreduce", ["algorithm=ring"]), free, 8, 3, 1, cluster=found)
     assert simulate(job, replications=1).step_s.mean() == pytest.approx(seconds(8)(free.message_bytes), rel=0.02)
@@ -113,7 +113,7 @@ def test_rows_in_any_order_are_the_same(tmp_path):
 
 def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
     found = fitted(tmp_path, WHOLE[: WHOLE.index(ROWS[-1])])
-    assert "no end" in found.provenance.notes[-1]
+    assert any("no end" in note for note in found.provenance.notes)
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ def test_a_closed_pipe_ends_quietly(what, folder, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("stdout", ["full", "closed"])
 def test_python_itself_says_nothing_more_as_the_process_ends(stdout, tmp_path):
     """Of a stdout that has not taken all."""
@@ -187,6 +188,7 @@ def test_python_itself_says_nothing_more_as_the_process_ends(stdout, tmp_path):
     assert (done.returncode, done.stderr) == (1, said)
 
 
+@pytest.mark.processes
 def test_a_refusal_is_said_though_stdout_is_full():
     with open("/dev/full", "w") as full:
         done = child("sim.run", "--protocol", "abm", stdout=full, cwd=ROOT)

@@ -205,7 +205,7 @@ TEXTS = {  # whole, and what is said of them
     ),
     "rounds that nobody counts": (
         (WORKER + MASTER).replace("me.steps()", "range(6)"),
-        "nobody counts its steps",
+        "its steps are not counted",
     ),
     "a check that fails": (
         f"{WORKER}{MASTER}\n    def check(self, scenario):\n        scenario.x()\n",

@@ -23,6 +23,8 @@ from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.sweeps import pools
 
+pytestmark = pytest.mark.slow
+
 ASKED = {"seed": 3, "probability": 0.8, "keep": 3}
 SMALL = {"hosts": ["p3.2xlarge", "g5.12xlarge"], "counts": [1, 2, 3], "batches": [256, 1024]}
 QUICK = {"protocols": ["allreduce", "fmb"], "workload": "toy_fc"}
@@ -207,7 +209,7 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
         ({"samples_per_s": -1}, "greater than 0"),
         ({"samples_per_s": 10, "probability": 1.0}, "less than or equal"),
-        ({"samples_per_s": 10, "protocol": ["amb"]}, "Extra inputs"),
+        ({"samples_per_s": 10, "protocol": ["amb"]}, "did you mean protocols?"),
     ],
 )
 def test_what_is_wrong_is_said(wrong, said):

@@ -75,6 +75,7 @@ def test_panels_have_the_samples_and_the_computing_of_measured_steps(trace):
     assert found.compute_s == pytest.approx([4.8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--panels", "samples"], []], ids=["samples", "ranks"])
 def test_several_traces_make_one_picture(words, trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

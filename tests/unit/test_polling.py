@@ -176,6 +176,7 @@ def step_s(poll: float, workers: int, network: Link = PLAIN) -> float:
     return run(poll, None, **job).rows["end_s"].max() / 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "rounds"), [(2, 1), (4, 2), (8, 3)])
 def test_ranks_meet_before_a_librarys_call(workers, rounds):
     """In a barrier, ceil(log2 n) rounds of empty messages."""

@@ -16,7 +16,7 @@ from experiments import allreduce, parallax, scaling
 from experiments.reports.scaling_tables import BUGLIARELLO
 from sim import event, protocols
 from sim.base import progress
-from sim.base.progress import Progress
+from sim.base.progress import EVERY_S, Progress
 from sim.job.scenario import Scenario
 from sim.model.workload import NAMED
 from sim.platform.cluster import one_rank_a_host
@@ -27,6 +27,7 @@ from sim.studies.partition_search import searched
 def clock(monkeypatch):
     """A clock that goes on by itself when told to: clock.now += 3."""
     found = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(progress, "EVERY_S", EVERY_S)  # which tests/conftest.py takes away
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: found.now))
     return found
 

@@ -83,6 +83,7 @@ def test_samples_computed_are_samples_summed(name):
         assert summed == computed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_faster_cluster_is_faster(name):
     from sim.platform.cluster import Cluster, Host

@@ -77,7 +77,7 @@ def test_every_number_of_a_file_has_a_range(where):
 
 
 ODD = ["inf", "-inf", "nan", "-1", "1e300", "true", '""', "[]", "{}", "9223372036854775808000000000000", "'1'"]
-OF_HOSTS = ["count", "cores", "gpus", "slots", "speed", "contention", "contention_error"]
+OF_HOSTS = ["count", "cores", "gpus", "slots", "speed", "contention", "contention_error", "switching"]
 OF_LINKS = [name for name in Link.model_fields if name not in ("wakes", "fair", "store_and_forward", "tcp")]
 CASES = [
     (key, odd) for key in [*OF_HOSTS, *OF_LINKS] for odd in ODD if not (key.endswith("bytes_per_s") and odd == "inf")
@@ -100,6 +100,9 @@ WRONG_CLUSTERS = {
     "a thousand million hosts": ('schema = "cluster/1"\nhosts = [{ count = 1000000000 }]\n', "count"),
     "a thousand million cores": ('schema = "cluster/1"\nhosts = [{ cores = 1000000000 }]\n', "cores"),
     "a thousand million shared cores": (HOSTS + "shared_cores = 1000000000\n", "shared_cores"),
+    "a key that is unknown": (HOSTS + "oversleeps = 1\n", "(did you mean oversleep_s?)"),
+    "a link's key that is unknown": (HOSTS + "[network.tcp]\nwindow = 1\n", "(did you mean window_bytes?)"),
+    "a host's key that is unknown": ('schema = "cluster/1"\nhosts = [{ slot = 1 }]\n', "(did you mean slots?)"),
     "an expression": (HOSTS + '[network]\nlatency_s = "9**9**9 s"\n', "latency_s"),
     "a window of nothing": (HOSTS + "[network.tcp]\nwindow_bytes = 0\n", "window_bytes"),
     "nested too deeply": (HOSTS + "x = " + "[" * 10_000 + "]" * 10_000, "nested"),
@@ -276,6 +279,7 @@ TOO_LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "option", "said"), TOO_LARGE, ids=lambda words: str(words)[:60])
 def test_jobs_that_no_memory_holds_are_refused(words, option, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

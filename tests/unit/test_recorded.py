@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from old_streams import BLOCK, OldStream
+from old_streams import BLOCK, OldRounds, OldStream
 from scenarios import CLUSTERS, scenarios
 
 import sim
 from sim import event, randomness
+from sim.event import alike, cohort
 from sim.event.machines import contended, own_core
 
 EXACT_S = 1e-9
@@ -49,11 +50,14 @@ def test_every_scenario_was_recorded():
     assert set(SCENARIOS) == set(RECORDED.index)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("want_trace", [True, False])
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_the_event_world_says_what_was_recorded(cluster, want_trace, monkeypatch):
     """Without a trace it takes short cuts; with one, every third is asked."""
-    for mechanics in (contended, own_core):
+    monkeypatch.setattr(alike, "LEAST_WORKERS", 1)
+    monkeypatch.setattr(cohort, "Rounds", OldRounds)
+    for mechanics in (cohort, contended, own_core):
         monkeypatch.setattr(mechanics, "WARMING", ("compute",))
     names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")][:: 3 if want_trace else 1]
     said = pd.DataFrame({name: outcome(SCENARIOS[name], want_trace) for name in names}).T

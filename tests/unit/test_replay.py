@@ -94,6 +94,7 @@ def scenarios():
     return st.fixed_dictionaries({one.name: DRAWN[one.name] for one in fields(Scenario)}).map(allowed).filter(bool)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(scenarios())
 def test_what_a_header_says_is_the_scenario(scenario):

@@ -71,7 +71,7 @@ def test_throughput_and_efficiency_are_drawn(sweep):
         (["--sweep", "worker=1,2", "-o", "g.parquet"], "did you mean workers"),
         (["--sweep", "hosts.0.cuont=1,2", "-o", "g.parquet"], "count"),
         (["--sweep", "workers=1", "--sweep", "workers=2", "-o", "g.parquet"], "each name once"),
-        (["--sweep", "workers=-1,-2", "-o", "g.parquet"], "scenarios that can be"),
+        (["--sweep", "workers=-1,-2", "-o", "g.parquet"], "possible scenarios"),
         (["--sweep", "workers=1", "-o", "g.csv"], ".parquet"),
         (["--sweep", "workers=1", "-o", "g.parquet", "--why"], "--why"),
         (["-o", "g.parquet"], "without --sweep"),

@@ -156,6 +156,7 @@ def test_horovod_is_told_only_what_it_would_not_do_untold():
     assert told("cycle_s=0.005") == {"HOROVOD_CYCLE_TIME": "5.0"}
 
 
+@pytest.mark.processes
 def test_a_server_whose_port_is_busy_is_not_taken_for_dead():
     """While a queue is full the kernel drops SYNs, as a congested port does; a closed port refuses them."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:

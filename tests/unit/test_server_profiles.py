@@ -96,6 +96,7 @@ def profile(traces: list[Trace], contention: float = 0.0) -> Cluster:
 FITTED = [("mlp", 100), ("toy_fc", 100), ("toy_fc", 400)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [100, 250, 400])
 @pytest.mark.parametrize("contention", [0.0, 0.3])
 def test_the_profile_repeats_what_was_planted(batch, contention):
@@ -143,6 +144,7 @@ def test_nothing_is_faster_than_the_link_that_was_probed(contention):
     assert network == wire.model_copy(update={"eager_bytes": None, "overhead_s": 0.0})
 
 
+@pytest.mark.slow
 def test_what_a_sleep_costs_besides_is_found_again():
     """From runs that sleep; all other costs are those of the runs that do not."""
     awake = [planted(*cell) for cell in FITTED]
@@ -153,6 +155,7 @@ def test_what_a_sleep_costs_besides_is_found_again():
     assert made.costs["toy_fc"].model_copy(update={"resume_s": 0.0, "error": without.error}) == without
 
 
+@pytest.mark.slow
 def test_input_and_computation_vary_each_by_itself():
     """What is neither computation nor the model's travels is charged as input, and varies as it did."""
     spread = {"input": LogNormal(cv=0.4), "wait": LogNormal(cv=0.4), "compute": LogNormal(cv=0.1)}
@@ -180,6 +183,7 @@ def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
         assert not job.sleeps(0, 1).first(50).any()
 
 
+@pytest.mark.slow
 def test_many_workers_are_bound_by_processor_time():
     """Four workers on two cores: each gradient takes half of the processor seconds that one takes alone, and what cores idle."""
     made = profile([planted(*cell) for cell in FITTED])
@@ -191,6 +195,7 @@ def test_many_workers_are_bound_by_processor_time():
     assert 0.99 < of_trace(event.trace(scenario)).step_s.mean() / 4 / (processor_s / 2) < 1.06
 
 
+@pytest.mark.slow
 def test_a_second_server_costs_what_was_probed():
     made = profile([planted(*cell) for cell in FITTED])
     step_s = [
@@ -295,6 +300,7 @@ def test_a_late_gradient_is_told_from_one_whose_clock_was_read_late():
     assert kept[kept["activity"] == "update"]["step"].tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_chain_is_the_mean_of_runs_and_steps():
     """A mean step is what is predicted: one run in three that takes half as long again counts, as do slow steps that are not rare."""
     slow = {"compute": Constant(value=1.5)}

@@ -44,6 +44,7 @@ def beside():
     return [run("fmb", workers, ["machine"], seed) for workers in (1, 2) for seed in range(2)]
 
 
+@pytest.mark.slow
 def test_planted_costs_are_found_again(rings, beside):
     """Both workers of a ring compute at the same time, so that what is measured is what contention makes of it."""
     known = make([*rings, *beside], "known", shared_cores=CORES)
@@ -56,6 +57,7 @@ def test_planted_costs_are_found_again(rings, beside):
     assert known.placement(2, servers=0) == [0, 1]  # a host each, as they sat, though each sees both cores
 
 
+@pytest.mark.slow
 def test_more_hosts_are_predicted(rings, beside):
     """Four ranks on two cores: were the costs of two taken for those of a core, contention would count twice."""
     made = make([*rings, *beside], "known", shared_cores=CORES)

@@ -12,6 +12,7 @@ from sim import event, protocols
 from sim.event import world
 from sim.event.arrivals import Arrivals
 from sim.event.clock import Clock
+from sim.event.ranks.poster import Poster
 from sim.event.ring import Call, Ring
 from sim.event.shortcut import ShortCutFailed
 from sim.event.together import Course
@@ -49,7 +50,9 @@ JOBS = {
 def scenario(protocol, link: Link = LINKS["fast"], workers: int = 5, **about) -> Scenario:
     hosts = [Host(count=workers, cores=2, slots=1), Host(name="slow", cores=2, slots=1, speed=0.7)]
     found = workload.read("mnist")
-    costs = found.costs.model_copy(update=NOISY | {"call": Line(base_s=1e-5), "negotiate_s": 1e-5})
+    costs = found.costs.model_copy(
+        update=NOISY | {"call": Line(base_s=1e-5), "negotiate_s": 1e-5, "input": Line(base_s=1e-3), "resume_s": 1e-4}
+    )
     about = {"workers": workers, "steps": 6, "warmup": 1, "seed": 3} | about
     cluster = Cluster(name="two kinds", hosts=hosts, network=link)
     return Scenario(protocol, found.model_copy(update={"costs": costs}), cluster=cluster, **about)
@@ -73,6 +76,19 @@ def test_short_cuts_change_nothing(job, link):
 @pytest.mark.parametrize("workers", [2, 3, 13])
 def test_rings_of_any_size(workers):
     same(scenario(protocols.make("horovod", ["algorithm=ring", "fusion_bytes=100000"]), workers=workers))
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("said", ["ps-async", "ps-ssp", "ps-sync", "ps-sync barrier=true", "ps-backup", "hybrid"])
+def test_verbs_in_one_go_do_what_they_do_one_by_one(said, servers):
+    """Servers and workers that post at once (sim.event.ranks.poster), with input to fetch and without."""
+    name, *settings = said.split()
+    job = scenario(protocols.make(name, settings), LINKS["slow"])
+    job = replace(job, workers=4, servers=servers if job.servers else 1)
+    ranks = world.EventWorld(job, 0, want_trace=False).ranks
+    assert {type(rank) for rank in ranks} == {Poster}
+    same(job)
+    same(replace(job, stragglers=LogNormal(location=0.1, cv=1.0)))
 
 
 def test_sleepers_too():

@@ -166,6 +166,7 @@ def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(mo
         speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
 
 
+@pytest.mark.processes
 def test_a_job_is_measured_in_a_process_of_its_own():
     one = measure(commands.in_python(REFERENCE)(Job(5, 4, seed=2)), 60)
     assert one.step_s == plain_simpy.run(Job(5, 4, seed=2))
@@ -173,6 +174,7 @@ def test_a_job_is_measured_in_a_process_of_its_own():
     assert one.cpu_s > 0
 
 
+@pytest.mark.processes
 def test_memory_is_the_process_s_own():
     """The negative control is a maximum that counts what this process has."""
     held = np.ones(30_000_000)
@@ -180,10 +182,12 @@ def test_memory_is_the_process_s_own():
     assert one.peak_bytes < held.nbytes
 
 
+@pytest.mark.processes
 def test_a_process_that_takes_too_long_measures_nothing():
     assert measure([sys.executable, "-c", "import time; time.sleep(60)"], 0.2) is None
 
 
+@pytest.mark.processes
 def test_a_process_that_fails_is_a_line():
     with pytest.raises(RunFailed, match=r"failed: SystemError: no more$"):
         measure([sys.executable, "-c", "raise SystemError('no more')"], 60)
@@ -226,6 +230,7 @@ def test_a_missing_library_is_a_line(said, line, monkeypatch, tmp_path):
         simgrid.compiled(tmp_path)
 
 
+@pytest.mark.processes
 def test_engines_that_are_not_there_are_left_out(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv(commands.CIMBA_PYTHON, str(tmp_path / "python"))
@@ -265,6 +270,7 @@ def simgrid_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("way", [simgrid.MESSAGES, simgrid.SEMAPHORES])
 @pytest.mark.parametrize("workers", [2, 200])
 def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
@@ -274,6 +280,7 @@ def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
     same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
 
 
+@pytest.mark.processes
 def test_cimba_simulates_the_same_job():
     job, command = Job(10, 1000, seed=5), commands.in_cimba(None)
     try:

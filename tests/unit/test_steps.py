@@ -54,6 +54,7 @@ def predicted(path, scenario: Scenario, link: Link | None, hosts: int = 9, **sai
     return float(simulate(plain, replications=4).step_s.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["allreduce", "fmb"])
 @pytest.mark.parametrize("with_compute", [False, True])
 @pytest.mark.parametrize("link", [LINK, None])
@@ -63,6 +64,7 @@ def test_steps_of_the_size_that_was_logged_are_predicted(tmp_path, name, with_co
     assert predicted(path, scenario, link) == pytest.approx(measured_s, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_compute", [False, True])
 def test_on_a_known_link_other_sizes_are_predicted(tmp_path, with_compute):
     path = tmp_path / "steps.csv"

@@ -201,6 +201,10 @@ WRITTEN = {
     "niagara*0.5 + slow-ranks(rank=3, factor=1.3)": laws.Together(
         of=(stragglers.read("niagara*0.5"), laws.SlowRanks(rank=3, factor=1.3))
     ),
+    "folded-mixture(limit_s=54ms, components=[{mean_s=0, std_s=4ms, weight=0.7}, {mean_s=0.05, std_s=0, weight=0.3}])": laws.FoldedMixture(
+        limit_s=0.054,
+        components=[{"mean_s": 0, "std_s": 0.004, "weight": 0.7}, {"mean_s": 0.05, "std_s": 0, "weight": 0.3}],
+    ),
     "constant(value=1)+constant(value=2)+constant(value=3)": laws.Together(
         of=tuple(laws.Constant(value=v) for v in (1, 2, 3))
     ),
@@ -243,6 +247,9 @@ def test_laws_are_written_out(text):
         ("replay(values=[[1,2],[1]])", "as many steps"),
         ("empirical(values=[1])", "values"),
         ("constant(value=1", "at the end"),
+        ("folded-mixture(components=[{mean_s=0, std_s=1)", ", before"),
+        ("folded-mixture(components=[{mean_s=0, mean_s=1}])", "each parameter once"),
+        ("folded-mixture(components=" + "{a=" * 5000, "deep"),
         ("niagara + ", "at the end"),
         ("niagara*2*x", "factor"),
         ("niagara*0.00000001", "factor from"),

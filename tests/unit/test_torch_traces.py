@@ -60,6 +60,7 @@ def test_a_step_is_told_apart(tmp_path):
     assert [[call.bytes for call in calls] for calls in found.calls] == [[4 * items for items in BUCKETS]] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [True, False])
 @pytest.mark.parametrize("sizes", [True, False])
 def test_steps_of_the_size_that_was_traced_are_predicted(tmp_path, model, hidden, sizes):

@@ -70,6 +70,7 @@ def test_a_row_that_no_run_can_have_is_refused_by_its_column(tmp_path, header, s
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_flipped_bit_is_seen_wherever_it_is(tmp_path, trace, suffix):
     """Or it says nothing: in the padding of a parquet file, or a name of who wrote it."""

@@ -171,6 +171,7 @@ for words in {lines!r}:
 """
 
 
+@pytest.mark.processes
 def test_what_is_not_installed_is_one_line_with_its_extra(tmp_path):
     """The core answers without it, and a first answer without SciPy, which takes longer to load than the answer."""
     asked = {

@@ -100,7 +100,7 @@ def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
     [
         ("worker=3", "did you mean workers"),
         ("workers=x", "an integer"),
-        ("network.bandwith=3", "did you mean bandwidth_bytes_per_s"),
+        ("network.bandwith=3", "did you mean bandwidth?"),
         ("hosts.3.count=2", "of hosts: 0"),
         ("hosts.0.count=0", "greater than or equal to 1"),
         ("hosts.0.count.x=1", "nothing below it"),

@@ -166,6 +166,7 @@ def test_what_is_no_model_is_refused_in_one_line(name, content, tmp_path):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_model_of_too_many_variables_is_refused(tmp_path):
     many = safetensors({f"layer.{i}.{'x' * 600}": ("F32", [3]) for i in range(7_000)})
     with pytest.raises(WrongSetting, match="at most 4 MiB"):

@@ -35,11 +35,14 @@ def seconds(most):
 
 
 def lines():
-    return st.builds(Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2))
+    return st.builds(
+        Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2), floor_s=seconds(1e-2)
+    )
 
 
 def costs():
     kinds = ("compute", "partition", "input", "pack", "take_up", "reduce", "update", "evaluate")
+    kinds += ("to_device", "to_host")
     return st.builds(
         Costs,
         **dict.fromkeys(kinds, lines()),
@@ -211,6 +214,7 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
     assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 6), 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.world.MANY]))
 def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):

@@ -32,6 +32,8 @@ class Contended:
         self.rank, self.env, self.scenario = rank, world.env, scenario
         self.machine, self.cores, self.link, self.local = rank.machine, rank.machine.cores, world.link, world.local
         self.one_work_a_core = scenario.cores_suffice and not self.local.wakes
+        gpu = scenario.gpus[rank.rank] if scenario.gpus_shared else None
+        self.gpu = None if gpu is None else self.machine.shared_gpu(gpu.number)
         self.waits: Any = (Polling if scenario.cluster.poll_s else Woken)(self)
         self.others = OtherThreads(self)
         self.ports: Any = (Streams if world.link.fair else Ports)(self)
@@ -78,9 +80,11 @@ class Contended:
         rank.record(activity, start_s, samples, size_bytes, peer, version)
 
     def spend(self, seconds: float, computing: bool = False):
-        """Seconds of a core, or of the rank's own GPU where it computes on one; nothing is recorded."""
+        """Seconds of a core, or of the rank's GPU where it computes on one; nothing is recorded."""
         if seconds > ROUND_OFF_S:
-            if self.one_work_a_core or (computing and self.machine.gpus):
+            if computing and self.gpu:
+                yield self.gpu.work(seconds)
+            elif self.one_work_a_core or (computing and self.machine.gpus):
                 yield self.env.timeout(seconds / self.machine.speed)
             else:
                 yield self.cores.work(seconds, self.rank.rank)

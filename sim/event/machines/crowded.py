@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sim.event.machines.copied import Copied
 from sim.event.machines.free import Free
+from sim.event.machines.sending import record_left
 from sim.event.ranks.message import Message
 
 
@@ -11,10 +14,15 @@ class Crowded(Free):
     """The same where other ranks are on the host: they take turns at its port, and a message to one of them is copied by it."""
 
     own_port = False
+    __slots__ = ("_last",)
+
+    def __init__(self, rank):
+        super().__init__(rank)
+        self._last: Any = None  # the departure of the last message after which the next may leave
 
     def post_now(self, peer: int, message: Message):
         """Give one message to the link; when it has left: seconds, or Copied."""
-        to = self._to[peer]
+        to = self.others[peer]
         if to.machine is self.machine:
             message.departure = Copied()
             self.at(self.rank.clock_s + self.local.latency_s, lambda: to.put(message, to.env.now, None))
@@ -40,21 +48,21 @@ class Crowded(Free):
         """A message to each of `peers`, in order; go on at once."""
         rank = self.rank
         for peer in peers:
-            if one and self._posted is not None:
+            if one and self._last is not None:
                 start_s = rank.clock_s
-                yield from self.until(self._posted)
+                yield from self.until(self._last)
                 if rank.clock_s > start_s:
                     rank.waited(start_s, rank.clock_s, peer)
             start_s, message = rank.clock_s, letter(peer)
             departure = yield from self.post_now(peer, message)
             if one:
-                self._posted = departure
+                self._last = departure
             if record and rank.rows:
-                self._record_left(start_s, departure, message, peer)
+                self._row_of(start_s, departure, message, peer)
 
-    def _record_left(self, start_s: float, departure, message: Message, peer: int) -> None:
+    def _row_of(self, start_s: float, departure, message: Message, peer: int) -> None:
         if type(departure) is not Copied:
-            super()._record_left(start_s, departure, message, peer)
+            record_left(self.rank, start_s, departure, message, peer)
             return
         rank = self.rank
         about = (rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version)
@@ -77,7 +85,7 @@ class Crowded(Free):
             start_s = rank.clock_s
             departure = yield from self.post_now(to, message)
             if rank.rows:
-                self._record_left(start_s, departure, message, to)
+                self._row_of(start_s, departure, message, to)
         if source is not None:
             taken = yield from self.receive(source)
         if departure is not None and ahead:

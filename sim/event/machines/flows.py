@@ -25,12 +25,14 @@ class Bucket:
         rate: tokens that come, bytes a second.
         depth: the most that it keeps, bytes.
         queue: the most that stands before it while it is busy, bytes.
+        busy_s: seconds for which messages took it.
     """
 
     rate: float
     depth: float = 0.0
     queue: float = 0.0
     through: float = 0.0  # bytes a second
+    busy_s: float = 0.0
     level: float = field(init=False)
     _updated_s: float = 0.0
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
 from typing import Any
 
 from sim.event.arrivals import Arrivals
+from sim.event.machines.ahead import Ahead
+from sim.event.machines.in_turn import InTurn
 from sim.event.machines.own_core import OwnCore
+from sim.event.machines.sending import Sending, record_left
 from sim.event.machines.slow_port import SlowPort
 from sim.event.ranks.message import Message
-from sim.event.shortcut import ShortCutFailed
-from sim.verbs.book import CLOCK_S, TIE_S
+from sim.verbs.book import CLOCK_S
 
 DONE = ()
 
@@ -26,10 +27,9 @@ class Free:
     quick = True  # works that follow one another may be one
     own_port = True  # nobody else's messages leave by it
     __slots__ = (
-        "_ahead", "_ahead_s", "_byte_s", "_coming", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers",
-        "_pending", "_plain", "_posted", "_timed", "_to", "_waits", "_wake", "comes", "core", "course", "env",
-        "ingress", "link", "local", "machine", "port", "rank", "rest", "rest_until", "slow", "speed", "spend", "work",
-        "work_on", "works",
+        "_ahead", "_byte_s", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers", "_plain", "_sending",
+        "_timed", "_waits", "_wake", "comes", "core", "course", "env", "ingress", "link", "local", "machine", "others", "port",
+        "rank", "rest", "rest_until", "slow", "speed", "spend", "work", "work_on", "works",
     )  # fmt: skip
 
     def __init__(self, rank):
@@ -40,25 +40,21 @@ class Free:
         self.work, self.works, self.work_on = core.work, core.works, core.work_on
         self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
         self.port, self.ingress = machine.egress, machine.ingress
-        self._coming: list[
-            Any
-        ] = []  # messages on their way, a heap: when they reach the port, a number, and the message
         self._inbox: list[Any] = []  # what has come: messages, and when their bytes move
         self._peers: Any = ()  # from whom the next is waited for
         self._wake: Any = None  # who goes on then
         self._timed = False
         self._missing: Any = None  # from whom gradients are still waited for, to be added up
-        self._overhead_s, self._latency_s = link.overhead_s / machine.speed, link.latency_s
-        self._gap_s, self._byte_s = link.gap_s, 1 / link.bandwidth_bytes_per_s
+        self._overhead_s, self._latency_s = rank.amounts.overhead_s[machine.speed], link.latency_s
+        self._gap_s, self._byte_s = link.gap_s, rank.amounts.byte_s
         self.slow = SlowPort(self) if link.sustained_bytes_per_s or link.tcp or link.store_and_forward else None
         self._plain = self.slow is None
         self._ahead: list[Any] = []
-        self._posted: Any = None
+        self._sending: Any = Sending(self)
         self._waits = rank.recorder.waits
-        self._to: Any = None  # the ranks' mechanics, once all are there
-        self._pending, self._ahead_s = 0, -math.inf
+        self.others: Any = []  # the mechanics of all ranks, once they are there
         self.course: Any = None  # of a call of all ranks that the rank is in (sim.event.together)
-        self.comes: Any = self._comes  # comes(reach_s, message): a message is on its way to this rank
+        self.comes: Any = None  # comes(reach_s, message): a message is on its way to this rank
 
     def join(self, everyone: list, alone: bool) -> None:
         """The mechanics of all ranks are there.
@@ -66,11 +62,13 @@ class Free:
         Args:
             alone: rank 0 alone sends to workers, as far as is known of the protocol.
         """
-        self._to = everyone
+        self.others = everyone
         if self.rank.serves:
             self.comes = Arrivals(self.env, self.deliver).add
         elif alone and self.own_port:
-            self.comes = self._comes_ahead
+            self.comes = Ahead(self).add
+        else:
+            self.comes = InTurn(self.env, self.reaches).add
 
     # ---- time
 
@@ -101,44 +99,7 @@ class Free:
         Args:
             letter: letter(peer) makes the message.
         """
-        rank, start_s = self.rank, self.rank.clock_s
-        if rank.serves and self._plain and not rank.rows:
-            return self._send_alike(peers, letter)
-        left, last_s = [], -math.inf
-        for peer in peers:
-            message = letter(peer)
-            leave_s = self.post(peer, message)
-            last_s = leave_s if leave_s > last_s else last_s
-            if rank.rows:
-                left.append((peer, leave_s, message))
-        clock_s = rank.clock_s
-        rank.clock_s = max(clock_s, last_s)
-        for peer, leave_s, message in left:
-            clock_s = max(clock_s, leave_s)
-            rank.recorder.row(
-                start_s, clock_s, rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version
-            )
-            start_s = clock_s
-        return DONE
-
-    def _send_alike(self, peers, letter):
-        """A server's, which sends the same to all."""
-        rank, to, port, message, posted = self.rank, self._to, self.port, None, 0
-        clock_s, free_s, latency_s = rank.clock_s, port.free_s, self._latency_s
-        for peer in peers:
-            if message is None:
-                message = letter(peer)
-                called_s = len(message.sizes_bytes) * self._overhead_s
-                message.occupancy_s = occupancy_s = self._gap_s + message.size_bytes * self._byte_s
-            clock_s += called_s
-            begin_s = clock_s if clock_s > free_s else free_s
-            free_s = begin_s + occupancy_s
-            posted += 1
-            to[peer].comes(begin_s + latency_s, message)
-        if posted:
-            port.free_s, rank.clock_s = free_s, max(free_s, clock_s)
-            self.machine.sent_s += posted * occupancy_s
-        return DONE
+        return self._sending.send_all(peers, letter)
 
     def post_all(self, peers, letter, record: bool = False, one: bool = False):
         """A message to each of `peers`, in order; go on at once.
@@ -148,18 +109,7 @@ class Free:
             record: when they have left.
             one: the one before must have left.
         """
-        rank = self.rank
-        for peer in peers:
-            if one and self._posted is not None and self._posted > rank.clock_s:
-                start_s, rank.clock_s = rank.clock_s, self._posted
-                rank.waited(start_s, rank.clock_s, peer)
-            start_s, message = rank.clock_s, letter(peer)
-            departure = self.post(peer, message)
-            if one:
-                self._posted = departure
-            if record and rank.rows:
-                self._record_left(start_s, departure, message, peer)
-        return DONE
+        return self._sending.post_all(peers, letter, record, one)
 
     def post(self, peer: int, message: Message) -> float:
         """Give one message to another host, at a core's expense; when it has left, seconds."""
@@ -167,79 +117,33 @@ class Free:
         sizes = message.sizes_bytes
         rank.clock_s = begin_s = rank.clock_s + (self._overhead_s if len(sizes) == 1 else len(sizes) * self._overhead_s)
         if self.slow is not None:
-            return self.slow.leave(self._to[peer], message)
+            return self.slow.leave(self.others[peer], message)
         message.occupancy_s = occupancy_s = self._gap_s + message.size_bytes * self._byte_s
-        begin_s = max(begin_s, port.free_s)
+        begin_s = port.free_s if port.free_s > begin_s else begin_s
         port.free_s = leave_s = begin_s + occupancy_s
-        self.machine.sent_s += occupancy_s
-        self._to[peer].comes(begin_s + self._latency_s, message)
+        port.busy_s += occupancy_s
+        self.others[peer].comes(begin_s + self._latency_s, message)
         return leave_s
-
-    def _record_left(self, start_s: float, departure: float, message: Message, peer: int) -> None:
-        rank = self.rank
-        rank.recorder.row(
-            start_s, departure, rank.rank, rank.step, "send", 0, message.size_bytes, peer, message.version
-        )
 
     # ---- messages that come
 
-    def _comes(self, reach_s: float, message: Message) -> None:
-        """A message will reach this rank's port."""
-        heappush(self._coming, (reach_s, next(self.env._eid), message))
-        self.env.call(reach_s, self._reached)
+    def waits_for(self, sender: int) -> bool:
+        """Whether the rank waits for the next message of a sender, however long that takes."""
+        return self._wake is not None and not self._timed and sender in self._peers
 
-    def _reached(self, _) -> None:
-        """A message reaches the port."""
-        coming = self._coming
-        first = heappop(coming)
-        if coming and coming[0][0] <= first[0] + TIE_S:
-            first = self._first_of_ties(first)
-        reach_s, _number, message = first
+    def reaches(self, reach_s: float, message: Message) -> None:
+        """A message reaches the port, at which messages of a call of all ranks may be served too."""
         if self.course is None:
             self.ingress.reached_s = reach_s
             self.deliver(reach_s, message)
         else:
-            self.machine.received_s += message.occupancy_s
+            self.ingress.busy_s += message.occupancy_s
             self.put(message, *self.course.passing(self, reach_s, message.occupancy_s))
-
-    def _first_of_ties(self, first):
-        """Of messages that come together the one whose sender's number is the least; the others stay on their way."""
-        coming, ties = self._coming, [first]
-        while coming and coming[0][0] <= first[0] + TIE_S:
-            ties.append(heappop(coming))
-        ties.sort(key=lambda one: (one[2].sender, one[:2]))
-        for other in ties[1:]:
-            heappush(coming, other)
-        return ties[0]
-
-    def _comes_ahead(self, reach_s: float, message: Message) -> None:
-        """The same where rank 0 alone sends to this rank, which goes on at once if it waits for the message, without an event.
-
-        This is right as long as no other message reaches the port before.
-        """
-        waits = self._wake is not None and not self._timed and not self._pending and message.sender in self._peers
-        if not waits or message.sender or reach_s < self._ahead_s:
-            self._pending += 1
-            self.env.call(reach_s, self._reached_late, message)
-        else:
-            self._ahead_s = reach_s
-            self.deliver(reach_s, message)
-
-    def _reached_late(self, message: Message) -> None:
-        """A message reaches the port.
-
-        Raises:
-            ShortCutFailed: a later one was handed over ahead of time.
-        """
-        self._pending -= 1
-        if self.env.now < self._ahead_s:
-            raise ShortCutFailed
-        self.deliver(self.env.now, message)
 
     def deliver(self, reach_s: float, message: Message) -> None:
         """A message from another host begins to pass this machine's port, after those that came before."""
         port, occupancy_s = self.ingress, message.occupancy_s
-        self.machine.received_s += occupancy_s
+        port.busy_s += occupancy_s
         if self._plain:
             begin_s = reach_s if reach_s > port.free_s else port.free_s
             port.free_s = end_s = begin_s + occupancy_s
@@ -378,7 +282,7 @@ class Free:
             start_s = rank.clock_s
             departure = self.post(to, message)
             if rank.rows:
-                self._record_left(start_s, departure, message, to)
+                record_left(rank, start_s, departure, message, to)
         if source is not None:
             arrived = self.take((source,)) if self._inbox else None
             if arrived is None:
@@ -395,9 +299,8 @@ class Free:
     def fall_apart(self) -> None:
         """Refer to nobody any more."""
         self.core.fall_apart()
-        self.rank = self.comes = self._wake = None
-        self._to.clear()
-        self._coming.clear()
+        self.rank = self.comes = self._wake = self._sending = None
+        self.others.clear()
 
     def departed(self):
         """Until all that was handed over ahead has left."""

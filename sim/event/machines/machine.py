@@ -10,6 +10,7 @@ import simpy
 from sim.event.machines.cores import Cores
 from sim.event.machines.flows import Bucket
 from sim.event.machines.port import Port
+from sim.event.machines.shared_gpu import SharedGpu
 from sim.platform.cluster import Host, Link
 
 
@@ -25,8 +26,9 @@ class Machine:
         self, env: simpy.Environment, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
         shared: Cores | None = None,
     ):  # fmt: skip
-        self.sent_s = self.received_s = 0.0  # for which messages took the two directions of its port
         self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
+        self._gpu = env, speed, host.switching
+        self._shared_gpus: dict[int, SharedGpu] = {}
         self._own = env, host.cores, speed, contention, turn_s
         self._shared = shared
         self.egress: Any
@@ -38,10 +40,21 @@ class Machine:
         else:
             self.egress, self.ingress = Port(), Port()
 
+    @property
+    def busy_s(self) -> float:
+        """Seconds for which messages took the busier direction of its port."""
+        return max(self.egress.busy_s, self.ingress.busy_s)
+
     @cached_property
     def cores(self) -> Cores:
         """They are made when somebody needs to share them."""
         return self._shared or Cores(*self._own)
+
+    def shared_gpu(self, number: int) -> SharedGpu:
+        """One of its GPUs that ranks share."""
+        if number not in self._shared_gpus:
+            self._shared_gpus[number] = SharedGpu(*self._gpu)
+        return self._shared_gpus[number]
 
     @cached_property
     def memory(self) -> Port:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class Port:
-    """Serves one message after another, in the order in which they come."""
+    """Serves one message after another, in the order in which they come; `busy_s` are the seconds for which they take it."""
 
-    __slots__ = ("earned_s", "free_s", "reached_s")
+    __slots__ = ("busy_s", "earned_s", "free_s", "reached_s")
 
     def __init__(self):
-        self.free_s, self.earned_s = 0.0, 0.0
+        self.free_s = self.earned_s = self.busy_s = 0.0
         self.reached_s = 0.0  # when the last message reached it, where that is kept
 
     def take(self, now_s: float, occupancy_s: float, credit_s: float = 0.0) -> tuple[float, float]:

@@ -25,7 +25,7 @@ class SlowPort:
         """
         link, machine = self._link, self._mechanics.machine
         message.occupancy_s, message.credit_s = link.occupancy_s(message.size_bytes), link.credit_s(message.size_bytes)
-        machine.sent_s += message.occupancy_s
+        machine.egress.busy_s += message.occupancy_s
         clock_s = self._mechanics.rank.clock_s
         begin_s, leave_s = machine.egress.take(clock_s, message.occupancy_s, message.credit_s)
         if link.tcp:

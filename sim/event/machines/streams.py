@@ -28,7 +28,7 @@ class Ports:
         link, size_bytes, now_s = self._link, message.size_bytes, self._env.now
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         begin_s, leave_s = self._mechanics.machine.egress.take(now_s, occupancy_s, credit_s)
-        self._mechanics.machine.sent_s += occupancy_s
+        self._mechanics.machine.egress.busy_s += occupancy_s
         if link.tcp:
             message.held_s = max(0.0, self._connection(to.rank.rank).send(begin_s, size_bytes) - leave_s)
             leave_s += message.held_s
@@ -47,7 +47,7 @@ class Ports:
         link, size_bytes, port = self._link, message.size_bytes, self._mechanics.machine.ingress
         occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
         message.begin_s, end_s = port.take(self._env.now, occupancy_s, credit_s)
-        self._mechanics.machine.received_s += occupancy_s
+        port.busy_s += occupancy_s
         message.end_s = end_s + message.held_s
         self._mechanics.inbox.put(message)
 
@@ -90,8 +90,8 @@ class Streams:
         message.begin_s = self._env.now + link.latency_s
         size_bytes = message.size_bytes + link.gap_s * link.bandwidth_bytes_per_s
         occupancy_s = link.occupancy_s(message.size_bytes)
-        self._mechanics.machine.sent_s += occupancy_s
-        to.machine.received_s += occupancy_s
+        self._mechanics.machine.egress.busy_s += occupancy_s
+        to.machine.ingress.busy_s += occupancy_s
         weight, self._flowed = self._weights[self._flowed], self._flowed + 1
         shares = {"kept": link.buffer_bytes, "weight": weight, "ramp": link.ramp_bytes}
         flow = self._flows.start(self._mechanics.machine.egress, to.machine.ingress, size_bytes, **shares)

@@ -23,24 +23,24 @@ class Computing:
         "_factors",
         "_fetched",
         "_input_noise",
-        "_known",
         "_resume_s",
-        "_sleepless",
         "_sleeps",
         "_slept_s",
         "_warm_s",
+        "known",
         "layers",
         "rank",
+        "sleepless",
     )
 
     def __init__(self, rank, random, number: int, run_factor: float):
         costs = rank.costs
         self.rank, self._amounts = rank, rank.amounts
         self._sleeps = random.sleeps(number)
-        self._sleepless = self._sleeps.sole == 0
+        self.sleepless = self._sleeps.sole == 0
         self._factors, self._resume_s = random.factors(number, run_factor), random.resume_s
         self._input_noise = random.of(costs.input_noise, number, "input")
-        self._known = self._factors.known
+        self.known = self._factors.known
         self._fetched, self._slept_s = False, 0.0
         self._warm_s = 0.0  # when it last ended a gradient or an update
         self.layers = Layers(rank, self) if rank.layerwise else None
@@ -49,7 +49,7 @@ class Computing:
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""
-        if self._sleepless:
+        if self.sleepless:
             return DONE
         seconds = self._sleeps[self.rank.step]
         if seconds <= 0:
@@ -97,28 +97,32 @@ class Computing:
         rank.oldest, rank.samples, rank.minibatches = rank.version, amounts.batch, 1
         if rank.quick:  # all in one go: nobody else can come between
             try:
-                seconds = amounts.compute_s * self._known[rank.step] + amounts.pack_s
+                seconds = amounts.compute_s * self.known[rank.step] + amounts.beside_s
             except IndexError:
-                seconds = self._first_s(rank.step)
-            if self._fetched:
-                self._fetched = False
-            elif amounts.input_s or self._slept_s:
-                seconds += self.input()[1]
+                seconds = self.first_s(rank.step)
+            seconds += self.unfetched_s()
             rank.computed_s += seconds
             rank.clock_s += seconds / rank.speed
             return DONE
         gradient = ("compute", self._gradient_s(amounts.compute_s, amounts.costs.compute), amounts.batch, 0)
         if self._fetched:
             self._fetched = False
-            return rank.works((gradient, amounts.pack))
+            return rank.works((*amounts.staged, gradient, *amounts.packed))
         rank.mechanics.begin_step(self._slept_s)
-        return rank.works((self.input(), gradient, amounts.pack))
+        return rank.works((self.input(), *amounts.staged, gradient, *amounts.packed))
 
-    def _first_s(self, step: int) -> float:
+    def first_s(self, step: int) -> float:
         """Seconds of computing and packing where the draw is not known yet, or all are alike."""
         factor = self._factors[step]
-        self._known = self._factors.known
-        return self._amounts.compute_s * factor + self._amounts.pack_s
+        self.known = self._factors.known
+        return self._amounts.compute_s * factor + self._amounts.beside_s
+
+    def unfetched_s(self) -> float:
+        """Seconds of fetching the minibatch, if that has not been done."""
+        if self._fetched:
+            self._fetched = False
+            return 0.0
+        return self.input()[1] if self._amounts.input_s or self._slept_s else 0.0
 
     def _partition(self, part: Partition):
         """Compute one partition, added to those before."""
@@ -129,7 +133,7 @@ class Computing:
             rank.samples, rank.minibatches, rank.oldest = 0, 1, rank.version
             works.append(self.input())
         seconds = self._gradient_s(costs.compute(micro_batch), costs.compute)
-        works += [("compute", seconds, micro_batch, 0), self._amounts.pack]
+        works += [*self._amounts.staged_part(micro_batch), ("compute", seconds, micro_batch, 0), *self._amounts.packed]
         rank.samples += micro_batch
         return rank.works(works)
 
@@ -137,7 +141,7 @@ class Computing:
         """Partitions while there is time, at least one; the last overruns."""
         rank, costs, spend = self.rank, self._amounts.costs, self.rank.mechanics.spend
         rank.at_hand.begin_gradient()
-        yield from rank.works((self.input(),))
+        yield from rank.works((self.input(), *self._amounts.staged))
         start_s, factor, micro_batch = rank.clock_s, self.factor(), self._amounts.batch // partitions
         yield from spend(factor * costs.loop_s + self.cold_s(costs.partition), computing=True)
         done, partition_s = 0, factor * costs.partition(micro_batch)
@@ -149,7 +153,7 @@ class Computing:
         rank.samples, rank.minibatches = done * micro_batch, 1
         rank.record("compute", start_s, samples=rank.samples)
         self.warm()
-        yield from rank.works((self._amounts.pack,))
+        yield from rank.works(self._amounts.packed)
 
     def compute_by_layer(self, order: str):
         """As the verb."""

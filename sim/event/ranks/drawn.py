@@ -13,12 +13,13 @@ class Drawn:
     Args:
         stream: of the draws; only as many are made as are asked for, in growing blocks.
         factor: on each of them.
+        least: as many are made at first, if that is fewer than usual.
     """
 
-    __slots__ = ("_factor", "_stream", "known", "sole")
+    __slots__ = ("_factor", "_least", "_stream", "known", "sole")
 
-    def __init__(self, stream: Stream, factor: float = 1.0):
-        self._stream, self._factor = stream, factor
+    def __init__(self, stream: Stream, factor: float = 1.0, least: int = FIRST):
+        self._stream, self._factor, self._least = stream, factor, min(FIRST, least)
         self.known: list[float] = []  # the first draws, as far as they were asked for; none if they are all alike
         sole = stream.sole
         self.sole = None if sole is None else sole * factor  # the value of every draw, if they are all alike
@@ -27,6 +28,6 @@ class Drawn:
         if self.sole is not None:
             return self.sole
         if index >= len(self.known):
-            known = self._stream.first(max(FIRST, 2 * index))
+            known = self._stream.first(max(self._least, 2 * index))
             self.known = (self._factor * known).tolist() if self._factor != 1.0 else known.tolist()
         return self.known[index]

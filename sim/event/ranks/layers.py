@@ -60,7 +60,8 @@ class Layers:
             yield from rank.works((computing.input(),))
         self._since_s = rank.clock_s
         rank.samples, rank.minibatches = rank.scenario.batch, 1
-        self._all_s = computing.factor() * rank.amounts.compute_s + computing.cold_s(rank.costs.compute)
+        copies_s = rank.amounts.to_device_s + rank.amounts.to_host_s  # variable by variable, within computing
+        self._all_s = computing.factor() * rank.amounts.compute_s + computing.cold_s(rank.costs.compute) + copies_s
 
     def pause(self) -> None:
         """The rank waits for parameters."""

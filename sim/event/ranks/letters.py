@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from sim.base.errors import WrongText
+from sim.event.ranks.amounts import Sizes
 from sim.event.ranks.layerwise import Layerwise
-from sim.event.ranks.message import Message, note_of
+from sim.event.ranks.message import HEADER, Control, Message
 from sim.model.sparse_rows import Load
 from sim.verbs.me import GRADIENT, PARAMETERS, Note
 
@@ -22,13 +23,11 @@ class Letters:
         rank: sim.event.ranks.rank.Rank.
     """
 
-    __slots__ = ("_parts", "_post", "_requests", "layers", "rank")
+    __slots__ = ("_post", "layers", "rank")
 
     def __init__(self, rank):
         self.rank = rank
         self._post: Any = None  # posts one message, where that needs nobody else
-        self._parts: dict[int | tuple[int, int], tuple[tuple[int, ...], int]] = {}
-        self._requests: dict[int, tuple[int, ...]] = {}
         self.layers: Any = Layerwise(rank) if rank.layerwise else None
 
     def begin(self, mechanics) -> None:
@@ -61,12 +60,7 @@ class Letters:
         rank = self.rank
         if what is GRADIENT and wait and not rank.serves:
             rank.at_hand.what = ""
-            sizes = self._parts.get(peer) if rank.minibatches <= 1 else None
-            if sizes is None:
-                message = self.message(rank.version, peer)
-            else:
-                message = Message(rank.rank, rank.version, rank.samples, sizes[0], sizes[1], rank.minibatches)
-            rank.clock_s = self._post(peer, message)
+            rank.clock_s = self._post(peer, self.message(rank.version, peer))
         elif type(what) is Note:
             self._post(peer, self._note(what, peer))
         elif rank.serves and not wait:
@@ -78,23 +72,33 @@ class Letters:
     def _note(self, note: Note, peer: int) -> Message:
         rank = self.rank
         version = rank.version if note.version is None else note.version
-        if rank.serves or note.last or peer not in rank.servers:
-            return note_of(rank.rank, version, note.last)
-        sizes = self._requests.get(peer)
-        if sizes is None:
-            sizes = self._requests[peer] = tuple(load.request_bytes for load in rank.scenario.loads(peer))
-        return note_of(rank.rank, version, note.last, sizes)
+        asks = not note.last and not rank.serves and peer in rank.servers
+        found = Control(rank.rank, version, 0, *(self.requested(peer) if asks else HEADER))
+        found.last = note.last
+        return found
+
+    def requested(self, server: int) -> Sizes:
+        """Bytes of a worker's request of a server's parameters."""
+        found = self.rank.amounts.requests.get(server)
+        if found is None:
+            sizes = tuple(load.request_bytes for load in self.rank.scenario.loads(server))
+            found = self.rank.amounts.requests[server] = sizes, sum(sizes)
+        return found
 
     def message(self, version: int, peer: int) -> Message:
         """The message this rank sends: a server sends its parameters; a worker its gradient (to a server, only that server's variables)."""
         rank = self.rank
-        minibatches = rank.minibatches
-        alike = minibatches <= 1 or rank.serves
-        sizes = self._parts.get(peer if alike else (peer, minibatches))
-        if sizes is None:
-            sized = self._sized(peer, 1 if rank.serves else minibatches)
-            sizes = self._parts[peer if alike else (peer, minibatches)] = sized, sum(sized)
-        return Message(rank.rank, version, rank.samples, sizes[0], sizes[1], minibatches)
+        return Message(rank.rank, version, rank.samples, *self.sized(peer), rank.minibatches)
+
+    def sized(self, peer: int) -> Sizes:
+        """Bytes of that message; a server sends the same to all, and all workers the same to a server."""
+        rank, minibatches = self.rank, self.rank.minibatches
+        key = ~rank.rank if rank.serves else peer if minibatches <= 1 else (peer, minibatches)
+        found = rank.amounts.sizes.get(key)
+        if found is None:
+            sizes = self._sized(peer, 1 if rank.serves else minibatches)
+            found = rank.amounts.sizes[key] = sizes, sum(sizes)
+        return found
 
     def _sized(self, peer: int, minibatches: int) -> tuple[int, ...]:
         """Bytes of the messages that carry what this rank sends to `peer`."""

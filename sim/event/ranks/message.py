@@ -48,11 +48,13 @@ class Message:
         return self
 
 
-def note_of(sender: int, version: int, last: bool, sizes_bytes: tuple[int, ...] = (HEADER_BYTES,)) -> Message:
-    """A header alone, or several that travel together."""
-    message = Message(sender, version, 0, sizes_bytes, sum(sizes_bytes))
-    message.note, message.last = True, last
-    return message
+class Control(Message):
+    """A message that carries neither a gradient nor parameters: a header alone, or several that travel together."""
+
+    note = True
+
+
+HEADER = (HEADER_BYTES,), HEADER_BYTES  # bytes of the messages that travel together, and of all of them
 
 
 class Inbox:

@@ -28,7 +28,7 @@ class RandomStreams:
             number: of the rank, as the worker's that it is (see Scenario.worker_number).
         """
         if law.sole is None:
-            return Drawn(Stream(law, *self.key(number), purpose), factor)
+            return Drawn(Stream(law, *self.key(number), purpose), factor, self.scenario.rounds)
         found = self._alike.get((purpose, factor))
         if found is None:
             found = self._alike[purpose, factor] = Drawn(Stream(law, *self.key(number), purpose), factor)

@@ -74,14 +74,23 @@ class Rank:
         run_factor = self.scenario.run_factor(random.replication, self.machine.index)
         self.computing = computing = Computing(self, random, number, run_factor)
         self.summing = summing = Summing(self, random, number, letters.loads_with)
-        self.sleep, self.fetch, self.compute = computing.sleep, computing.fetch, computing.compute
-        self.compute_until, self.send = computing.compute_until, letters.send
-        self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
-        self.evaluate = summing.evaluate
+        self.compute_until, self.evaluate = computing.compute_until, summing.evaluate
         self.mechanics = mechanics = mechanics(self)
         self.work, self.works, self.receive = mechanics.work, mechanics.works, mechanics.receive
         self.quick = mechanics.quick and not self.rows and not self.amounts.rests
         letters.begin(mechanics)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Its verbs are those of its parts."""
+        computing, summing = self.computing, self.summing
+        self.sleep, self.fetch, self.compute, self.send = (
+            computing.sleep,
+            computing.fetch,
+            computing.compute,
+            self.letters.send,
+        )
+        self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
 
     def fall_apart(self) -> None:
         """Refer to nobody any more, so that memory is free at once."""

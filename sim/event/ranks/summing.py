@@ -23,11 +23,22 @@ class Summing:
         rank: sim.event.ranks.rank.Rank.
     """
 
-    __slots__ = ("_amounts", "_loads", "_reduce_s", "_scenario", "_take_up_s", "_update_noise", "_updated", "rank")
+    __slots__ = (
+        "_amounts",
+        "_loads",
+        "_reduce_s",
+        "_scenario",
+        "_take_up_s",
+        "_update_noise",
+        "_update_s",
+        "_updated",
+        "rank",
+    )
 
     def __init__(self, rank, random, number: int, loads):
         self.rank, self._amounts, self._scenario, self._loads = rank, rank.amounts, rank.scenario, loads
         self._reduce_s, self._take_up_s = rank.amounts.reduce_s, rank.amounts.take_up_s
+        self._update_s = rank.amounts.update_s
         self._update_noise = random.of(rank.costs.update_noise, number, "update")
         self._updated: Any = None  # sizes of what it updates, bytes, once known
 
@@ -43,7 +54,7 @@ class Summing:
         rank.samples += letter.samples
         rank.minibatches += letter.minibatches
         if rank.counts_updates and rank.rank == 0:
-            rank.world.meter.added(rank.version, rank.version - letter.version)
+            rank.world.meter.missed.append(rank.version - letter.version)
         if rank.quick:
             seconds = self._reduce_s[letter.size_bytes]
             rank.applied_s += seconds
@@ -84,12 +95,22 @@ class Summing:
         rank.at_hand.begin_update(rank.samples, rank.step, None if rank.counts_updates or rank.rank else rank.version)
         if rank.counts_updates:
             rank.step = rank.version
-        return self._update()
+        return self._update_now() if rank.quick else self._update()
+
+    def _update_now(self):
+        """In one go: nobody else can come between."""
+        rank = self.rank
+        samples, seconds = rank.samples, self._update_noise[rank.step] * self._update_s[self._updated[0]]
+        rank.version += 1
+        rank.applied_s += seconds
+        rank.clock_s += seconds / rank.speed
+        rank.samples, rank.minibatches = 0, 0
+        return DONE if rank.rank else rank.world.updated(rank, samples)
 
     def _update(self):
         rank, update = self.rank, self._amounts.costs.update
         rank.version += 1
-        start_s, samples, noise = rank.clock_s, rank.samples, self._update_noise[rank.step]
+        samples, noise = rank.samples, self._update_noise[rank.step]
         parts_s = [noise * update(size) for size in self._updated]
         if rank.layerwise:
             parts_s = [update.base_s]  # what each variable takes has been charged
@@ -98,7 +119,7 @@ class Summing:
         rank.computing.warm()
         rank.samples, rank.minibatches = 0, 0
         if rank.rank == 0:
-            yield from rank.world.updated(rank, samples, start_s)
+            yield from rank.world.updated(rank, samples)
 
     def _update_some(self, variables):
         """The optimiser makes new parameters of some variables' sums."""

@@ -1,0 +1,100 @@
+"""The algorithm of a log that does not name it: candidates are weighed by their errors on several sizes of a cluster.
+
+One number of ranks does not determine it: every algorithm is then a straight line of seconds over bytes, on a link of its own. A
+profile therefore keeps each candidate's link beside its weight, and simulations of other numbers of ranks differ by that ignorance
+(sim.candidates).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim import candidates, collectives
+from sim.collectives.schedule import schedule
+from sim.model.sizes import ITEM_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FLOOR = 0.02  # standard deviation of the logarithm of a time: no algorithm explains times better than its model is
+MOST_RANKS = 512  # beyond which exchanges are not laid out
+ITEMS = 2**12  # of a rank's share
+
+
+class Travel(NamedTuple):
+    """The messages of an allreduce on a link, one after another.
+
+    Args:
+        rounds, between: messages between hosts, and the bytes that pass the busiest port, a share of those that are summed.
+        inner, within: messages within a host, while none passes between hosts, and their bytes likewise.
+    """
+
+    rounds: float
+    between: float
+    inner: float
+    within: float
+
+
+@lru_cache(maxsize=256)
+def travel(algorithm: str, hosts: int, each: int) -> Travel:
+    """The messages of an algorithm among the ranks of so many hosts, each with so many ranks, in order."""
+    ranks = hosts * each
+    if algorithm == "ring":  # Patarasuk and Yuan (2009)
+        rounds, share = 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks
+        return Travel(rounds, share, 0.0, 0.0) if hosts > 1 else Travel(0.0, 0.0, rounds, share)
+    host, whole = np.arange(ranks) // each, slice(0, ITEMS * ranks)
+    plan = schedule(collectives.allreduce(algorithm, rank, host.tolist(), whole) for rank in range(ranks))
+    receiver = {message: rank for level in plan.levels for rank, message in _pairs(level.takers, level.taken, ranks)}
+    found = np.zeros(4)
+    for level in plan.levels:
+        ports, inner = defaultdict[tuple[str, int], float](float), 0.0
+        for rank, message in _pairs(level.senders, level.posted, ranks):
+            here, there, size = host[rank], host[receiver[message]], plan.size_bytes[message]
+            if here == there:
+                inner = max(inner, size)
+            else:
+                ports["leaves", here] += size
+                ports["comes", there] += size
+        passed = max(ports.values(), default=0.0)
+        found += (1, passed, 0, 0) if ports else (0, 0, inner > 0, inner)
+    found[[1, 3]] /= ITEM_BYTES * (whole.stop - whole.start)
+    return Travel(*found.tolist())
+
+
+def _pairs(ranks: np.ndarray | slice, messages: np.ndarray, count: int):
+    return zip(np.arange(count)[ranks].tolist(), messages.tolist(), strict=True)
+
+
+def names(hosts: int, each: int) -> list[str]:
+    """The candidates on hosts with so many ranks each; hierarchies of one rank a host are rings."""
+    flat = each == 1
+    return [
+        name
+        for name in candidates.CANDIDATES
+        if name == "ring" or (hosts * each <= MOST_RANKS and not (flat and name == "hierarchical"))
+    ]
+
+
+def weights(off: Mapping[str, float], told: int) -> dict[str, float]:
+    """The weights of candidates, which sum to 1: likelihoods of normal errors whose variance nobody knows.
+
+    Args:
+        off: root mean square of the logarithm of predicted over measured, by candidate.
+        told: independent numbers that were measured, less those that each candidate fits to them; at 0 or below nothing is known.
+    """
+    logs = {name: -max(0, told) / 2 * np.log(error**2 + FLOOR**2) for name, error in off.items()}
+    most = max(logs.values(), default=0.0)
+    likely = {name: float(np.exp(log - most)) for name, log in logs.items()}
+    return {name: value / sum(likely.values()) for name, value in likely.items()}
+
+
+def note(found: Mapping[str, float], told: int) -> str:
+    """The candidates as text."""
+    if told < 1:
+        return "too few sizes of a cluster to tell which algorithm sums: --set algorithm=unknown simulates all, each on its own link"
+    listed = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(found.items(), key=lambda one: -one[1]))
+    return f"algorithms weighed by how well they explain the times: {listed}; --set algorithm=unknown simulates their mixture"

@@ -1,0 +1,137 @@
+"""Recorded runs beside what a profile predicts of them: repeats of one job are judged together, because one run alone may be a bad one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.base.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from sim.answers.result import Result
+    from sim.job.header import Header
+    from sim.platform.cluster import Cluster
+    from sim.recording.traces import Trace
+
+REPLICATIONS = 6
+WAITING = "wait"  # comes of everything else
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The repeats of one job beside their prediction.
+
+    Args:
+        runs: what they are called.
+        measured_s, predicted_s: the mean step, seconds; the mean of the runs.
+        error: of the prediction, a share of the measured mean.
+        covered: how many of the runs have a throughput in the prediction's interval.
+        distance, p_value: of the two-sample Kolmogorov-Smirnov test of the lengths of all steps. The test takes steps for independent,
+            which those of one run are not, so a small p alone says little.
+        activities_s: predicted less measured seconds of each activity in a step of a rank, the largest difference first.
+    """
+
+    runs: tuple[str, ...]
+    measured_s: float
+    predicted_s: float
+    error: float
+    covered: int
+    distance: float
+    p_value: float
+    activities_s: dict[str, float]
+
+
+def jobs(runs: list[tuple[str, Trace]]) -> list[list[tuple[str, Trace]]]:
+    """Runs by their job; repeats may have other random seeds."""
+    found: list[tuple[Header, list[tuple[str, Trace]]]] = []
+    for name, trace in runs:
+        head = replace(trace.header, seed=0, replication=0, sleeps_of=None)
+        alike = next((group for other, group in found if other.same_job(head)), None)
+        if alike is None:
+            found.append((head, alike := []))
+        alike.append((name, trace))
+    return [group for _, group in found]
+
+
+def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
+    """The repeats of one job beside what the profile predicts of each.
+
+    Raises:
+        WrongSetting: the profile does not know the model, or its cluster cannot have such a run.
+    """
+    from scipy.stats import ks_2samp
+
+    from sim.answers import outcome
+
+    found: dict[str, Result] = {}
+    predicted = [_predicted(profile, trace, name, found) for name, trace in runs]
+    measured = [outcome.of_trace(trace) for _, trace in runs]
+    steps_s = np.concatenate([one.step_s[0] for one in measured])
+    test = ks_2samp(steps_s, np.concatenate([one.step_s.ravel() for one in predicted]), method="asymp")
+    measured_s = fmean(float(one.step_s.mean()) for one in measured)
+    predicted_s = fmean(one.answer()["step_s"]["mean"] for one in predicted)
+    pairs = zip(measured, predicted, strict=True)
+    return Checked(
+        runs=tuple(name for name, _ in runs),
+        measured_s=measured_s,
+        predicted_s=predicted_s,
+        error=predicted_s / measured_s - 1,
+        covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
+        distance=float(test.statistic),
+        p_value=float(test.pvalue),
+        activities_s=_differences([trace for _, trace in runs], [one.kept_trace for one in predicted]),
+    )
+
+
+def _predicted(profile: Cluster, trace: Trace, name: str, found: dict[str, Result]) -> Result:
+    """The simulated job of a run; the same for runs with the same random seed."""
+    from calibration import checks
+    from calibration.estimators import residuals
+    from sim.job import replay
+    from sim.simulation import simulate
+
+    checks.check(trace, name)
+    head = residuals.played(trace)
+    with replay.said_of(name):
+        scenario = residuals.scenario_of(head, residuals.as_placed(profile, head))
+        if profile.costs_of(scenario.workload) is None:
+            known = ", ".join(profile.costs) or "nothing"
+            raise WrongSetting("workload", head.workload, f"a model that the profile has costs of: {known}")
+        key = f"{head.seed}, {scenario.sleeps_of}, {head.steps}"
+        if key not in found:
+            found[key] = simulate(scenario, replications=REPLICATIONS, want_trace=True)
+    return found[key]
+
+
+def _holds(pair: tuple[float, float] | None, speed: float) -> bool:
+    return pair is not None and pair[0] <= speed <= pair[1]
+
+
+def activities_s(trace: Trace) -> dict[str, float]:
+    """Seconds of each activity but waiting, in a measured step of a rank on average."""
+    head, rows = trace.header, trace.rows
+    rows = rows[(rows["step"] >= head.warmup * head.updates_per_step) & (rows["activity"] != WAITING)]
+    steps = max(1, rows["step"].nunique()) / head.updates_per_step
+    seconds = (rows["end_s"] - rows["start_s"]).groupby(rows["activity"]).sum()
+    return {str(name): float(total) for name, total in (seconds / steps / head.ranks).items()}
+
+
+def _differences(measured: list[Trace], predicted: list[Trace]) -> dict[str, float]:
+    """Predicted less measured seconds of each activity, the mean of the runs."""
+    there, here = (list(map(activities_s, traces)) for traces in (measured, predicted))
+    names = sorted({name for one in (*there, *here) for name in one})
+    by_name = {
+        name: fmean(one.get(name, 0.0) for one in here) - fmean(one.get(name, 0.0) for one in there) for name in names
+    }
+    return dict(sorted(by_name.items(), key=lambda item: -abs(item[1])))
+
+
+def other_engines(profile: Cluster, runs: list[tuple[str, Trace]]) -> list[str]:
+    """A note where runs were computed by a library that none of the fitted runs was, a line each."""
+    known = profile.provenance.engines if profile.provenance else ()
+    theirs = sorted({engine for _, trace in runs if (engine := trace.header.engine)} - set(known))
+    fitted = " and ".join(known)
+    return [f"runs computed by {one}; the profile was fitted on runs computed by {fitted}" for one in theirs if known]

@@ -1,0 +1,38 @@
+"""The algorithm behind a table of steps: each candidate is fitted, and weighed by its error on the arrangements of hosts and GPUs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration import algorithms
+from calibration.scaling.steps import Scaling, fit
+from calibration.scaling.table import Table
+
+
+def candidates(rows: Table, gradient_bytes: float, backward: float) -> dict[str, Scaling]:
+    """The fit of each candidate; empty where no row has several hosts, or one has too many ranks."""
+    apart = rows.hosts > 1
+    if not apart.any() or rows.gpus.max() > algorithms.MOST_RANKS or (rows.gpus % rows.hosts).any():
+        return {}
+    names = algorithms.names(int(rows.hosts.max()), int(rows.most.max()))
+    return {name: fit(rows, gradient_bytes, backward, name) for name in names}
+
+
+def told(rows: Table, found: dict[str, Scaling]) -> int:
+    """Arrangements of several hosts, less the constants that a candidate fits to them."""
+    apart = rows.where(rows.hosts > 1)
+    seen = len(np.unique(np.stack([apart.hosts, apart.gpus]), axis=1).T)
+    return max(0, seen - max((one.free for one in found.values()), default=0))
+
+
+def weights(rows: Table, found: dict[str, Scaling]) -> dict[str, float]:
+    """By candidate. Rows of one arrangement are off alike, so that their mean counts once."""
+    return algorithms.weights({name: off(rows, one) for name, one in found.items()}, told(rows, found))
+
+
+def off(rows: Table, found: Scaling) -> float:
+    """Root mean square of the logarithm of predicted over measured, of the means of arrangements of several hosts."""
+    apart = rows.where(rows.hosts > 1)
+    _, places = np.unique(np.stack([apart.hosts, apart.gpus]), axis=1, return_inverse=True)
+    logs, places = np.log(found.step_s(apart) / apart.step_s), places.ravel()
+    return float(np.sqrt(np.mean((np.bincount(places, logs) / np.bincount(places)) ** 2)))

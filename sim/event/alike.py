@@ -1,0 +1,47 @@
+"""Whether all workers of a scenario are alike, so that one text stands for them (sim.event.cohort)."""
+
+from __future__ import annotations
+
+from sim import verbs
+from sim.job.scenario import Scenario
+from sim.protocols import is_ours
+from sim.protocols.base import VERBS
+
+LEAST_WORKERS = 16  # fewer are as fast one by one
+DOES = frozenset(
+    (
+        "steps",
+        "step",
+        "now_s",
+        "master",
+        "workers",
+        "send",
+        "receive",
+        "gather",
+        "sleep",
+        "compute",
+        "compute_until",
+        "take_up",
+        "update",
+        "evaluate",
+    )
+)  # primitives and verbs of a master with its cohort
+
+
+def suits(scenario: Scenario) -> bool:
+    """Whether all workers do the same at every moment that another rank sees, and nobody but the master sends to them.
+
+    Each has a host, with a core and a port of its own, and waits for the master's parameters alone. Which of them is first
+    somewhere decides nothing: the master adds up all gradients before it does anything else.
+    """
+    protocol, link, local = scenario.protocol, scenario.network, scenario.cluster.local
+    if not is_ours(protocol) or protocol.has_servers or protocol.masterless or scenario.workers < LEAST_WORKERS:
+        return False
+    spoken = frozenset((*VERBS, *verbs.__all__)) - set(protocol.__dataclass_fields__)
+    if not protocol.names & spoken <= DOES:
+        return False
+    if scenario.summed or scenario.gathered_variables or protocol.local_aggregation or protocol.delay_std_s:
+        return False
+    queues = not (link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward)
+    apart = scenario.cores_suffice and len(set(scenario.hosts)) == scenario.ranks
+    return bool(queues and apart and not (local.wakes and local.latency_s))

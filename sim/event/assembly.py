@@ -1,0 +1,97 @@
+"""The hosts and ranks of a world, each rank with the mechanics that its host needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
+from sim.event.machines.crowded import Crowded
+from sim.event.machines.free import Free
+from sim.event.machines.machine import Machine
+from sim.event.machines.posting import Posting
+from sim.event.ranks.poster import Poster
+from sim.event.ranks.rank import Rank
+
+
+def speeds(world) -> np.ndarray:
+    """Of each rank's core in this run, shape (ranks,)."""
+    scenario = world.scenario
+    hosts = scenario.machines
+    return np.array([hosts[host].speed for host in scenario.hosts]) / scenario.error_factor(world.replication)
+
+
+def master_host(world) -> Machine:
+    """The host of a master whose workers are a cohort, the only one that is needed."""
+    index = world.scenario.hosts[0]
+    host = world.scenario.machines[index]
+    machine = Machine(world.env, index, host, float(world.speeds[0]), host.contention, world.link, TICK_S)
+    machine.ranks = 1
+    return machine
+
+
+def led(world):
+    """A master, and its workers as a cohort (sim.event.cohort)."""
+    from sim.event.cohort import Cohort
+    from sim.event.machines.leading import Leading
+
+    master = Rank(world, 0, [0], world.machines[0], Leading)
+    master.mechanics.cohort = cohort = Cohort(world, master.mechanics)
+    return [master], cohort
+
+
+def machines(world) -> list[Machine]:
+    """All hosts."""
+    scenario, replication = world.scenario, world.replication
+    error = scenario.error_factor(replication)
+    hosts = scenario.machines
+    contention = [
+        scenario.contention(replication, host) if host.contention_error else host.contention for host in hosts
+    ]
+    turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
+    shared = Cores(world.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
+    speeds = {host.speed: host.speed / error for host in hosts}  # one number for all that are alike
+    made = [
+        Machine(world.env, index, host, speeds[host.speed], contention[index], world.link, turn_s, shared)
+        for index, host in enumerate(hosts)
+    ]
+    for machine in scenario.hosts:
+        made[machine].ranks += 1
+    return made
+
+
+def ranks(world, short_cuts: bool) -> list[Rank]:
+    """All ranks; sets the world's `senders`, and `alone`: whether rank 0 alone sends to workers, as far as is known."""
+    scenario, groups = world.scenario, world.scenario.groups(world.scenario.hosts)
+    world.senders = groups.senders
+    mechanics = {machine: mechanics_of(world, machine) for machine in world.machines}
+    kind: type[Rank] = Rank
+    if set(mechanics.values()) == {Free} and _posts(world):
+        kind, mechanics = Poster, dict.fromkeys(world.machines, Posting)
+    made = [
+        kind(world, number, groups.of.get(number) or [number], machine, mechanics[machine])
+        for number, machine in enumerate(world.machines[host] for host in scenario.hosts)
+    ]
+    everyone = [rank.mechanics for rank in made]
+    among = bool(scenario.summed or scenario.gathered_variables or scenario.protocol.local_aggregation)
+    world.alone = short_cuts and isinstance(everyone[0], Free) and scenario.servers == 1 and not among
+    for one in everyone:
+        one.join(everyone, world.alone)
+    return made
+
+
+def _posts(world) -> bool:
+    """Whether ranks post messages as they are, if each has a core and a port of its own."""
+    protocol, link = world.scenario.protocol, world.link
+    plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
+    return plain and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps)
+
+
+def mechanics_of(world, machine: Machine):
+    """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
+    scenario, link, local = world.scenario, world.link, world.local
+    simple = scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
+    if simple and not scenario.protocol.layerwise:
+        return Crowded if machine.ranks > 1 else Free
+    from sim.event.machines.contended import Contended
+
+    return Contended

@@ -1,0 +1,158 @@
+"""Ranks that share hosts, in the vector world: they copy from one another, and take turns at the ports of their host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, reject, settings
+from hypothesis import strategies as st
+
+from sim import collectives, event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.collectives.base import hand, take
+from sim.job.scenario import Scenario
+from sim.laws import LogNormal
+from sim.model import workload
+from sim.model.costs import Costs, Line
+from sim.platform import cluster
+from sim.platform.cluster import Cluster, Host, Link
+from sim.simulation import simulate
+from sim.vector.shared.call import Call, Clocks, Seconds
+from sim.vector.shared.plan import plan
+
+MLP = workload.read("mlp")
+EXACT_S = 1e-9
+IN_TURN = ["ring", "hierarchical", "nccl", "reduce-broadcast"]  # each port serves one sender, whatever the hosts
+
+
+def job(name: str, *said: str, workers: int = 6, slots: int = 3, noise: float = 0.3, **of) -> Scenario:
+    """Hosts of so many slots, of which the first is a little slower, and the last may not be full."""
+    lines = dict.fromkeys(("pack", "take_up", "reduce", "update", "evaluate"), Line(base_s=1e-5, slope_s=1e-10))
+    costs = Costs(
+        compute=Line(base_s=4e-3, cold_s=1e-3),
+        partition=Line(base_s=1e-3),
+        call=Line(base_s=1e-5),
+        noise=LogNormal(cv=noise),
+        **lines,
+    )
+    threads = 2 if name == "horovod" else 1
+    kind = {"slots": slots, "cores": threads * slots}
+    hosts = [Host(name=f"h{i}", speed=1 - 0.1 * (i == 0), **kind) for i in range(workers // slots + 1)]
+    network = of.pop("network", Link(latency_s=2e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e9))
+    local = of.pop("local", Link(latency_s=2e-6, overhead_s=1e-5, bandwidth_bytes_per_s=2e10))
+    place = Cluster(hosts=hosts, network=network, local=local, costs={"mlp": costs})
+    settings = {"steps": 4, "warmup": 1, "batch": 20} | of
+    return Scenario(protocols.make(name, list(said)), MLP, workers, cluster=place, **settings)
+
+
+def assert_alike(scenario: Scenario, replications: int = 2) -> None:
+    outcome = vector.run(scenario, replications)
+    for replication in range(replications):
+        simulated = of_trace(event.trace(scenario, replication))
+        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
+        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
+        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+@st.composite
+def jobs(draw) -> Scenario:
+    name = draw(st.sampled_from(["fmb", "amb", "allreduce", "horovod"]))
+    said = {
+        "fmb": [],
+        "amb": [f"time_limit_s={draw(st.floats(0, 0.02))}", "partitions=8"],
+        "allreduce": [
+            f"algorithm={draw(st.sampled_from(collectives.NAMES))}",
+            f"fused={draw(st.booleans())}",
+        ],
+        "horovod": [
+            f"algorithm={draw(st.sampled_from(IN_TURN))}",
+            f"fusion_bytes={draw(st.sampled_from([0, 10**5, 2**27]))}",
+            f"cycle_s={draw(st.sampled_from([0, 1e-3, 2e-2]))}",
+        ],
+    }[name]
+    links = {
+        kind: Link(
+            latency_s=draw(st.sampled_from([0.0, 1e-6, 1e-3])),
+            overhead_s=draw(st.sampled_from([0.0, 1e-5])),
+            gap_s=draw(st.sampled_from([0.0, 1e-5])),
+            bandwidth_bytes_per_s=draw(st.floats(1e6, 1e10)),
+        )
+        for kind in ("network", "local")
+    }
+    of = {
+        "noise": draw(st.sampled_from([0.0, 0.3, 1.0])),
+        "stragglers": stragglers.read(draw(st.sampled_from(["none", "niagara*0.002"]))),
+        "seed": draw(st.integers(0, 99)),
+        "test_size": draw(st.sampled_from([0, 50])),
+        "evaluate_every": 2,
+    }
+    slots = draw(st.sampled_from([2, 4] if name == "horovod" else [2, 3, 4]))
+    return job(name, *said, workers=draw(st.integers(2, 9)), slots=slots, **links, **of)
+
+
+@settings(max_examples=40, deadline=None)
+@example(job("allreduce", "algorithm=ring"))
+@example(job("amb", workers=7))
+@example(job("horovod", "algorithm=ring", workers=8, slots=4))
+@example(job("horovod", "algorithm=hierarchical", "fusion_bytes=0", "cycle_s=0.0001", workers=9, slots=4))
+@given(jobs())
+def test_the_worlds_agree(scenario):
+    """Where messages come to a port at one instant, or one call's before the last of another, the vector world refuses."""
+    try:
+        assert_alike(scenario)
+    except vector.Refused:
+        reject()
+
+
+@pytest.mark.parametrize("algorithm", IN_TURN)
+def test_what_passes_ports_in_turn_is_never_refused(algorithm):
+    scenario = job("allreduce", f"algorithm={algorithm}", "fused=false", workers=7, noise=0.0)
+    assert vector.run(scenario).step_s.shape == (1, 4)
+
+
+def test_of_requests_that_several_ranks_of_a_host_send_out_the_event_world_knows():
+    """Of three on a host, two have the parents of their tree elsewhere."""
+    with pytest.raises(vector.Refused, match="which message"):
+        vector.run(job("horovod", "algorithm=ring", workers=6, slots=3))
+
+
+@pytest.mark.parametrize(("name", "workers"), [("fmb", 15), ("allreduce", 16)])
+def test_hosts_with_gpus_are_answered_by_the_vector_world(name, workers):
+    """Of which the planner asks most."""
+    said = ["algorithm=ring"] * (name == "allreduce")
+    of = {"cluster": cluster.read("p3.16xlarge*2"), "steps": 3, "warmup": 1}
+    scenario = Scenario(protocols.make(name, said), workload.read("resnet50"), workers, **of)
+    found = simulate(scenario, replications=1)
+    assert found.world == "vector"
+    np.testing.assert_allclose(found.step_s, simulate(scenario, "event", replications=1).step_s, rtol=0, atol=EXACT_S)
+
+
+PIECE = slice(0, 25_000)  # which takes a port 1 ms
+
+
+@pytest.mark.parametrize(
+    ("to_second", "begin_s", "end_s"),
+    [
+        pytest.param(1, (1e-3, 8e-4), (2.8e-3, 1.8e-3, 3.0e-3, 2.0e-3), id="one after another"),
+        pytest.param(2, (9e-3, 0.0), (1e-2, 2e-3, 1.02e-2, 2.2e-3), id="the second before the first of the other"),
+    ],
+)
+def test_ranks_of_a_host_take_turns_at_its_port(to_second, begin_s, end_s):
+    """Two hosts of two. Rank 0 hands 0.1 MB to rank 2, and rank 1 to rank 3, once or twice."""
+    exchanges = [[hand(2, PIECE)], [hand(3, PIECE)] * to_second, [take(0, PIECE)], [take(1, PIECE)] * to_second]
+    laid, link = plan(exchanges, [0, 0, 1, 1]), Link(latency_s=2e-4, overhead_s=0.0, bandwidth_bytes_per_s=1e8)
+    free_s = np.zeros((1, 2))
+    clocks = Clocks(np.array([[*begin_s, 0.0, 0.0]]), free_s, free_s)
+    call = Call(laid, Seconds.of(np.array(laid.size_bytes), link, link, Line()), np.ones((1, 4)), clocks)
+    np.testing.assert_allclose(call.play().now_s, [end_s], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("ps-sync barrier=true", {}),
+        ("fmb", {"local": Link(wakes=True, latency_s=1e-5)}),
+    ],
+)
+def test_of_ranks_that_share_more_the_event_world_knows(name, of):
+    assert "ranks on one host" in vector.refusal(job(*name.split(), **of))
