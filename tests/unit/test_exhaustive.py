@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from experiments import exhaustive
-from sim.plans import plan
+from sim.plans import plan, search
+from sim.plans.candidates import Figures
+from sim.plans.configurations import Room
 from sim.sweeps import pools
 
 GRID = exhaustive.DEMO | {"protocols": ["fmb"], "counts": [1, 2], "keep": 3}
@@ -34,3 +36,25 @@ def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, monkeypatch
     found = exhaustive.compared("here", asked, every)
     assert found.same == 2
     assert found.worse[0] > 0.5
+
+
+def test_what_is_just_above_the_probability_is_kept_though_its_first_steps_are_slow(monkeypatch):
+    """Gradients of ps-sync's second step are dropped: it counted as one of three, and both of these were thrown out (P = 0.94)."""
+    grid = exhaustive.GRID | {"workload": "toy_fc", "hosts": ["p3.8xlarge"], "counts": [1], "batches": [512, 1024]}
+    asked = exhaustive.asked(grid | {"protocols": ["ps-sync"]}, {"samples_per_s": 800_000})
+    alone = pools.of_size(1)
+    monkeypatch.setattr(pools, "of_size", lambda _: alone)
+    found = exhaustive.compared("here", asked, exhaustive.simulated(asked))
+    assert (found.best, found.same, found.worse) == (2, 2, [])
+
+
+@pytest.mark.parametrize(("effort", "kept"), [(1, True), (2, True), (3, False)])
+def test_few_runs_with_a_wide_interval_do_not_throw_out(effort, kept):
+    """Nine runs may have a narrower interval than three: P = 0.82 of three runs may be 0.9 of nine."""
+    asked = exhaustive.asked(GRID, {"samples_per_s": 800})
+    (found, *_), _ = search.screened(Room(asked))
+    one = replace(found, least_likely=900.0, effort=effort, figures=Figures(700.0, 1000.0, 1300.0))
+    assert one.chance(asked) < asked.probability
+    assert one.may_meet(asked) is kept
+    assert not replace(one, figures=Figures(500.0, 700.0, 900.0)).may_meet(asked)
+    assert not replace(one, least_likely=700.0).may_meet(asked)
