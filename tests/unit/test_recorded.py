@@ -23,6 +23,8 @@ from sim import event, randomness
 from sim.event import alike, cohort
 from sim.event.machines import contended, own_core
 
+COMPILED = "sim.vector.compiled."
+"""Its modules need numba, which is optional, and draw nothing."""
 EXACT_S = 1e-9
 RECORDED = pd.read_csv(Path(__file__).with_name("recorded.csv"), sep=";", index_col="scenario")
 SCENARIOS = dict(scenarios())
@@ -32,7 +34,8 @@ SCENARIOS = dict(scenarios())
 def old_streams(monkeypatch):
     """Whatever module of the simulator draws, it draws as it did; one that is imported later would do so for ever."""
     for module in pkgutil.walk_packages(sim.__path__, "sim."):
-        import_module(module.name)
+        if not module.name.startswith(COMPILED):
+            import_module(module.name)
     replaced = (("Stream", randomness.Stream, OldStream), ("BLOCK", randomness.BLOCK, BLOCK))
     for module in [module for name, module in sys.modules.items() if name.startswith("sim.")]:
         for name, new, old in replaced:
