@@ -143,7 +143,7 @@ def read_parquet(source: str) -> tuple[bytes, pd.DataFrame, int | None]:
         raise WrongSetting("trace file", source, f"{WRITTEN} ({why[:200]})") from error
     for name in Activity._fields:
         if table.column(name).null_count:
-            raise WrongSetting(f"{source}: {name}", "nothing in a row", "a value in every row")
+            raise WrongSetting(f"{source}: {name}", None, "a value in every row")
     said = about.get(CHECKSUM.encode(), b"")
     return about[b"header"], typed(table.to_pandas()), int(said) if said.isdigit() else None
 
