@@ -1,4 +1,4 @@
-"""Which protocol bears stragglers best? In cells, for a notebook or an editor that has them; `python compare_protocols.py` runs them all."""
+"""Which protocol bears stragglers best? In cells, for a notebook; `python compare_protocols.py` in this folder runs them all."""
 
 # %% The job, on hosts that are known by name
 from pathlib import Path
