@@ -20,7 +20,7 @@ def ended(words: list[str], folder, **further) -> subprocess.CompletedProcess:
     paths = os.pathsep.join([str(folder), str(ROOT)])
     environment = os.environ | {"PYTHONPATH": paths}
     return subprocess.run(
-        [sys.executable, *words], env=environment, capture_output=True, text=True, timeout=60, check=False, **further
+        [sys.executable, *words], env=environment, capture_output=True, text=True, timeout=300, check=False, **further
     )
 
 
@@ -39,7 +39,9 @@ def test_a_program_that_ignores_interrupts_goes_on(tmp_path):
     (tmp_path / "argparse.py").write_text(f"{INTERRUPTING}raise SystemExit('went on')\n")
     shell = f"trap '' INT; exec {sys.executable} -m sim.run"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    done = subprocess.run(["sh", "-c", shell], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["sh", "-c", shell], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.stderr.strip() == "went on"
 
 
