@@ -132,7 +132,7 @@ def _run(*words: str) -> subprocess.CompletedProcess:
 
 
 def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
-    """The rate is the shaper's to both, or less on a busy machine. How they compare is for experiments to say.
+    """The rate is the shaper's to both; a busy machine finds less, and no queue. How they compare is for experiments to say.
 
     Before a busy port stand at most the shaper's queue and bucket; senders keep some of a message of 4 MB.
     """
@@ -144,6 +144,6 @@ def test_a_probe_finds_the_links_with_and_without_sleeping(tmp_path):
     assert set(links) == {"network", "library"}
     for link in links.values():
         assert link.bandwidth_bytes_per_s < 1.1 * 10 * RATE * PAYLOAD  # a busy machine finds less
-        assert 0 < link.queue_bytes < 1.2 * (10 * RATE * shaping.QUEUE_S + shaping.BURST_BYTES)
-        assert 0 < link.buffer_bytes < 4e6
-        assert 0 < link.ramp_bytes < 4e6
+        assert 0 <= link.queue_bytes < 1.2 * (10 * RATE * shaping.QUEUE_S + shaping.BURST_BYTES)
+        assert 0 <= link.buffer_bytes < 4e6
+        assert 0 <= link.ramp_bytes < 4e6
