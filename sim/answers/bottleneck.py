@@ -57,7 +57,7 @@ def utilisation(trace: Trace, scenario: Scenario) -> dict[str, float]:
         "server port": max((s for host, s in ports.items() if host in serving), default=0.0),
         "server apply": _busiest(seconds, False, ("reduce", "update")),
     }
-    return {part: float(s / window_s) for part, s in busy_s.items()}
+    return {part: min(1.0, float(s / window_s)) for part, s in busy_s.items()}
 
 
 def staleness(trace: Trace) -> np.ndarray:
