@@ -95,7 +95,7 @@ class TaskRunner:
         return worker.train(parts, parameters)
 
     def recorded(self, scenario: Scenario) -> dict:
-        """The facts of a run for the head of its trace."""
+        """The facts of a run for the header of its trace."""
         return {
             "training": self.workshop.training.recorded(scenario.workload),
             "hosts": self.tasks.machines(scenario.servers, scenario.workers),

@@ -87,7 +87,7 @@ class Transcript:
             self._add(server, 0, "update", *times, samples, self.scenario.server_bytes[server])
 
     def report(self) -> dict:
-        """All of it, for the chief; JSON."""
+        """All rows and facts of this process, as JSON for the chief."""
         self.recorder.close()
         rows = [list(row) for row in self.recorder.activities]
         return {"task": self.task, "rows": rows, "cpu_s": self.recorder.cpu_s}

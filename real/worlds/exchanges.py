@@ -133,7 +133,7 @@ class Exchanges:
         return not any(max(piece.start, one.piece.start) < min(piece.stop, one.piece.stop) for one in staying)
 
     def leave_it_to_mpi(self, whole: slice) -> None:
-        """A barrier whose ranks sleep tells waiting from moving bytes; then MPI's Allreduce, recorded as one `receive`."""
+        """A barrier whose ranks sleep, which separates waiting from moving bytes; then MPI's Allreduce, recorded as one `receive`."""
         from mpi4py import MPI
 
         me, start_s = self._me, self._me.now_s

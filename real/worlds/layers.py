@@ -86,7 +86,7 @@ class Layers:
         self._graph.add_done_callback(self._notify)
 
     def _end(self) -> None:
-        """The gradient is whole."""
+        """Take note that the gradient is complete."""
         self._wait(self._graph.done)
         end_s, self._graph = self._graph.result(), None
         self._me.idle_from_s = end_s

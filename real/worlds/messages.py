@@ -35,7 +35,7 @@ class Messages:
 
     @verb
     def send(self, what, to, wait: bool = True):
-        """A message to each of `to`."""
+        """Send a message to each of `to`."""
         peers = [to] if isinstance(to, int) else list(to)
         if isinstance(what, Note):
             for peer in peers:

@@ -105,7 +105,7 @@ class Rank(Work, Messages):
         self.exchanges.end()
         self._layers.end()
 
-    # ---- where it is
+    # ---- its clock and its progress
 
     @property
     def now_s(self) -> float:
@@ -134,14 +134,14 @@ class Rank(Work, Messages):
     # ---- time
 
     def steps(self):
-        """Every round; sets `step`."""
+        """Yield the number of each step, and set `step`."""
         for step in range(self.first, self.scenario.rounds):
             self.step = step
             yield step
 
     @verb
     def sleep(self):
-        """The induced straggler."""
+        """Sleep as the induced straggler."""
         start_s = self.now_s
         self.log.begun(self.step, start_s)
         seconds = self._sleeps[self.step]
@@ -185,7 +185,7 @@ class Rank(Work, Messages):
 
     @verb
     def copy(self, piece: slice):
-        """Into the fusion buffer, or out of it."""
+        """Copy items into the fusion buffer, or out of it."""
         self.exchanges.copy(piece)
 
     def beside(self, computing, communicating):

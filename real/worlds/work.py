@@ -21,7 +21,7 @@ class Work:
 
     @verb
     def fetch(self):
-        """A minibatch, before the parameters for it."""
+        """Fetch a minibatch before the parameters for it have come."""
         self._minibatch = self._input()
 
     @property
@@ -54,7 +54,7 @@ class Work:
 
     @verb
     def compute_until(self, deadline_s, partitions):
-        """Partitions while there is time, at least one; the last overruns."""
+        """Compute partitions while there is time, at least one. The last one overruns."""
         self.at_hand.begin_gradient()
         x, y = self._input()
         start_s, self.minibatches = self.now_s, 1
@@ -182,7 +182,7 @@ class Work:
         return self.scenario.packed_bytes
 
     def run_out(self) -> None:
-        """There was time left, and no data."""
+        """Count a step in which data ran out before the time did."""
         self.ran_out += 1
         if self.ran_out == 1:
             print(f"rank {self.rank}: ran out of data before the time limit in step {self.step}", file=sys.stderr)
