@@ -147,11 +147,8 @@ def waiting(within_s: float, runs: int | None = None):
     late.daemon = True
     late.start()
     try:
-        with (
-            _spinner()
-            if within_s <= simulated_options.WITHIN_S
-            else Progress("simulating", runs if within_s == math.inf else None)
-        ):
+        soon = within_s <= simulated_options.WITHIN_S
+        with _spinner() if soon else Progress("simulating", runs if within_s == math.inf else None):
             yield
     finally:
         late.cancel()
