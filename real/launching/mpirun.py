@@ -235,7 +235,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _pass_on(stream, words: list[str]) -> None:
-    """Ranks' lines go on to our standard error. mpirun's boxes and last messages are kept, and become one line."""
+    """Pass ranks' lines on to our standard error. Keep mpirun's boxes and last messages, which become one line."""
     boxed = False
     for line in stream:
         text = line.strip("\n\0")  # an ended rank leaves NULs

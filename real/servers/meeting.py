@@ -13,7 +13,7 @@ from real.servers.tasks import Tasks, reachable, wait_for
 from sim.base.errors import RunFailed, WrongSetting
 
 PATIENCE_S = 90.0  # limit for the processes of a run to arrive; importing TensorFlow takes a while
-REFUSED_S = 15.0  # in which others may arrive and learn that lists differ
+REFUSED_S = 15.0  # seconds in which others may arrive and hear that lists differ
 SOON_S = 0.005  # between polls, where all are to begin together
 POLL_S = 0.2  # a poll takes a core from another process for a millisecond
 ROUNDS = 20  # of asking another host's clock
@@ -91,7 +91,7 @@ class Meeting:
         return verdict
 
     def initialised(self) -> None:
-        """The chief lets the other workers see the variables."""
+        """The chief informs the other workers that variables are initialised."""
         for task in range(1, self.workers):
             self._send(f"worker-{task}", {"initialised": True})
 
@@ -130,7 +130,7 @@ class Meeting:
         return message
 
     def report(self, rows: dict) -> None:
-        """A worker's account of itself, to the chief."""
+        """Send a worker's account to the chief."""
         self._send("report", rows)
 
     def collect(self, patience_s: float) -> tuple[list[dict], list[int]]:
@@ -213,7 +213,7 @@ class Meeting:
         self._session.run(self._put[queue], {self._text: json.dumps(message)})
 
     def _receive(self, queue: str, patience_s: float, poll_s: float = POLL_S) -> dict | None:
-        """The next message, or None."""
+        """The next message of a queue, or None."""
         start_s = time.monotonic()
         while not self._session.run(self._size[queue]):
             if time.monotonic() - start_s > patience_s:
