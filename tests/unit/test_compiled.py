@@ -19,7 +19,7 @@ from sim.sweeps.jobs import How
 from sim.vector import compiled, decided
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value")  # between messages that there are not, as Python says
-LOOPS = ("ring", "exchanges", "by_tree", "background")
+LOOPS = ("ring", "exchanges", "by_tree", "background", "hub", "sums", "cycles")
 SLOW = Link(latency_s=1e-3, overhead_s=1e-4, gap_s=1e-4, bandwidth_bytes_per_s=1e7)
 FAST = Link(latency_s=1e-5, overhead_s=0.0, bandwidth_bytes_per_s=1e8)
 JOBS = {

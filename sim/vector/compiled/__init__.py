@@ -37,6 +37,6 @@ def loop(function: Function) -> Function:
     import numba
 
     try:
-        return numba.njit(cache=True)(function)
+        return numba.njit(cache=True, error_model="numpy")(function)
     except RuntimeError:  # no folder to keep it in
-        return numba.njit(function)
+        return numba.njit(error_model="numpy")(function)
