@@ -126,7 +126,7 @@ def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s:
     limits = limits_of(link)
     before_s, costs = np.ascontiguousarray(ports.last_reach_s), np.stack([occupancy_s, add_s])
     found = waits_s, idle_from_s, last_s
-    if not play_all(operations, plan.sources, clocks, before_s, costs, by_rank, limits, *found):
+    if not play_all(operations, plan.sources, plan.ahead, clocks, before_s, costs, by_rank, limits, *found):
         raise Unsettled
     each = zip(*(np.split(times_s, ends[:-1], axis=1) for times_s in waits_s), strict=True) if takes else ()
     waits = [(level.takers, *both) for level, both in zip(plan.levels, each, strict=True) if len(level.taken)]

@@ -63,9 +63,7 @@ def play_steps(rows, first, warmup, jobs, by_rank, decided, works, state, found)
             idle_s[row + 2 * replications] += waited_s[1]
             from_s, computed_s, own_after, own_after_s = own_state
             ends_s[turn, row] = begins_s[row] + max(computed_s[0, 0], ended_s[0, 0]) + update_s[turn, row, 0]
-            for rank in range(ranks):
-                more_s = update_s[turn, row, rank % update_s.shape[2]] + rest_s[turn, row, rank % rest_s.shape[2]]
-                clocks[0, row, rank] = max(computed_s[0, rank], ended_s[0, rank]) + more_s
+            clocks[0, row] = np.maximum(computed_s[0], ended_s[0]) + (update_s[turn, row] + rest_s[turn, row])
             clocks[1, row], after[row], after_s[row] = from_s[0], own_after[0], own_after_s[0]
             at[row] += 1
     return count
@@ -111,13 +109,14 @@ def _begin(clock_s, works, gradients):
     """When each rank begins to sum, when each gradient is ready, and when it is so everywhere."""
     before_s, input_s, layers_s, shares = works
     now_s, ready_s, everywhere_s = gradients
-    ranks = len(clock_s)
-    for rank in range(ranks):
-        now_s[0, rank] = clock_s[rank] + before_s[rank % len(before_s)]
+    begin_s = now_s[0]
+    begin_s[:] = clock_s + input_s + before_s
+    everywhere_s[:] = -np.inf
     for gradient in range(len(shares)):
-        latest_s = -np.inf
-        for rank in range(ranks):
-            begin_s = now_s[0, rank] + input_s[rank % len(input_s)]
-            ready_s[gradient, 0, rank] = shares[gradient] * layers_s[rank] + begin_s
-            latest_s = max(latest_s, ready_s[gradient, 0, rank])
-        everywhere_s[gradient, 0] = latest_s
+        for rank in range(len(clock_s)):
+            ready_s[gradient, 0, rank] = shares[gradient] * layers_s[rank] + begin_s[rank]
+    for rank in range(len(clock_s)):
+        for gradient in range(len(shares)):
+            here_s = shares[gradient] * layers_s[rank] + begin_s[rank]
+            everywhere_s[gradient, 0] = max(everywhere_s[gradient, 0], here_s)
+    begin_s[:] = clock_s + before_s

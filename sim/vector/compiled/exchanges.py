@@ -123,12 +123,13 @@ def scratch(slots, messages, ranks):
 
 
 @loop
-def play(operations, sources, clocks, before_s, costs, limits, room, waits_s, idle_from_s, last_s):
+def play(operations, sources, ahead, clocks, before_s, costs, limits, room, waits_s, idle_from_s, last_s):
     """A call in one replication; False where it cannot be told which message passes a port first.
 
     Args:
         operations: see `take_turns`.
         sources: the sender of each port's messages, shape (slots, ranks).
+        ahead: ranks that go on before a message has left, and wait for it at the end, shape (some,).
         clocks: of ranks, ports out and ports in; overwritten; shape (3, ranks).
         before_s: when the last message of the calls before reached each port, shape (ranks,).
         costs: see `take_turns`.
@@ -163,6 +164,8 @@ def play(operations, sources, clocks, before_s, costs, limits, room, waits_s, id
         elif turn == most_rounds:
             return False
     clocks[:] = tried_s
+    for rank in ahead:
+        clocks[0, rank] = max(clocks[0, rank], clocks[1, rank])
     for rank in range(ranks):
         first_one_s, last_one_s = np.inf, -np.inf
         for slot in range(slots):
@@ -176,11 +179,11 @@ def play(operations, sources, clocks, before_s, costs, limits, room, waits_s, id
 
 
 @loop
-def play_all(operations, sources, clocks, before_s, costs, by_rank, limits, waits_s, idle_from_s, last_s):
+def play_all(operations, sources, ahead, clocks, before_s, costs, by_rank, limits, waits_s, idle_from_s, last_s):
     """Every replication; False where it cannot be told which message passes a port first.
 
     Args:
-        operations, sources, limits: see `play`.
+        operations, sources, ahead, limits: see `play`.
         clocks: overwritten, shape (3, replications, ranks).
         before_s: shape (replications, ranks).
         costs: of each message at its ports, and to be added up; shape (2, replications or 1, messages).
@@ -193,7 +196,7 @@ def play_all(operations, sources, clocks, before_s, costs, by_rank, limits, wait
         here = row % costs.shape[1], row % by_rank.shape[1]
         own = costs[0, here[0]], costs[1, here[0]], by_rank[0, here[1]], by_rank[1, here[1]]
         own_clocks = clocks[:, row].copy()
-        given = own_clocks, before_s[row], own, limits, room
+        given = ahead, own_clocks, before_s[row], own, limits, room
         if not play(operations, sources, *given, waits_s[:, row], idle_from_s[row], last_s[row]):
             return False
         clocks[:, row] = own_clocks

@@ -27,8 +27,8 @@ def play_steps(first, warmup, calls, ring, laid_out, limits, by_rank, works, sta
             speed 1, shape (calls, 2).
         ring: of each round the pieces that rank 0 hands over and takes, and whether it adds, shape (rounds, 3); seconds that pieces take a
             port and are added in, of each call, twice round, shape (2, calls, 2 * ranks).
-        laid_out: plans' operations and sources, one after another; where each of them begins and ends, shape (plans, 4); seconds
-            that messages take a port and are added in, shape (2, messages). See sim.vector.compiled.exchanges.
+        laid_out: plans' operations, sources and ranks that go ahead, one after another; where each of them begins and ends, shape
+            (plans, 6); seconds that messages take a port and are added in, shape (2, messages). See sim.vector.compiled.exchanges.
         limits: see sim.vector.compiled.exchanges.play.
         by_rank: overhead of a message, and speed, shape (2, replications, ranks).
         works: until ranks sum, for the update, and after that, shape (steps, replications, ranks or 1).
@@ -73,7 +73,7 @@ def play_steps(first, warmup, calls, ring, laid_out, limits, by_rank, works, sta
 @loop
 def _room(calls, laid_out, ranks):
     """Room for calls: of plans, for waits of one, and for a number of each rank, twice."""
-    plans = laid_out[2]
+    plans = laid_out[3]
     slots, messages, takes = 0, 0, 0
     for call in range(len(calls)):
         messages = max(messages, calls[call, 4] - calls[call, 3])
@@ -87,7 +87,7 @@ def _step(jobs, works, clocks, moments_s, idle_s, room):
     """One step; when it ends, or nan where that cannot be told."""
     (calls, spent_s), ring, laid_out, limits, costs = jobs
     now_s, speeds = clocks[NOW], costs[1]
-    _work(now_s, works[0])
+    now_s += works[0]
     for call in range(len(calls)):
         if spent_s[call, 0]:
             for rank in range(len(now_s)):
@@ -104,17 +104,10 @@ def _step(jobs, works, clocks, moments_s, idle_s, room):
             told = _laid_out(laid_out, calls[call, 2:], limits, costs, clocks, moments_s, idle_s, room)
         if not told:
             return np.nan
-    _work(now_s, works[1])
+    now_s += works[1]
     end_s = now_s[0]
-    _work(now_s, works[2])
+    now_s += works[2]
     return end_s
-
-
-@loop
-def _work(now_s, seconds):
-    """Ranks work for so many seconds, one number for each of them, or for all."""
-    for rank in range(len(now_s)):
-        now_s[rank] += seconds[rank % len(seconds)]
 
 
 @loop
@@ -139,13 +132,14 @@ def _ring(ring, latency_s, costs, clocks, after_ring, moments_s, idle_s, come_s)
 @loop
 def _laid_out(laid_out, which, limits, costs, clocks, moments_s, idle_s, room):
     """A call that is laid out; False where it cannot be told which message passes a port first."""
-    operations, sources, plans, (port_s, add_s) = laid_out
+    operations, sources, ahead, plans, (port_s, add_s) = laid_out
     plan, first, stop = which
     operations = operations[plans[plan, 0] : plans[plan, 1]]
-    sources = sources[plans[plan, 2] : plans[plan, 3]]
+    sources, ahead = sources[plans[plan, 2] : plans[plan, 3]], ahead[plans[plan, 4] : plans[plan, 5]]
     own = port_s[first:stop], add_s[first:stop], costs[0], costs[1]
     last_s, waits_s, idle_from_s = clocks[LAST_REACH], room[1], room[2]
-    if not play(operations, sources, clocks[:LAST_REACH], last_s, own, limits, room[0], waits_s, idle_from_s, last_s):
+    given = ahead, clocks[:LAST_REACH], last_s, own, limits, room[0]
+    if not play(operations, sources, *given, waits_s, idle_from_s, last_s):
         return False
     number = 0
     for operation in range(len(operations)):

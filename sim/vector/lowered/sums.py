@@ -7,7 +7,7 @@ import numpy as np
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
 from sim.vector.exchanges import Unsettled, limits_of
-from sim.vector.lowered.plan import NotLowered, Plan, PlannedWorld
+from sim.vector.lowered.plan import Plan, PlannedWorld
 
 KINDS = {"ring": 0}  # as sim.vector.compiled.sums has them
 LAID_OUT = 1
@@ -22,7 +22,6 @@ class SumSteps:
 
     Raises:
         TooMany: a call has too many messages to lay them out.
-        NotLowered: a rank goes on before its messages have left.
     """
 
     @staticmethod
@@ -57,8 +56,6 @@ class SumSteps:
                 rings.append([one[0] for one in known.ring_pieces(((piece.start, piece.stop),))])
                 continue
             plan = known.plan(name, [piece])
-            if len(plan.ahead):
-                raise NotLowered
             size_bytes = plan.size_bytes.ravel()
             rings.append(np.zeros((2, 2 * ranks)))
             costs.append(np.stack(np.broadcast_arrays(link.occupancy_s(size_bytes), scenario.costs.reduce(size_bytes))))
@@ -66,10 +63,11 @@ class SumSteps:
             plans[id(plan.listed)] = plan
             numbers.append((LAID_OUT, 0, number, messages, messages + len(size_bytes)))
             messages += len(size_bytes)
-        laid_out = [one.operations() for one in plans.values()], [one.sources for one in plans.values()]
+        laid_out = [[one.operations() for one in plans.values()]]
+        laid_out += [[getattr(one, name) for one in plans.values()] for name in ("sources", "ahead")]
         ends = [np.cumsum([0, *map(len, parts)]) for parts in laid_out]
         bounds = np.array([end for both in ends for end in (both[:-1], both[1:])], int).T
-        empty = np.empty((0, 6), int), np.empty((0, ranks), int)
+        empty = np.empty((0, 6), int), np.empty((0, ranks), int), np.empty(0, int)
         joined = [np.concatenate([none, *parts]) for none, parts in zip(empty, laid_out, strict=True)]
         rounds = np.array(known.rounds, int).reshape(-1, 3)
         calls = np.array(numbers, int).reshape(-1, 5), np.array(spent_s, float).reshape(-1, 2)
