@@ -39,7 +39,7 @@ def play_steps(rows, first, warmup, jobs, by_rank, decided, works, state, found)
     ends_s, idle_s = found[0], found[1]
     before_s, input_s, update_s, rest_s, layers_s, shares = works
     steps, replications = ends_s.shape
-    ranks, count = clocks.shape[2], 0
+    ranks, count = clocks.shape[2], np.int64(0)
     gradients = np.empty((1, ranks)), np.empty((len(shares), 1, ranks)), np.empty((len(shares), 1))
     own_state = np.empty((1, ranks)), np.empty((1, ranks)), np.empty(1, np.int64), np.empty(1)
     waited_s, moments_s, ended_s = np.empty((2, ranks)), np.empty((2, 1)), np.empty((1, ranks))
