@@ -33,7 +33,7 @@ PURPOSES = (
 )
 MOST_LAWS = 256
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
-_laws: dict[Law, Law] = {}
+_laws: dict[tuple, Law] = {}
 
 
 def fresh_seed() -> int:
@@ -53,7 +53,8 @@ def known(law: Law) -> Law:
         return law
     if len(_laws) >= MOST_LAWS:
         _laws.clear()
-    return _laws.setdefault(law, law)
+    key = type(law), *(getattr(law, name) for name in type(law).model_fields)
+    return _laws.setdefault(key, law)
 
 
 class Ranks(NamedTuple):
