@@ -18,7 +18,8 @@ from sim.platform.cluster import Cluster, Host, Link
 from sim.randomness import BLOCK
 from sim.sweeps import work
 from sim.sweeps.jobs import How
-from sim.vector import at_once, compiled, decided
+from sim.vector import at_once, background, compiled, decided
+from sim.vector.lowered import cycles
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value")  # between messages that there are not, as Python says
 LOOPS = ("ring", "exchanges", "by_tree", "background", "hub", "sums", "cycles")
@@ -58,7 +59,7 @@ def as_python(monkeypatch):
 
 def job(name: str, settings: list[str], ranks: int, link: Link, slots: int = 1, **further) -> Scenario:
     found = workload.read("mnist")
-    noisy = {"noise": LogNormal(cv=0.3), "call": Line(base_s=1e-5), "negotiate_s": 1e-5}
+    noisy = {"noise": LogNormal(cv=0.3), "call": Line(base_s=1e-5), "negotiate_s": 1e-5, "update": Line(base_s=1e-5)}
     costs = found.costs.model_copy(update=noisy)
     count = (ranks + (name in ("fmb", "amb"))) // slots - 1
     hosts = [Host(count=count, cores=4, slots=slots), Host(name="slow", cores=4, slots=slots, speed=0.7)]
@@ -91,7 +92,9 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     assert name == "hybrid" or f"sim.vector.compiled.{loops}" in sys.modules
 
 
-@pytest.mark.parametrize("name", ["fmb", "amb", "ring", "halving-doubling", "horovod, ring"])
+@pytest.mark.parametrize(
+    "name", ["fmb", "amb", "ring", "halving-doubling", "tree", "horovod, ring", "horovod, no cycles"]
+)
 @pytest.mark.parametrize(
     "further",
     [
@@ -104,7 +107,10 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     ids=", ".join,
 )
 def test_whatever_the_job_is_loops_do_all_of_its_steps(as_python, monkeypatch, name, further):
-    """Warm-up ends in the first step, the last, before all or in another block of random numbers; rank 0 has more to do than others."""
+    """Warm-up ends in the first step, the last, before all or in another block of random numbers; rank 0 has more to do than others.
+
+    Down a tree others still wait when rank 0 has updated.
+    """
     if further.get("warmup", 0) > 9 and name not in ("fmb", "ring"):
         pytest.skip("two are enough of so many steps")
     asked = job(*JOBS[name], 5, SLOW, **further)
@@ -114,6 +120,21 @@ def test_whatever_the_job_is_loops_do_all_of_its_steps(as_python, monkeypatch, n
     monkeypatch.setattr(at_once, "Run", None)
     monkeypatch.setattr(at_once, "VectorWorld", None)
     np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-11)
+
+
+def test_moments_for_which_there_is_no_room_are_counted_before(as_python, monkeypatch):
+    asked = job(*JOBS["horovod, no cycles"], 8, SLOW, steps=20)
+    before, calls = answer(asked), []
+    decided._kept.clear()
+    assert compiled.use()
+    monkeypatch.setattr(at_once, "Run", None)
+    monkeypatch.setattr(cycles, "MOMENTS", 8)
+    counted = background.Background.add_among
+    monkeypatch.setattr(
+        background.Background, "add_among", lambda self, *given: calls.append(len(given[0])) or counted(self, *given)
+    )
+    np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-11)
+    assert np.count_nonzero(calls) > 2
 
 
 def test_a_run_out_of_time_ends_with_a_block(as_python, monkeypatch):
