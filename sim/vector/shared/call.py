@@ -200,19 +200,16 @@ class Call:
         return found_s
 
     def _check_apart(self) -> None:
-        """Of messages that come together, those that one rank takes pass in the order of their senders, and one rank's as it sends them."""
-        latency_s, senders = self._seconds.latency_s, np.append(self._plan.senders, -1)
-        for side, come_s, takes in ((self._plan.out, self.come_s[0], False), (self._plan.into, self.come_s[1], True)):
-            comes_s = come_s[:, side.messages]
-            order = np.argsort(comes_s, axis=2, kind="stable")
-            of = np.take_along_axis(np.broadcast_to(senders[side.messages], order.shape), order, 2)
+        """Messages that come together pass in the order of senders (sim.event.machines.in_turn), if all are on their way before."""
+        overhead_s, latency_s = self._seconds.overhead_s, self._seconds.latency_s
+        for side, come_s, on_way_s in (
+            (self._plan.out, self.come_s[0], overhead_s),
+            (self._plan.into, self.come_s[1], latency_s),
+        ):
+            comes_s = np.sort(come_s[:, side.messages], axis=2)
             with np.errstate(invalid="ignore"):  # between none and none
-                apart_s = np.diff(np.take_along_axis(comes_s, order, 2), axis=2)
-                unknown = (apart_s <= 2 * TIE_S) & (of[:, :, 1:] != of[:, :, :-1])
-                if takes:
-                    unknown = np.where(side.own[:, None], unclear(apart_s, latency_s), unknown)
-            if unknown.any():
-                raise Unsettled
+                if unclear(np.diff(comes_s, axis=2), on_way_s).any():
+                    raise Unsettled
 
 
 def in_order(come_s: np.ndarray) -> np.ndarray:
