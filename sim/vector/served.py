@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.vector.barrier_round import Clocks, Sizes, let_go, receive, settle
 from sim.vector.exchanges import Unsettled
+from sim.vector.shared.barrier import Ranks
 from sim.verbs.at_hand import SUM
 
 NOT_ALL = (
@@ -32,6 +33,10 @@ class Barrier:
         if self._has_none(servers):
             return
         self._only(self is self.world.workers and list(servers) == list(self.world.master.ranks) and not self.pulled)
+        if self.world.crowd is not None:  # they are asked where the round is settled
+            self.pulled = True
+            yield from self._did()
+            return
         sizes = self._sizes
         posted_s = self.now_s[:, :, None] + sizes.overhead_s / self.speeds[:, :, None] * np.arange(1, len(servers) + 1)
         before_s = np.cumsum(sizes.request_s) - sizes.request_s
@@ -55,24 +60,46 @@ class Barrier:
         self.world.master.inbox.append(self)
         yield from self._did()
         yield from self._until_notes()
+        if self.world.crowd is None:
+            self._take_notes()
+        else:
+            self.notes.pop()
+            self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
+        self.pulled = self._computes = False
+        self.step += 1
+        self.book.over = len(self.world.updates) >= self.world.scenario.rounds
+        yield from self._did()
+
+    def _take_notes(self) -> None:
         sizes, reach_s = self._sizes, self.notes.pop()
         core_s = np.broadcast_to(sizes.overhead_s / self.speeds[:, :, None], reach_s.swapaxes(1, 2).shape)
         clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
         self.now_s, self._in_free_s, waits = self._settled(receive, reach_s, clocks, sizes.note_s, core_s)
         self._wait_each(waits)
-        self.pulled = self._computes = False
-        self.step += 1
-        self.book.over = len(self.world.updates) >= self.world.scenario.rounds
-        yield from self._did()
 
     def take_first(self, workers, count: int):
         """Add up a gradient of each worker, and answer requests meanwhile."""
         everyone = list(self.world.workers.ranks)
         self._only(self is self.world.master and list(workers) == everyone and count == len(everyone))
         if len(self.world.updates) >= self.world.scenario.rounds:
+            if self.world.crowd is not None:
+                self._end_crowd()
             return []
         while not self.inbox:
             yield
+        if self.world.crowd is None:
+            self._settle_round()
+        else:
+            self._settle_crowd()
+        others = self.world.workers
+        others.end_computing()
+        self.samples = np.broadcast_to(others.samples.sum(axis=1, keepdims=True), self.now_s.shape)
+        self.at_hand.what = SUM
+        yield from self._did()
+        return everyone
+
+    def _settle_round(self) -> None:
+        """All gradients are added, of ranks with a host each."""
         others, alike = self.inbox.popleft(), not self.world.updates
         serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
         working = Clocks(others.now_s, others._out_free_s, others._in_free_s), others.speeds
@@ -81,14 +108,29 @@ class Barrier:
         )
         self.now_s, self._out_free_s, self._in_free_s = served.clocks
         others.now_s, others._out_free_s, others._in_free_s = pushed.clocks
-        others.end_computing()
         self._wait_each(served.waits)
         others._wait_each(pushed.waits)
         self._added_s = served.added_s
-        self.samples = np.broadcast_to(others.samples.sum(axis=1, keepdims=True), self.now_s.shape)
-        self.at_hand.what = SUM
-        yield from self._did()
-        return everyone
+
+    def _settle_crowd(self) -> None:
+        """All gradients are added, of ranks of whom some share hosts."""
+        others = self.inbox.popleft()
+        self.step = len(self.world.updates)
+        serving = Ranks(self.now_s, self.speeds, self.updated_s)
+        working = Ranks(others.now_s, others.speeds, others.computed_s)
+        self.now_s, waits, of_workers = self._settled(self.world.crowd.settle, serving, working)
+        self._wait_each(waits)
+        for several in of_workers:
+            others._wait_each(several)
+
+    def _end_crowd(self) -> None:
+        """The last notes are on their way, and there are no further requests."""
+        others, never_s = self.world.workers, np.full_like(self.world.workers.now_s, np.inf)
+        serving, working = Ranks(self.now_s, self.speeds, _at_once), Ranks(never_s, others.speeds, _at_once)
+        _, waits, of_workers = self._settled(self.world.crowd.settle, serving, working)
+        self._wait_each(waits)
+        for several in of_workers:
+            others._wait_each(several)
 
     def hear(self, peers):
         """A note from each of no peers."""
@@ -112,13 +154,15 @@ class Barrier:
             return
         others = self.world.workers
         self._only(self is self.world.master and list(workers) == list(others.ranks) and version is None)
-        clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
-        (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
+        if self.world.crowd is None:
+            clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
+            (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
+            if len(self.world.updates) >= self.world.scenario.rounds:
+                # a server that is done before the first waits until the end
+                self._wait(self.now_s, np.full_like(self.now_s, np.inf))
+        else:
+            self.now_s = reach_s = self._settled(self.world.crowd.let_go, self.now_s, self.speeds)
         others.notes.append(reach_s)
-        if (
-            len(self.world.updates) >= self.world.scenario.rounds
-        ):  # a server that is done before the first waits until the end
-            self._wait(self.now_s, np.full_like(self.now_s, np.inf))
         yield from self._did()
 
     @cached_property
@@ -153,3 +197,7 @@ class Barrier:
         from_s, to_s = waits
         for turn in range(from_s.shape[2]):
             self._wait(from_s[:, :, turn], to_s[:, :, turn])
+
+
+def _at_once(begun_s: np.ndarray) -> np.ndarray:
+    return begun_s

@@ -31,6 +31,7 @@ from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
 from sim.vector.served import Barrier
 from sim.vector.shared import Neighbours
+from sim.vector.shared.barrier import Crowd
 from sim.vector.together import Refused, Together
 from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
@@ -94,9 +95,9 @@ def refusal(scenario: Scenario) -> str | None:
 
 
 def _share_ports_alone(scenario: Scenario) -> bool:
-    """Whether ranks of a host have a core each, copy from one another, and share its port; and nobody is behind a barrier of servers."""
+    """Whether ranks of a host have a core each, copy from one another, and share its port."""
     local = scenario.cluster.local
-    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers
+    return scenario.cores_suffice and not (local.wakes and local.latency_s)
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
@@ -137,6 +138,12 @@ class VectorWorld:
         hosts = self.scenario.hosts
         shared = self.scenario.served and len(set(hosts)) < len(hosts)
         return Neighbours(self.scenario, self.refuse) if shared else None
+
+    @cached_property
+    def crowd(self) -> Crowd | None:
+        """Servers behind a barrier and their workers where some share hosts; None where none do."""
+        hosts = self.scenario.hosts
+        return Crowd(self.scenario, len(self.replications)) if len(set(hosts)) < len(hosts) else None
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
@@ -423,15 +430,23 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if self.world.scenario.protocol.counts_updates:
             self.step = len(self.world.updates)
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
-        update = self.world.scenario.costs.update
-        self._spend(self._of_step(self._update_factors) * update(self._updated_bytes) + self._cold_s(update))
-        self._warm_s = self.now_s
+        self.now_s = self._warm_s = self.now_s + self._seconds(self._update_s(self.now_s))
         self._waits.updated(self.world.lows_s)
         self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
         self.samples = self._no_samples
         yield from self._did()
         if self.world.patience.updated():
             yield
+
+    def _update_s(self, begun_s: np.ndarray) -> float | np.ndarray:
+        """Seconds of an update that begins then."""
+        update = self.world.scenario.costs.update
+        cold_s = update.cold(begun_s - self._warm_s) if update.cold_s else 0.0
+        return self._of_step(self._update_factors) * update(self._updated_bytes) + cold_s
+
+    def updated_s(self, begun_s: np.ndarray) -> np.ndarray:
+        """When updates that are begun then are over, and an evaluation if it is due; shape (replications, ranks)."""
+        return begun_s + self._seconds(self._update_s(begun_s)) + self._seconds(self._evaluate_s())
 
     @cached_property
     def has_hosts(self) -> bool:
@@ -447,11 +462,14 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
-        due = self.world.evaluates(self.step)
-        if np.any(due):
-            evaluate_s = self.world.scenario.costs.evaluate(self.world.scenario.test_size)
-            self._spend(due * np.equal(self.ranks, 0) * evaluate_s)
+        self._spend(self._evaluate_s())
         yield from self._did()
+
+    def _evaluate_s(self) -> float | np.ndarray:
+        due = self.world.evaluates(self.step)
+        if not np.any(due):
+            return 0.0
+        return due * np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size)
 
     def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
         """As the world's, of these ranks."""

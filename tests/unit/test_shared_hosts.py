@@ -21,6 +21,7 @@ from sim.vector.shared.call import Call, Clocks, Seconds
 from sim.vector.shared.plan import plan
 
 MLP = workload.read("mlp")
+SMALL_FIRST = MLP.model_copy(update={"variables": MLP.variables[::-1]})  # the first server is done before the others
 EXACT_S = 1e-9
 
 
@@ -34,14 +35,18 @@ def job(name: str, *said: str, workers: int = 6, slots: int = 3, noise: float = 
         noise=LogNormal(cv=noise),
         **lines,
     )
-    threads = 2 if name == "horovod" else 1
-    kind = {"slots": slots, "cores": threads * slots}
-    hosts = [Host(name=f"h{i}", speed=1 - 0.1 * (i == 0), **kind) for i in range(workers // slots + 1)]
+    threads, beside = 2 if name == "horovod" else 1, 3 * (of.get("servers_on") == "workers")
+    kind = {"slots": slots, "cores": threads * slots + beside}
+    hosts = [
+        Host(name=f"h{i}", speed=1 - 0.1 * (i == 0), **kind)
+        for i in range((workers + of.get("servers", 1)) // slots + 1)
+    ]
     network = of.pop("network", Link(latency_s=2e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e9))
     local = of.pop("local", Link(latency_s=2e-6, overhead_s=1e-5, bandwidth_bytes_per_s=2e10))
+    model = of.pop("model", MLP)
     place = Cluster(hosts=hosts, network=network, local=local, costs={"mlp": costs})
     settings = {"steps": 4, "warmup": 1, "batch": 20} | of
-    return Scenario(protocols.make(name, list(said)), MLP, workers, cluster=place, **settings)
+    return Scenario(protocols.make(name, list(said)), model, workers, cluster=place, **settings)
 
 
 def assert_alike(scenario: Scenario, replications: int = 2) -> None:
@@ -54,8 +59,8 @@ def assert_alike(scenario: Scenario, replications: int = 2) -> None:
 
 
 @st.composite
-def jobs(draw) -> Scenario:
-    name = draw(st.sampled_from(["fmb", "amb", "allreduce", "horovod"]))
+def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
+    name = draw(st.sampled_from(names))
     said = {
         "fmb": [],
         "amb": [f"time_limit_s={draw(st.floats(0, 0.02))}", "partitions=8"],
@@ -68,6 +73,7 @@ def jobs(draw) -> Scenario:
             f"fusion_bytes={draw(st.sampled_from([0, 10**5, 2**27]))}",
             f"cycle_s={draw(st.sampled_from([0, 1e-3, 2e-2]))}",
         ],
+        "ps-sync": ["barrier=true"],
     }[name]
     links = {
         kind: Link(
@@ -85,6 +91,10 @@ def jobs(draw) -> Scenario:
         "test_size": draw(st.sampled_from([0, 50])),
         "evaluate_every": 2,
     }
+    if name == "ps-sync":
+        of |= {"servers": draw(st.integers(1, 4)), "servers_on": draw(st.sampled_from(["own", "workers"]))}
+        of |= {"model": draw(st.sampled_from([MLP, SMALL_FIRST]))}
+        of |= {"test_size": of["test_size"] * (of["servers"] == 1)}
     slots = draw(st.sampled_from([2, 4] if name == "horovod" else [2, 3, 4]))
     return job(name, *said, workers=draw(st.integers(2, 9)), slots=slots, **links, **of)
 
@@ -97,6 +107,19 @@ def jobs(draw) -> Scenario:
 @given(jobs())
 def test_the_worlds_agree(scenario):
     """Where messages of one call come to a port before the last of another, or so near that rounding decides, the vector world refuses."""
+    try:
+        assert_alike(scenario)
+    except vector.Refused:
+        reject()
+
+
+@settings(max_examples=40, deadline=None)
+@example(job("ps-sync", "barrier=true", servers=2, workers=8))
+@example(job("ps-sync", "barrier=true", servers=4, workers=8, servers_on="workers", noise=0.0))
+@example(job("ps-sync", "barrier=true", servers=2, workers=8, servers_on="workers", model=SMALL_FIRST))
+@given(jobs(["ps-sync"]))
+def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
+    """Notes of one step, requests of the next, and gradients for a slower server pass the same ports."""
     try:
         assert_alike(scenario)
     except vector.Refused:
@@ -147,12 +170,5 @@ def test_ranks_of_a_host_take_turns_at_its_port(to_second, begin_s, end_s):
     np.testing.assert_allclose(call.play().now_s, [end_s], rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("name", "of"),
-    [
-        ("ps-sync barrier=true", {}),
-        ("fmb", {"local": Link(wakes=True, latency_s=1e-5)}),
-    ],
-)
-def test_of_ranks_that_share_more_the_event_world_knows(name, of):
-    assert "ranks on one host" in vector.refusal(job(*name.split(), **of))
+def test_of_ranks_that_share_more_the_event_world_knows():
+    assert "ranks on one host" in vector.refusal(job("fmb", local=Link(wakes=True, latency_s=1e-5)))

@@ -6,6 +6,7 @@ to come in the order of levels. Where one overtakes another, all is reckoned aga
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -212,12 +213,17 @@ class Call:
                     raise Unsettled
 
 
-def in_order(come_s: np.ndarray) -> np.ndarray:
-    """The order in which messages pass a port, along the last axis; those that come together in the order that they have here."""
+def in_order(come_s: np.ndarray, among: Callable[[], np.ndarray] | None = None) -> np.ndarray:
+    """The order in which messages pass a port, along the last axis.
+
+    Args:
+        among: makes the numbers by which those go that come together; by default the order that they have here.
+    """
     order = np.argsort(come_s, axis=-1, kind="stable")
     with np.errstate(invalid="ignore"):  # between none and none
         ties = np.diff(np.take_along_axis(come_s, order, -1), axis=-1) <= TIE_S
     if ties.any():
         together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
-        order = np.take_along_axis(order, np.argsort(together * order.shape[-1] + order, axis=-1), -1)
+        own = order if among is None else np.take_along_axis(np.broadcast_to(among(), order.shape), order, -1)
+        order = np.take_along_axis(order, np.lexsort((own, together), axis=-1), -1)
     return order
