@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
 
 from sim.vector.barrier_round import Clocks, Sizes, let_go, receive, settle
 from sim.vector.exchanges import Unsettled
+from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Ranks
 from sim.verbs.at_hand import SUM
 
 NOT_ALL = (
     "the text does not pull from all servers, compute, and push to all, whose every update is of all workers' gradients"
 )
+WHOSE = "the text asks whose gradients were added first"
+
+
+class Some(Collection):
+    """Senders of so many gradients, others in each replication."""
+
+    def __init__(self, count: int, refuse):
+        self._count, self._refuse = count, refuse
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self):
+        raise self._refuse(WHOSE)
+
+    def __contains__(self, _one):
+        raise self._refuse(WHOSE)
 
 
 class Barrier:
@@ -21,6 +40,7 @@ class Barrier:
 
     pulled = False  # parameters have been asked for
     _computes = False  # and a gradient is to be computed on them
+    _added: Collection[int] | None = None  # the senders of the gradients that were added last
 
     def fetch(self):
         """A minibatch, before the parameters for it."""
@@ -66,7 +86,7 @@ class Barrier:
             self.notes.pop()
             self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
         self.pulled = self._computes = False
-        self.step += 1
+        self.step = self.world.crowd.steps if isinstance(self.world.crowd, Backup) else self.step + 1
         self.book.over = len(self.world.updates) >= self.world.scenario.rounds
         yield from self._did()
 
@@ -80,10 +100,11 @@ class Barrier:
     def take_first(self, workers, count: int):
         """Add up a gradient of each worker, and answer requests meanwhile."""
         everyone = list(self.world.workers.ranks)
-        self._only(self is self.world.master and list(workers) == everyone and count == len(everyone))
+        needed = self.world.scenario.protocol.gradients_per_update(len(everyone))
+        self._only(self is self.world.master and list(workers) == everyone and count == needed)
         if len(self.world.updates) >= self.world.scenario.rounds:
             if self.world.crowd is not None:
-                self._end_crowd()
+                self._wait_of_crowd(*self._settled(self.world.crowd.end, *self._ranks_of_crowd()))
             return []
         while not self.inbox:
             yield
@@ -93,10 +114,12 @@ class Barrier:
             self._settle_crowd()
         others = self.world.workers
         others.end_computing()
-        self.samples = np.broadcast_to(others.samples.sum(axis=1, keepdims=True), self.now_s.shape)
+        samples = others.samples[:, :count].sum(axis=1, keepdims=True)  # all are alike
+        self.samples = np.broadcast_to(samples, self.now_s.shape)
         self.at_hand.what = SUM
         yield from self._did()
-        return everyone
+        self._added = everyone if count == len(everyone) else Some(count, self.world.refuse)
+        return self._added
 
     def _settle_round(self) -> None:
         """All gradients are added, of ranks with a host each."""
@@ -113,24 +136,21 @@ class Barrier:
         self._added_s = served.added_s
 
     def _settle_crowd(self) -> None:
-        """All gradients are added, of ranks of whom some share hosts."""
+        """Enough gradients are added, of ranks of whom some share hosts or are late."""
         others = self.inbox.popleft()
-        self.step = len(self.world.updates)
-        serving = Ranks(self.now_s, self.speeds, self.updated_s)
-        working = Ranks(others.now_s, others.speeds, others.computed_s)
-        self.now_s, waits, of_workers = self._settled(self.world.crowd.settle, serving, working)
-        self._wait_each(waits)
-        for several in of_workers:
-            others._wait_each(several)
+        self.step, warm_s = len(self.world.updates), others._warm_s
+        self.now_s, *waits = self._settled(self.world.crowd.settle, *self._ranks_of_crowd())
+        others._computed_s = np.where(others._computed_s < np.inf, others._computed_s, warm_s)
+        self._wait_of_crowd(*waits)
 
-    def _end_crowd(self) -> None:
-        """The last notes are on their way, and there are no further requests."""
-        others, never_s = self.world.workers, np.full_like(self.world.workers.now_s, np.inf)
-        serving, working = Ranks(self.now_s, self.speeds, _at_once), Ranks(never_s, others.speeds, _at_once)
-        _, waits, of_workers = self._settled(self.world.crowd.settle, serving, working)
+    def _ranks_of_crowd(self) -> tuple[Ranks, Ranks]:
+        others = self.world.workers
+        return Ranks(self.now_s, self.speeds, self.updated_s), Ranks(others.now_s, others.speeds, others.computed_s)
+
+    def _wait_of_crowd(self, waits, of_workers) -> None:
         self._wait_each(waits)
         for several in of_workers:
-            others._wait_each(several)
+            self.world.workers._wait_each(several)
 
     def hear(self, peers):
         """A note from each of no peers."""
@@ -153,7 +173,8 @@ class Barrier:
         if self._has_none(workers):
             return
         others = self.world.workers
-        self._only(self is self.world.master and list(workers) == list(others.ranks) and version is None)
+        named = workers is self._added or list(workers) == list(others.ranks)
+        self._only(self is self.world.master and named and version is None)
         if self.world.crowd is None:
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
             (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
@@ -197,7 +218,3 @@ class Barrier:
         from_s, to_s = waits
         for turn in range(from_s.shape[2]):
             self._wait(from_s[:, :, turn], to_s[:, :, turn])
-
-
-def _at_once(begun_s: np.ndarray) -> np.ndarray:
-    return begun_s

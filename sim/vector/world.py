@@ -23,7 +23,7 @@ from sim.job.scenario import Scenario
 from sim.laws import Law
 from sim.model.copies import copies_s
 from sim.model.costs import Line
-from sim.protocols import name_of
+from sim.protocols import is_ours, name_of
 from sim.protocols.base import Protocol
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
@@ -31,6 +31,7 @@ from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
 from sim.vector.served import Barrier
 from sim.vector.shared import Neighbours
+from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Crowd
 from sim.vector.together import Refused, Together
 from sim.vector.waits import Waits
@@ -140,10 +141,14 @@ class VectorWorld:
         return Neighbours(self.scenario, self.refuse) if shared else None
 
     @cached_property
-    def crowd(self) -> Crowd | None:
-        """Servers behind a barrier and their workers where some share hosts; None where none do."""
-        hosts = self.scenario.hosts
-        return Crowd(self.scenario, len(self.replications)) if len(set(hosts)) < len(hosts) else None
+    def crowd(self) -> Crowd | Backup | None:
+        """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere."""
+        of, hosts = self.scenario, self.scenario.hosts
+        if of.protocol.gradients_per_update(of.workers) == of.workers:
+            return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
+        if of.servers > 1 or not is_ours(of.protocol):
+            raise self.refuse("some workers are late, with several servers or by a text that may remember something")
+        return Backup(of, len(self.replications))
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
@@ -266,7 +271,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
     def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self._speed = None if (speeds == 1).all() else speeds  # None spares a division
-        self.step, self.done = 0, 0
+        self.step: int | np.ndarray = 0  # the number of the round; of each worker where some are late
+        self.done = 0
         self.ran_out = np.zeros(len(world.replications), int)
         self._fetched, self.book = False, Book()
         shape = (len(world.replications), len(ranks))
@@ -417,9 +423,14 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def _of_step(self, drawn: Rounds) -> float | np.ndarray:
         """What has been drawn for this step, shape (replications, ranks), or a number of all."""
-        if self.step >= self.world.scenario.rounds:
+        if np.max(self.step) >= self.world.scenario.rounds:
             raise self.world.refuse("the text goes beyond its rounds")
-        return drawn[self.step]
+        if not isinstance(self.step, np.ndarray):
+            return drawn[self.step]
+        found = np.zeros(self.step.shape)
+        for step in np.unique(self.step).tolist():  # workers may be at several
+            np.copyto(found, drawn[step], where=self.step == step)
+        return found
 
     def update(self, variables=None):
         """Make new parameters of the sum; the first rank's update ends the step."""

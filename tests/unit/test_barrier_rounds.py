@@ -16,6 +16,8 @@ from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
+from sim.vector.served import Some
+from sim.vector.world import VectorWorld
 
 EXACT_S = 1e-9
 KINDS = ("input", "pack", "reduce", "update", "evaluate", "take_up")
@@ -63,6 +65,35 @@ def test_equal_workers_come_in_the_order_of_their_numbers(servers):
     assert_alike(job(workers=7, servers=servers, speeds=1.0))
 
 
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(3, 9),
+    st.integers(1, 2),
+    st.sampled_from(["none", "niagara*0.01", "cedar*0.3"]),
+    st.floats(1e6, 1e10),
+    st.sampled_from([1e-4, 1e-2]),
+    st.integers(0, 99),
+)
+def test_the_worlds_agree_where_some_gradients_are_late(workers, backup, sleeps, bandwidth, compute_s, seed):
+    """Late workers are at earlier steps than others, and their caches go cold at other times."""
+    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth})
+    costs = {"noise": LogNormal(cv=0.5), "update_noise": LogNormal(cv=0.1)}
+    costs["compute"] = Line(base_s=compute_s, cold_s=1e-3)
+    evaluates = {"test_size": 50, "evaluate_every": 2, "steps": 9}
+    of = {"link": link, "costs": costs, "stragglers": stragglers.read(sleeps), "seed": seed, **evaluates}
+    assert_alike(job("ps-backup", "barrier=true", f"backup={backup}", workers=workers, **of))
+
+
+def test_late_workers_are_no_more_than_the_text_may_count():
+    """It may ask how many gradients were added, and not whose."""
+    scenario = job("ps-backup", "barrier=true")
+    senders = Some(4, VectorWorld(scenario, range(1)).refuse)
+    assert len(senders) == 4
+    with pytest.raises(vector.Refused, match="whose"):
+        list(senders)
+
+
 def test_backup_workers_of_whom_there_are_none_are_synchronous_ones():
     found = vector.run(job("ps-backup", "barrier=true", "backup=0"))
     np.testing.assert_array_equal(found.step_s, vector.run(job()).step_s)
@@ -72,7 +103,6 @@ def test_backup_workers_of_whom_there_are_none_are_synchronous_ones():
     ("name", "said", "servers"),
     [
         ("ps-sync", "barrier=false", 1),
-        ("ps-backup", "barrier=true", 1),
         ("ps-backup", "barrier=true", 2),
         ("ps-async", "", 1),
     ],

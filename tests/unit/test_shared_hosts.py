@@ -74,6 +74,7 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
             f"cycle_s={draw(st.sampled_from([0, 1e-3, 2e-2]))}",
         ],
         "ps-sync": ["barrier=true"],
+        "ps-backup": ["barrier=true", f"backup={draw(st.integers(1, 3))}"],
     }[name]
     links = {
         kind: Link(
@@ -91,12 +92,14 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
         "test_size": draw(st.sampled_from([0, 50])),
         "evaluate_every": 2,
     }
+    if name == "ps-backup":
+        of |= {"servers_on": draw(st.sampled_from(["own", "workers"])), "steps": 8}
     if name == "ps-sync":
         of |= {"servers": draw(st.integers(1, 4)), "servers_on": draw(st.sampled_from(["own", "workers"]))}
         of |= {"model": draw(st.sampled_from([MLP, SMALL_FIRST]))}
         of |= {"test_size": of["test_size"] * (of["servers"] == 1)}
-    slots = draw(st.sampled_from([2, 4] if name == "horovod" else [2, 3, 4]))
-    return job(name, *said, workers=draw(st.integers(2, 9)), slots=slots, **links, **of)
+    slots = draw(st.sampled_from({"horovod": [2, 4], "ps-backup": [1, 2, 3, 4]}.get(name, [2, 3, 4])))
+    return job(name, *said, workers=draw(st.integers(2 + 2 * (name == "ps-backup"), 9)), slots=slots, **links, **of)
 
 
 @settings(max_examples=40, deadline=None)
@@ -120,6 +123,19 @@ def test_the_worlds_agree(scenario):
 @given(jobs(["ps-sync"]))
 def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
     """Notes of one step, requests of the next, and gradients for a slower server pass the same ports."""
+    try:
+        assert_alike(scenario)
+    except vector.Refused:
+        reject()
+
+
+@settings(max_examples=40, deadline=None)
+@example(job("ps-backup", "barrier=true", "backup=2", workers=8, noise=1.0, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=3", workers=8, slots=4, servers_on="workers", noise=0.0))
+@example(job("ps-backup", "barrier=true", "backup=1", workers=5, slots=1, steps=9))
+@given(jobs(["ps-backup"]))
+def test_the_worlds_agree_where_some_gradients_are_late(scenario):
+    """A late worker goes on by itself, and may miss several updates."""
     try:
         assert_alike(scenario)
     except vector.Refused:

@@ -8,12 +8,13 @@ First nothing is known to come but notes; then all is reckoned anew with when me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
+from sim.platform.cluster import Link
 from sim.vector.barrier_round import Sizes, Wait, queue
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
 from sim.vector.shared.call import in_order
@@ -47,22 +48,16 @@ class Taken(NamedTuple):
         return self.done_s.max(axis=2)
 
 
-def take(
-    senders: np.ndarray,
-    reach_s: np.ndarray,
-    pass_s: np.ndarray,
-    here_s: np.ndarray,
-    now_s: np.ndarray,
-    core_s: np.ndarray,
-) -> Taken:
+def take(senders: np.ndarray, come_s: Sequence[np.ndarray], now_s: np.ndarray, core_s: np.ndarray) -> Taken:
     """Ranks take messages in the order in which these come; those that come together in the order of senders.
 
     Args:
         senders: shape (messages,).
-        reach_s, pass_s, here_s: see Passed; shape (replications, ranks, messages).
+        come_s: reach_s, pass_s and here_s of Passed; shape (replications, ranks, messages).
         now_s: where the ranks are, shape (replications, ranks).
         core_s: for which each message takes a core, likewise.
     """
+    reach_s, pass_s, here_s = come_s
     turn = in_order(reach_s, lambda: senders)
     core_s = np.take_along_axis(np.broadcast_to(core_s, turn.shape), turn, 2)
     begun_s = queue(np.take_along_axis(here_s, turn, 2), now_s, core_s)
@@ -110,14 +105,13 @@ class Crowd:
         self._sizes = sizes = Sizes.of(scenario)
         self._link, local = scenario.network, scenario.cluster.local
         loads = [scenario.loads(server)[0] for server in range(servers)]
-
-        def taken_s(name: str) -> np.ndarray:
-            size_bytes = np.array([[getattr(load, name) if name else HEADER_BYTES] for load in loads], float)
-            copied_s = local.overhead_s + local.gap_s + size_bytes / local.bandwidth_bytes_per_s
-            return np.where(self._away, self._link.overhead_s, copied_s)
-
-        self._note_s, self._request_s = taken_s(""), taken_s("request_bytes")
-        self._answer_s, self._gradient_s = taken_s("answer_bytes"), taken_s("gradient_bytes")
+        sizes_bytes = (
+            np.array([[getattr(load, name)] for load in loads], float)
+            for name in ("request_bytes", "answer_bytes", "gradient_bytes")
+        )
+        self._note_s, self._request_s, self._answer_s, self._gradient_s = (
+            taken_s(self._away, self._link, local, size_bytes) for size_bytes in (HEADER_BYTES, *sizes_bytes)
+        )
         ranks = (
             np.arange(servers)[:, None] + np.zeros((1, workers), int),
             np.arange(servers, len(hosts)) + np.zeros((servers, 1), int),
@@ -141,7 +135,7 @@ class Crowd:
         """A round until all servers have added all gradients.
 
         Args:
-            workers: their clocks are the seconds between the last note and their requests; infinity if there is no further round.
+            workers: their clocks are the seconds between the last note and their requests.
 
         Returns:
             When servers have added all, shape (replications, servers); waits of servers, and of workers.
@@ -151,7 +145,7 @@ class Crowd:
         """
         called_s, place = self._called_s, self._place
         for _ in range(MOST_ROUNDS):
-            passed = self._wires.carry(_flat(called_s), _flat(place), self._free_s, _flat(self._known_s))
+            passed = self._wires.carry(flat(called_s), flat(place), self._free_s, flat(self._known_s))
             times_s = [one.reshape(called_s.shape) for one in passed]
             worked, requests_s, gradients_s = self._work(times_s, workers)
             served = self._serve(times_s, servers)
@@ -162,7 +156,7 @@ class Crowd:
             self._order = np.argsort(of_servers[1], axis=2)
             if self._kinds > LATER:
                 found_s[:, LATER], in_place[:, LATER] = self._notes(servers.then_s(served.over_s), servers.speeds)
-            if _same(found_s, called_s) and np.array_equal(in_place, place):
+            if same(found_s, called_s) and np.array_equal(in_place, place):
                 break
             called_s, place = found_s, in_place
         else:
@@ -188,8 +182,8 @@ class Crowd:
 
     def _collect(self, times_s, kind: int, now_s: np.ndarray, core_s: np.ndarray, speeds: np.ndarray) -> Taken:
         """Each worker takes a message from each server."""
-        by_worker_s = (one[:, kind].swapaxes(1, 2) for one in times_s[1:])
-        return take(np.arange(self._shape[1]), *by_worker_s, now_s, core_s.T / speeds[:, :, None])
+        by_worker_s = [one[:, kind].swapaxes(1, 2) for one in times_s[1:]]
+        return take(np.arange(self._shape[1]), by_worker_s, now_s, core_s.T / speeds[:, :, None])
 
     def _sent(self, now_s: np.ndarray, speeds: np.ndarray) -> np.ndarray:
         """When workers have called the port for a message to each server, shape (replications, servers, workers)."""
@@ -201,8 +195,8 @@ class Crowd:
         answered_s = self._request_s + self._away * self._sizes.overhead_s
         added_s = self._gradient_s + self._sizes.reduce_s[:, None]
         core_s = np.concatenate([answered_s, added_s], axis=1) / servers.speeds[:, :, None]
-        come_s = (np.concatenate([one[:, REQUESTS], one[:, GRADIENTS]], axis=2) for one in times_s[1:])
-        return take(np.tile(np.arange(self._shape[2]), 2), *come_s, servers.now_s, core_s)
+        come_s = [np.concatenate([one[:, REQUESTS], one[:, GRADIENTS]], axis=2) for one in times_s[1:]]
+        return take(np.tile(np.arange(self._shape[2]), 2), come_s, servers.now_s, core_s)
 
     def _notes(self, now_s: np.ndarray, speeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """When servers have called the port for notes, in the order in which they added gradients, and the place of each."""
@@ -221,10 +215,11 @@ class Crowd:
         """
         posted_s, place = self._notes(now_s, speeds)
         called_s, passed = self._all_called_s, self._passed
-        if self._kinds > LATER and not _same(posted_s, called_s[:, LATER]):
+        if self._kinds > LATER and not same(posted_s, called_s[:, LATER]):
             raise Unsettled
         first_s = posted_s.min(axis=(1, 2))[:, None]
-        self._free_s = self._wires.free_s(passed, _flat(called_s), first_s, self._free_s)
+        gone = flat(called_s) < first_s, passed.reach_s < first_s
+        self._free_s = self._wires.free_s(passed, gone, self._free_s)
         self._called_s, self._place = self._none(np.inf), self._all_place
         self._called_s[:, NOTES], self._place[:, NOTES] = posted_s, place
         if self._kinds > EARLIER:
@@ -236,9 +231,15 @@ class Crowd:
         self.posted_s = posted_s
         return posted_s.max(axis=2)
 
+    def end(self, servers: Ranks, workers: Ranks):
+        """Waits after the last notes were posted, if there are no further requests: of servers, and of workers."""
+        never = workers._replace(now_s=np.full_like(workers.now_s, np.inf), then_s=_at_once)
+        _, waits, of_workers = self.settle(servers._replace(then_s=_at_once), never)
+        return waits, of_workers
+
     def _check(self, called_s: np.ndarray, reach_s: np.ndarray) -> None:
         """What comes to a port or a rank together is on its way before."""
-        self._wires.check_apart(_flat(called_s), _flat(reach_s), (self._link.overhead_s, self._link.latency_s))
+        self._wires.check_apart(flat(called_s), flat(reach_s), (self._link.overhead_s, self._link.latency_s))
         workers = np.arange(self._shape[2])
         come_s = np.concatenate([reach_s[:, REQUESTS], reach_s[:, GRADIENTS]], axis=2)
         check_apart(come_s, np.tile(workers, 2), self._near_lead_s)
@@ -246,11 +247,22 @@ class Crowd:
             check_apart(reach_s[:, kind].swapaxes(1, 2), np.arange(self._shape[1]), self._near_lead_s)
 
 
-def _flat(by_kind: np.ndarray) -> np.ndarray:
+def _at_once(begun_s: np.ndarray) -> np.ndarray:
+    return begun_s
+
+
+def taken_s(away: np.ndarray, link: Link, local: Link, size_bytes) -> np.ndarray:
+    """Seconds of a core of speed 1 to take messages: from away, or by copying them within a host."""
+    return np.where(away, link.overhead_s, local.overhead_s + local.gap_s + size_bytes / local.bandwidth_bytes_per_s)
+
+
+def flat(by_kind: np.ndarray) -> np.ndarray:
+    """Of shape (replications, messages)."""
     return by_kind.reshape(len(by_kind), -1)
 
 
-def _same(found_s: np.ndarray, before_s: np.ndarray) -> bool:
+def same(found_s: np.ndarray, before_s: np.ndarray) -> bool:
+    """Whether times have settled."""
     if np.array_equal(found_s, before_s):
         return True
     with np.errstate(invalid="ignore"):  # between what never comes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -84,12 +85,16 @@ class Wires:
         begin_s = come_s.copy()
         for hosts, messages in ports:
             comes_s = come_s[:, messages]
-            order = in_order(comes_s, lambda of=messages: self._senders[of] * float(place.shape[1]) + place[:, of])
+            order = in_order(comes_s, partial(self._among, messages, place))
             served_s = np.take_along_axis(np.broadcast_to(self._port_s[messages], comes_s.shape), order, 2)
             found_s = queue(np.take_along_axis(comes_s, order, 2), free_s[:, hosts], served_s)
             turn = np.take_along_axis(np.broadcast_to(messages, comes_s.shape), order, 2)
             np.put_along_axis(begin_s, turn.reshape(len(turn), -1), found_s.reshape(len(turn), -1), 1)
         return begin_s + self._port_s, begin_s
+
+    def _among(self, messages: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """By what those go that come together: their senders, and one sender's as it sends them."""
+        return self._senders[messages] * float(place.shape[1]) + place[:, messages]
 
     def check_apart(self, called_s: np.ndarray, reach_s: np.ndarray, leads_s: tuple[float, float]) -> None:
         """Of messages of several ranks that come together the order is known, if they are on their way for so many seconds before.
@@ -101,17 +106,14 @@ class Wires:
             for _hosts, messages in ports:
                 check_apart(come_s[:, messages], self._senders[messages], lead_s)
 
-    def free_s(self, passed: Passed, called_s: np.ndarray, until_s: np.ndarray, free_s):
-        """When ports are free of all that came to them before a moment, shape (replications, 1); as `free_s` of `carry`."""
+    def free_s(self, passed: Passed, gone: tuple[np.ndarray, np.ndarray], free_s):
+        """When ports are free of messages that are gone, out and in, shape (replications, messages); as `free_s` of `carry`."""
         found = []
-        for ports, come_s, over_s, before_s in (
-            (self._out, called_s, passed.leave_s, free_s[0]),
-            (self._into, passed.reach_s, passed.here_s, free_s[1]),
-        ):
-            own_s = before_s.copy()
-            early_s = np.where(come_s < until_s, over_s, -np.inf)
+        each = zip((self._out, self._into), gone, (passed.leave_s, passed.here_s), free_s, strict=True)
+        for ports, which, over_s, before_s in each:
+            own_s, gone_s = before_s.copy(), np.where(which, over_s, -np.inf)
             for hosts, messages in ports:
-                own_s[:, hosts] = np.maximum(own_s[:, hosts], early_s[:, messages].max(axis=2))
+                own_s[:, hosts] = np.maximum(own_s[:, hosts], gone_s[:, messages].max(axis=2))
             found.append(own_s)
         return found[0], found[1]
 
