@@ -31,9 +31,9 @@ class Meter:
         start_s, before, gradients = self._before[warmup]
         found = {name: max(now - then for now, then in zip(seconds, before[name], strict=True)) if seconds else 0.0
                  for name, seconds in self._busy_s().items()}  # fmt: skip
-        return Arrivals(
-            dict(Counter(self.missed[gradients:])), {name: s / (end_s - start_s) for name, s in found.items()}
-        )
+        # What is taken at once is counted whole: of the first and the last of it, a part is outside the time measured.
+        busy = {name: min(1.0, s / (end_s - start_s)) for name, s in found.items()}
+        return Arrivals(dict(Counter(self.missed[gradients:])), busy)
 
     def _busy_s(self) -> dict[str, list[float]]:
         """Seconds since the start of each worker, port and server."""

@@ -39,6 +39,11 @@ class Bucket:
     def __post_init__(self):
         self.level = self.depth
 
+    @property
+    def taken_s(self) -> float:
+        """See sim.event.machines.port.Port."""
+        return self.busy_s
+
     def advance(self, now_s: float) -> None:
         """Tokens have come, and gone, at the rates of late."""
         level = self.level + (self.rate - self.through) * (now_s - self._updated_s)

@@ -42,8 +42,8 @@ class Machine:
 
     @property
     def busy_s(self) -> float:
-        """Seconds for which messages took the busier direction of its port."""
-        return max(self.egress.busy_s, self.ingress.busy_s)
+        """Seconds for which messages took the busier direction of its port, or in which it earned their credit."""
+        return max(self.egress.taken_s, self.ingress.taken_s)
 
     @cached_property
     def cores(self) -> Cores:
