@@ -87,7 +87,7 @@ class Barrier:
             self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
         self.pulled = self._computes = False
         self.step = self.world.crowd.steps if isinstance(self.world.crowd, Backup) else self.step + 1
-        self.book.over = len(self.world.updates) >= self.world.scenario.rounds
+        self.book.over = self.world.training_is_over
         yield from self._did()
 
     def _take_notes(self) -> None:
@@ -102,7 +102,7 @@ class Barrier:
         everyone = list(self.world.workers.ranks)
         needed = self.world.scenario.protocol.gradients_per_update(len(everyone))
         self._only(self is self.world.master and list(workers) == everyone and count == needed)
-        if len(self.world.updates) >= self.world.scenario.rounds:
+        if self.world.training_is_over:
             if self.world.crowd is not None:
                 self._wait_of_crowd(*self._settled(self.world.crowd.end, *self._ranks_of_crowd()))
             return []
@@ -178,7 +178,7 @@ class Barrier:
         if self.world.crowd is None:
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
             (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
-            if len(self.world.updates) >= self.world.scenario.rounds:
+            if self.world.training_is_over:
                 # a server that is done before the first waits until the end
                 self._wait(self.now_s, np.full_like(self.now_s, np.inf))
         else:

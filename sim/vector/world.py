@@ -165,7 +165,7 @@ class VectorWorld:
     def play(self) -> None:
         """Run the texts to their end, or until there is no time left."""
         texts, idle_turns = deque(self._texts()), 0
-        while texts and not self.patience.over:
+        while texts and (self.served_in_rounds or not self.patience.over):
             # A text yields only where its message is not there yet, or where time is over.
             text = texts.popleft()
             progress = self.progress()
@@ -178,6 +178,16 @@ class VectorWorld:
                 if idle_turns > len(texts):
                     name = name_of(self.scenario.protocol)
                     raise RunFailed(f"deadlock in {name}: master and workers wait for one another for ever")
+
+    @property
+    def served_in_rounds(self) -> bool:
+        """Whether servers see that training is over, and end by themselves; they then know how long workers wait for them."""
+        return bool(self.scenario.served and self.scenario.protocol.has_servers)
+
+    @property
+    def training_is_over(self) -> bool:
+        """Whether there is no further update."""
+        return self.patience.over or len(self.updates) >= self.scenario.rounds
 
     def _texts(self) -> list:
         """Of each group that has ranks, one for all of them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -92,6 +94,27 @@ def test_late_workers_are_no_more_than_the_text_may_count():
     assert len(senders) == 4
     with pytest.raises(vector.Refused, match="whose"):
         list(senders)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "servers", "slots"),
+    [
+        ("ps-sync", "barrier=true", 1, 1),
+        ("ps-sync", "barrier=true", 2, 1),
+        ("ps-sync", "barrier=true", 2, 3),
+        ("ps-backup", "barrier=true", 1, 1),
+    ],
+)
+def test_a_run_that_ends_early_is_the_run_of_so_many_steps(name, said, servers, slots):
+    """Also of what workers wait for the last update."""
+    costs = {"noise": LogNormal(cv=0.5), "update": Line(base_s=2e-3)}
+    scenario = job(name, said, servers=servers, costs=costs, steps=6, warmup=2)
+    crowded = tuple(host.model_copy(update={"slots": slots, "cores": slots}) for host in scenario.cluster.hosts)
+    scenario = replace(scenario, cluster=scenario.cluster.model_copy(update={"hosts": crowded}))
+    cut, whole = vector.run(scenario, 2, within_s=0.0), vector.run(replace(scenario, warmup=1, steps=1), 2)
+    assert cut.step_s.shape == (2, 1)
+    np.testing.assert_array_equal(cut.step_s, whole.step_s)
+    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)
 
 
 def test_backup_workers_of_whom_there_are_none_are_synchronous_ones():
