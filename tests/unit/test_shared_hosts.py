@@ -142,6 +142,16 @@ def test_the_worlds_agree_where_some_gradients_are_late(scenario):
         reject()
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("ps-sync", []), ("ps-backup", ["backup=2"]), ("allreduce", ["algorithm=tree"]), ("fmb", [])]
+)
+def test_equal_ranks_whose_messages_take_no_core_are_not_refused(name, said):
+    """What wakes a rank has taken a port, so that ranks are on their way to a port before they come to it together."""
+    link = Link(latency_s=2e-5, overhead_s=0.0, bandwidth_bytes_per_s=1e9)
+    said = ["barrier=true"] * name.startswith("ps-") + said
+    assert_alike(job(name, *said, workers=8, slots=4, noise=0.0, network=link), 1)
+
+
 @pytest.mark.parametrize("workers", [7, 8])
 @pytest.mark.parametrize("algorithm", collectives.NAMES)
 def test_no_algorithm_is_refused_where_ranks_are_equal(algorithm, workers):

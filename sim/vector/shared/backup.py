@@ -16,7 +16,7 @@ import numpy as np
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.barrier_round import Sizes
 from sim.vector.exchanges import MOST_ROUNDS, Unsettled
-from sim.vector.shared.barrier import Ranks, Taken, flat, same, take, taken_s
+from sim.vector.shared.barrier import Ranks, Taken, flat, leads_s, same, take, taken_s
 from sim.vector.shared.wires import Wires, check_apart
 
 KINDS = range(5)
@@ -57,7 +57,7 @@ class Backup:
         self._wires = Wires(
             senders, receivers, hosts, np.repeat(port_s, workers), self._link.latency_s, local.latency_s
         )
-        self._near_lead_s = min(self._link.latency_s, local.latency_s + local.overhead_s)
+        self._leads_s = leads_s(self._link, local)
         self._free_s = (np.zeros((replications, hosts.max() + 1)),) * 2
         self._never_s = np.full((replications, len(KINDS), workers), np.inf)
         self._called_s = self._never_s  # of what has been sent before the round
@@ -187,6 +187,6 @@ class Backup:
 
     def _check(self, called_s: np.ndarray, reach_s: np.ndarray) -> None:
         """What comes to a port or to the server together is on its way before."""
-        self._wires.check_apart(flat(called_s), flat(reach_s), (self._link.overhead_s, self._link.latency_s))
+        self._wires.check_apart(flat(called_s), flat(reach_s), self._leads_s)
         senders = np.tile(np.arange(self._workers), len(UP))
-        check_apart(reach_s[:, UP].reshape(len(reach_s), -1), senders, self._near_lead_s)
+        check_apart(reach_s[:, UP].reshape(len(reach_s), -1), senders, self._leads_s[2])

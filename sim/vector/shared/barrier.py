@@ -121,7 +121,7 @@ class Crowd:
         each = np.zeros_like(sizes.request_s) + sizes.note_s, sizes.request_s, sizes.answer_s, sizes.gradient_s
         port_s = np.stack([*each, sizes.gradient_s, each[0]][: self._kinds]).repeat(workers)
         self._wires = Wires(senders, receivers, hosts, port_s, self._link.latency_s, local.latency_s)
-        self._near_lead_s = min(self._link.latency_s, local.latency_s + float(local.overhead_s))
+        self._leads_s = leads_s(self._link, local)
         self._free_s = (np.zeros((replications, hosts.max() + 1)),) * 2
         self._called_s, self._place = self._none(np.inf), self._none(0.0)
         self._place[:, [REQUESTS, GRADIENTS]] = np.arange(servers)[:, None]
@@ -239,12 +239,12 @@ class Crowd:
 
     def _check(self, called_s: np.ndarray, reach_s: np.ndarray) -> None:
         """What comes to a port or a rank together is on its way before."""
-        self._wires.check_apart(flat(called_s), flat(reach_s), (self._link.overhead_s, self._link.latency_s))
+        self._wires.check_apart(flat(called_s), flat(reach_s), self._leads_s)
         workers = np.arange(self._shape[2])
         come_s = np.concatenate([reach_s[:, REQUESTS], reach_s[:, GRADIENTS]], axis=2)
-        check_apart(come_s, np.tile(workers, 2), self._near_lead_s)
+        check_apart(come_s, np.tile(workers, 2), self._leads_s[2])
         for kind in (NOTES, ANSWERS):
-            check_apart(reach_s[:, kind].swapaxes(1, 2), np.arange(self._shape[1]), self._near_lead_s)
+            check_apart(reach_s[:, kind].swapaxes(1, 2), np.arange(self._shape[1]), self._leads_s[2])
 
 
 def _at_once(begun_s: np.ndarray) -> np.ndarray:
@@ -254,6 +254,15 @@ def _at_once(begun_s: np.ndarray) -> np.ndarray:
 def taken_s(away: np.ndarray, link: Link, local: Link, size_bytes) -> np.ndarray:
     """Seconds of a core of speed 1 to take messages: from away, or by copying them within a host."""
     return np.where(away, link.overhead_s, local.overhead_s + local.gap_s + size_bytes / local.bandwidth_bytes_per_s)
+
+
+def leads_s(link: Link, local: Link) -> tuple[float, float, float]:
+    """For how long things are on their way at least: ranks to a port, messages to a port, and messages to a rank that takes them.
+
+    What wakes a rank takes a port or a core before the rank comes to a port.
+    """
+    woken_s = min(link.occupancy_s(HEADER_BYTES), local.overhead_s + local.occupancy_s(HEADER_BYTES))
+    return woken_s + link.overhead_s, link.latency_s, min(link.latency_s, woken_s + local.latency_s)
 
 
 def flat(by_kind: np.ndarray) -> np.ndarray:

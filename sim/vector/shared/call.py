@@ -202,10 +202,13 @@ class Call:
 
     def _check_apart(self) -> None:
         """Messages that come together pass in the order of senders (sim.event.machines.in_turn), if all are on their way before."""
-        overhead_s, latency_s = self._seconds.overhead_s, self._seconds.latency_s
+        of = self._seconds
+        woken_s = min(
+            of.port_s.min(initial=np.inf), of.copy_s.min(initial=np.inf)
+        )  # a rank is, before it comes to a port
         for side, come_s, on_way_s in (
-            (self._plan.out, self.come_s[0], overhead_s),
-            (self._plan.into, self.come_s[1], latency_s),
+            (self._plan.out, self.come_s[0], of.overhead_s + woken_s),
+            (self._plan.into, self.come_s[1], of.latency_s),
         ):
             comes_s = np.sort(come_s[:, side.messages], axis=2)
             with np.errstate(invalid="ignore"):  # between none and none

@@ -30,7 +30,8 @@ class Neighbours:
         self._port_s = self._link.occupancy_s(size_bytes)
         copy_s = self._local.overhead_s + self._local.occupancy_s(size_bytes)
         self._take_s = np.where(self._near, copy_s, self._link.overhead_s)  # of a core, by the worker at the other end
-        self._posted_before_s = float(self._take_s.min())  # after it woke, a rank comes to a port no sooner
+        woken_s = self._take_s + self._far * self._port_s  # a rank is, before it comes to a port
+        self._posted_before_s = float(woken_s.min())
         self._reduce_s = scenario.costs.reduce(size_bytes)
         by_host: defaultdict[int, list[int]] = defaultdict(list)
         for worker in np.flatnonzero(self._far).tolist():
