@@ -39,6 +39,7 @@ class Barrier:
     """Verbs of all workers, or of all servers; clocks have the shape (replications, ranks)."""
 
     pulled = False  # parameters have been asked for
+    _asked_s: np.ndarray | None = None  # where ranks were then
     _computes = False  # and a gradient is to be computed on them
     _added: Collection[int] | None = None  # the senders of the gradients that were added last
 
@@ -53,18 +54,19 @@ class Barrier:
         if self._has_none(servers):
             return
         self._only(self is self.world.workers and list(servers) == list(self.world.master.ranks) and not self.pulled)
-        if self.world.crowd is not None:  # they are asked where the round is settled
-            self.pulled = True
-            yield from self._did()
-            return
+        if self.world.crowd is None:
+            self._ask(servers)
+        self.pulled, self._asked_s = True, self.now_s  # others ask where the round is settled
+        yield from self._did()
+
+    def _ask(self, servers) -> None:
         sizes = self._sizes
         posted_s = self.now_s[:, :, None] + sizes.overhead_s / self.speeds[:, :, None] * np.arange(1, len(servers) + 1)
         before_s = np.cumsum(sizes.request_s) - sizes.request_s
         free_s = np.maximum(posted_s, self._out_free_s[:, :, None]) - before_s
         begin_s = np.maximum.accumulate(free_s, axis=2) + before_s
         self.now_s, self._out_free_s = posted_s[:, :, -1], begin_s[:, :, -1] + sizes.request_s[-1]
-        self.requests_s, self.pulled = (begin_s + sizes.latency_s).swapaxes(1, 2), True
-        yield from self._did()
+        self.requests_s = (begin_s + sizes.latency_s).swapaxes(1, 2)
 
     def compute_later(self) -> None:
         """A gradient on parameters that have been asked for."""
@@ -73,9 +75,9 @@ class Barrier:
 
     def push(self, servers, version=None):
         """Send all servers the gradient, and wait until all have let this worker go."""
-        self._only(
-            version is None and self.pulled and self._computes and list(servers) == list(self.world.master.ranks)
-        )
+        all_asked = self.pulled and list(servers) == list(self.world.master.ranks)
+        # Work between the answers and the gradient, but for its computing, would be taken for work before the answers.
+        self._only(version is None and all_asked and self._computes and np.array_equal(self.now_s, self._asked_s))
         self.at_hand.handed_on()
         self.world.master.inbox.append(self)
         yield from self._did()

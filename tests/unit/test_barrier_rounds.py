@@ -17,9 +17,11 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
+from sim.protocols.ps_sync import SynchronousServers
 from sim.simulation import simulate
 from sim.vector.served import Some
 from sim.vector.world import VectorWorld
+from sim.verbs import pull, push, training
 
 EXACT_S = 1e-9
 KINDS = ("input", "pack", "reduce", "update", "evaluate", "take_up")
@@ -135,6 +137,25 @@ def test_where_workers_differ_in_what_they_do_next_the_event_world_answers(name,
     with pytest.raises(vector.Refused):
         vector.run(scenario)
     assert simulate(scenario, replications=1).world == "event"
+
+
+class Unfetched(SynchronousServers):
+    """Its workers fetch a minibatch when they have the parameters."""
+
+    def worker(self, me):
+        while training(me):
+            yield from me.sleep()
+            yield from pull(me, me.servers)
+            yield from me.compute()
+            yield from push(me, me.servers)
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_work_between_the_answers_and_the_gradient_is_the_event_worlds(slots):
+    crowded = replace(job(), protocol=Unfetched(barrier=True))
+    hosts = tuple(host.model_copy(update={"slots": slots, "cores": slots}) for host in crowded.cluster.hosts)
+    with pytest.raises(vector.Refused, match="does not pull"):
+        vector.run(replace(crowded, cluster=crowded.cluster.model_copy(update={"hosts": hosts})))
 
 
 def test_hybrid_without_sparse_variables_is_an_allreduce_that_fetches_first():
