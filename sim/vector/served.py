@@ -96,7 +96,7 @@ class Barrier:
         sizes, reach_s = self._sizes, self.notes.pop()
         core_s = np.broadcast_to(sizes.overhead_s / self.speeds[:, :, None], reach_s.swapaxes(1, 2).shape)
         clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
-        self.now_s, self._in_free_s, waits = self._settled(receive, reach_s, clocks, sizes.note_s, core_s)
+        self.now_s, self._in_free_s, waits = self._settled(receive, sizes, reach_s, clocks, sizes.note_s, core_s)
         self._wait_each(waits)
 
     def take_first(self, workers, count: int):
@@ -125,17 +125,15 @@ class Barrier:
 
     def _settle_round(self) -> None:
         """All gradients are added, of ranks with a host each."""
-        others, alike = self.inbox.popleft(), not self.world.updates
+        others = self.inbox.popleft()
         serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
         working = Clocks(others.now_s, others._out_free_s, others._in_free_s), others.speeds
-        served, pushed = self._settled(
-            settle, self._sizes, serving, working, others.requests_s, others.computed_s, alike
-        )
+        served, pushed = self._settled(settle, self._sizes, serving, working, others.requests_s, others.computed_s)
         self.now_s, self._out_free_s, self._in_free_s = served.clocks
         others.now_s, others._out_free_s, others._in_free_s = pushed.clocks
         self._wait_each(served.waits)
         others._wait_each(pushed.waits)
-        self._added_s = served.added_s
+        self._in_place = served.added
 
     def _settle_crowd(self) -> None:
         """Enough gradients are added, of ranks of whom some share hosts or are late."""
@@ -179,7 +177,7 @@ class Barrier:
         self._only(self is self.world.master and named and version is None)
         if self.world.crowd is None:
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
-            (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
+            (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._in_place)
             if self.world.training_is_over:
                 # a server that is done before the first waits until the end
                 self._wait(self.now_s, np.full_like(self.now_s, np.inf))

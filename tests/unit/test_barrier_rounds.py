@@ -52,21 +52,27 @@ def job(
     st.sampled_from(["none", "niagara*0.01", "cedar*0.3"]),
     st.floats(1e6, 1e10),
     st.floats(0, 1e-4),
+    st.sampled_from([0.0, 3e-5]),
+    st.sampled_from([0.0, 0.3]),
     st.sampled_from([1e-4, 1e-2]),
     st.integers(0, 99),
 )
-def test_the_worlds_agree(workers, servers, sleeps, bandwidth, gap_s, compute_s, seed):
+def test_the_worlds_agree(workers, servers, sleeps, bandwidth, gap_s, overhead_s, cv, compute_s, seed):
     """Gradients of the first workers come before requests of the last, where these sleep or ports are slow."""
-    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth, "gap_s": gap_s})
-    costs = {"compute": Line(base_s=compute_s), "noise": LogNormal(cv=0.3), "update_noise": LogNormal(cv=0.1)}
+    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth, "gap_s": gap_s, "overhead_s": overhead_s})
+    costs = {"compute": Line(base_s=compute_s), "noise": LogNormal(cv=cv), "update_noise": LogNormal(cv=0.1)}
     evaluates = {"test_size": 50, "evaluate_every": 2} if servers == 1 else {}
     of = {"link": link, "costs": costs, "stragglers": stragglers.read(sleeps), "seed": seed, **evaluates}
+    of |= {"speeds": None if cv else 1.0, "variable_partitions": servers}
     assert_alike(job(workers=workers, servers=servers, **of))
 
 
-@pytest.mark.parametrize("servers", [1, 2])
-def test_equal_workers_come_in_the_order_of_their_numbers(servers):
-    assert_alike(job(workers=7, servers=servers, speeds=1.0))
+@pytest.mark.parametrize(("servers", "parts"), [(1, 1), (2, 1), (2, 2), (4, 4)])
+@pytest.mark.parametrize("link", [{}, {"overhead_s": 0.0}, {"latency_s": 0.0}])
+def test_equal_workers_come_in_the_order_of_their_numbers(servers, parts, link):
+    """And messages of equal servers, whose parts of the variables are alike, in the order of these."""
+    of = {"workers": 7, "speeds": 1.0, "variable_partitions": parts, "link": LINK.model_copy(update=link)}
+    assert_alike(job(servers=servers, **of))
 
 
 @pytest.mark.slow

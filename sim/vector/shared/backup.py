@@ -17,7 +17,8 @@ from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.barrier_round import Sizes
 from sim.vector.exchanges import MOST_ROUNDS, Unsettled
 from sim.vector.shared.barrier import Ranks, Taken, flat, leads_s, same, take, taken_s
-from sim.vector.shared.wires import Wires, check_apart
+from sim.vector.shared.wires import Wires
+from sim.vector.ties import check_apart
 
 KINDS = range(5)
 NOTE, LATE, REQUEST, ANSWER, GRADIENT = KINDS

@@ -17,8 +17,8 @@ from sim.model.sparse_rows import HEADER_BYTES
 from sim.platform.cluster import Link
 from sim.vector.barrier_round import Sizes, Wait, queue
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
-from sim.vector.shared.call import in_order
-from sim.vector.shared.wires import Wires, check_apart
+from sim.vector.shared.wires import Wires
+from sim.vector.ties import check_apart, in_order
 
 KINDS = range(6)  # the last two: gradients of the round before, and notes of this one
 NOTES, REQUESTS, ANSWERS, GRADIENTS, EARLIER, LATER = KINDS

@@ -6,7 +6,6 @@ to come in the order of levels. Where one overtakes another, all is reckoned aga
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from sim.platform.cluster import Link
 from sim.vector.barrier_round import queue
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled, unclear
 from sim.vector.shared.plan import Plan, Side
-from sim.verbs.book import TIE_S
+from sim.vector.ties import in_order
 
 Wait = tuple[np.ndarray, np.ndarray, np.ndarray]  # ranks, from, to
 
@@ -214,19 +213,3 @@ class Call:
             with np.errstate(invalid="ignore"):  # between none and none
                 if unclear(np.diff(comes_s, axis=2), on_way_s).any():
                     raise Unsettled
-
-
-def in_order(come_s: np.ndarray, among: Callable[[], np.ndarray] | None = None) -> np.ndarray:
-    """The order in which messages pass a port, along the last axis.
-
-    Args:
-        among: makes the numbers by which those go that come together; by default the order that they have here.
-    """
-    order = np.argsort(come_s, axis=-1, kind="stable")
-    with np.errstate(invalid="ignore"):  # between none and none
-        ties = np.diff(np.take_along_axis(come_s, order, -1), axis=-1) <= TIE_S
-    if ties.any():
-        together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
-        own = order if among is None else np.take_along_axis(np.broadcast_to(among(), order.shape), order, -1)
-        order = np.take_along_axis(order, np.lexsort((own, together), axis=-1), -1)
-    return order

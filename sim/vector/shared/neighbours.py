@@ -8,7 +8,7 @@ import numpy as np
 
 from sim.vector.barrier_round import queue
 from sim.vector.exchanges import unclear
-from sim.vector.shared.call import in_order
+from sim.vector.ties import in_order
 from sim.verbs.at_hand import SUM
 from sim.verbs.book import TIE_S
 

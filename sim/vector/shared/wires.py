@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.vector.barrier_round import queue
-from sim.vector.exchanges import Unsettled, unclear
-from sim.vector.shared.call import in_order
-from sim.verbs.book import TIE_S
+from sim.vector.ties import check_apart, in_order
 
 
 class Passed(NamedTuple):
@@ -116,18 +114,3 @@ class Wires:
                 own_s[:, hosts] = np.maximum(own_s[:, hosts], gone_s[:, messages].max(axis=2))
             found.append(own_s)
         return found[0], found[1]
-
-
-def check_apart(come_s: np.ndarray, senders: np.ndarray, lead_s: float) -> None:
-    """Along the last axis; senders have the shape of its last ones.
-
-    Raises:
-        Unsettled: two of several senders come so near to one another that rounding may decide.
-    """
-    order = np.argsort(come_s, axis=-1, kind="stable")
-    of = np.take_along_axis(np.broadcast_to(senders, come_s.shape), order, -1)
-    with np.errstate(invalid="ignore"):  # between two that never come
-        apart_s = np.diff(np.take_along_axis(come_s, order, -1), axis=-1)
-    near = apart_s <= 2 * TIE_S
-    if near.any() and (near & unclear(apart_s, lead_s) & (of[..., 1:] != of[..., :-1])).any():
-        raise Unsettled
