@@ -14,7 +14,7 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
-from sim.vector.ties import check_apart, in_order
+from sim.vector.ties import check_apart, sorted_by_turn
 
 Wait = tuple[np.ndarray, np.ndarray]  # from, to; shape (replications, ranks, waits)
 
@@ -107,6 +107,7 @@ def settle(sizes: Sizes, serving, working, requests_s: np.ndarray, compute: Call
         if settled:
             come_s = np.concatenate([requests_s, pushed.gradients_s], axis=2)
             check_apart(come_s, np.tile(np.arange(requests_s.shape[2]), 2), sizes.lead_s)
+            check_received(sizes, served.answers_s)
             return served, pushed
         gradients_s = pushed.gradients_s
     raise Unsettled
@@ -116,11 +117,11 @@ def serve(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, requests_s: np.ndarr
     """Servers take what comes in order: they answer a request at once, and add a gradient."""
     workers, overhead_s = requests_s.shape[2], sizes.overhead_s / speeds
     come_s = np.concatenate([requests_s, gradients_s], axis=2)
-    turn = in_order(come_s, lambda: np.tile(np.arange(workers), 2))
+    turn, come_s = sorted_by_turn(come_s, lambda: np.tile(np.arange(workers), 2))
     asks = turn < workers
     port_s = np.where(asks, sizes.request_s[:, None], sizes.gradient_s[:, None])
     core_s = np.where(asks, 2 * overhead_s[:, :, None], (overhead_s + sizes.reduce_s / speeds)[:, :, None])
-    pass_s = queue(np.take_along_axis(come_s, turn, 2), clocks.in_free_s, port_s)
+    pass_s = queue(come_s, clocks.in_free_s, port_s)
     done_s = queue(pass_s + port_s, clocks.now_s, core_s) + core_s
     waits = np.concatenate([clocks.now_s[:, :, None], done_s[:, :, :-1]], axis=2), pass_s
     in_turn_s, place = np.empty_like(done_s), np.empty_like(turn)
@@ -136,7 +137,7 @@ def push(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, answers_s: np.ndarray
     """Workers take up parameters as they come, compute, and send each server its gradient."""
     servers = answers_s.shape[1]
     core_s = np.multiply.outer(1 / speeds, sizes.overhead_s + sizes.take_up_s)
-    now_s, in_free_s, waits = receive(sizes, answers_s, clocks, sizes.answer_s, core_s)
+    now_s, in_free_s, waits = receive(answers_s, clocks, sizes.answer_s, core_s)
     posted_s = compute(now_s)[:, :, None] + sizes.overhead_s / speeds[:, :, None] * np.arange(1, servers + 1)
     begin_s = queue(posted_s, clocks.out_free_s, np.broadcast_to(sizes.gradient_s, posted_s.shape))
     left_s = begin_s[:, :, -1] + sizes.gradient_s[-1]
@@ -144,23 +145,27 @@ def push(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, answers_s: np.ndarray
     return Pushed(after, (begin_s + sizes.latency_s).swapaxes(1, 2), waits)
 
 
-def receive(
-    sizes: Sizes, reach_s: np.ndarray, clocks: Clocks, port_s, core_s: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Wait]:
+def check_received(sizes: Sizes, reach_s: np.ndarray) -> None:
+    """The order is known in which messages of servers come to workers, shape (replications, servers, workers).
+
+    Raises:
+        Unsettled: two come so near to one another that rounding may decide which is first.
+    """
+    if reach_s.shape[1] > 1:
+        check_apart(reach_s.swapaxes(1, 2), np.arange(reach_s.shape[1]), sizes.lead_s)
+
+
+def receive(reach_s: np.ndarray, clocks: Clocks, port_s, core_s: np.ndarray) -> tuple[np.ndarray, np.ndarray, Wait]:
     """Each worker takes a message from each server, in order of arrival: its clock, when its port is free, and its waits.
 
     Args:
         reach_s: when they reach its port, shape (replications, servers, workers).
         port_s: for which they take it, shape (servers,) or a number.
         core_s: for which they take its core, shape (replications, workers, servers).
-
-    Raises:
-        Unsettled: two come so near to one another that rounding may decide which is first.
     """
     reach_s = reach_s.swapaxes(1, 2)
-    turn = in_order(reach_s)
-    check_apart(reach_s, np.arange(reach_s.shape[2]), sizes.lead_s)
-    come_s, core_s = np.take_along_axis(reach_s, turn, 2), np.take_along_axis(core_s, turn, 2)
+    turn, come_s = sorted_by_turn(reach_s)
+    core_s = np.take_along_axis(core_s, turn, 2)
     port_s = np.broadcast_to(port_s, reach_s.shape[2:])[turn]
     pass_s = queue(come_s, clocks.in_free_s, port_s)
     done_s = queue(pass_s + port_s, clocks.now_s, core_s) + core_s
@@ -180,7 +185,7 @@ def send(
     posted_s: np.ndarray, place: np.ndarray, free_s: np.ndarray, port_s: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """When messages of one size begin to leave servers, which send them in this order, and when the ports are free after them."""
-    turn = np.lexsort((place, posted_s), axis=2)
+    turn = np.argsort(place, axis=2)
     service_s = np.broadcast_to(port_s[:, None], posted_s.shape)
     begin_s = queue(np.take_along_axis(posted_s, turn, 2), free_s, service_s)
     leave_s = np.empty_like(begin_s)

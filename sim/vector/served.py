@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sim.vector.barrier_round import Clocks, Sizes, let_go, receive, settle
+from sim.vector.barrier_round import Clocks, Sizes, check_received, let_go, receive, settle
 from sim.vector.exchanges import Unsettled
 from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Ranks
@@ -94,9 +94,10 @@ class Barrier:
 
     def _take_notes(self) -> None:
         sizes, reach_s = self._sizes, self.notes.pop()
+        self._settled(check_received, sizes, reach_s)
         core_s = np.broadcast_to(sizes.overhead_s / self.speeds[:, :, None], reach_s.swapaxes(1, 2).shape)
         clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
-        self.now_s, self._in_free_s, waits = self._settled(receive, sizes, reach_s, clocks, sizes.note_s, core_s)
+        self.now_s, self._in_free_s, waits = receive(reach_s, clocks, sizes.note_s, core_s)
         self._wait_each(waits)
 
     def take_first(self, workers, count: int):

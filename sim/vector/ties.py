@@ -11,19 +11,26 @@ from sim.verbs.book import TIE_S
 
 
 def in_order(come_s: np.ndarray, among: Callable[[], np.ndarray] | None = None) -> np.ndarray:
-    """The order in which messages pass a port, along the last axis.
+    """The order in which messages pass a port, along the last axis; see `sorted_by_turn`."""
+    return sorted_by_turn(come_s, among)[0]
+
+
+def sorted_by_turn(come_s: np.ndarray, among: Callable[[], np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The order in which messages pass a port, along the last axis, and when they come to it in that order.
 
     Args:
         among: makes the numbers by which those go that come together; by default the order that they have here.
     """
     order = np.argsort(come_s, axis=-1, kind="stable")
+    in_turn_s = np.take_along_axis(come_s, order, -1)
     with np.errstate(invalid="ignore"):  # between none and none
-        ties = np.diff(np.take_along_axis(come_s, order, -1), axis=-1) <= TIE_S
-    if ties.any():
-        together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
-        own = order if among is None else np.take_along_axis(np.broadcast_to(among(), order.shape), order, -1)
-        order = np.take_along_axis(order, np.lexsort((own, together), axis=-1), -1)
-    return order
+        ties = np.diff(in_turn_s, axis=-1) <= TIE_S
+    if not ties.any():
+        return order, in_turn_s
+    together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
+    own = order if among is None else np.take_along_axis(np.broadcast_to(among(), order.shape), order, -1)
+    order = np.take_along_axis(order, np.lexsort((own, together), axis=-1), -1)
+    return order, np.take_along_axis(come_s, order, -1)
 
 
 def check_apart(come_s: np.ndarray, senders: np.ndarray, lead_s: float) -> None:
