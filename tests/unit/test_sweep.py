@@ -203,7 +203,7 @@ def test_what_is_no_sweep_is_refused(text, tmp_path):
 
 def test_a_trace_is_no_sweep(tmp_path, trace):
     trace.write(tmp_path / "x.parquet")
-    with pytest.raises(WrongSetting, match="schema: given None; allowed: sweep-rows/1"):
+    with pytest.raises(WrongSetting, match="schema: missing; needed: sweep-rows/1"):
         sweep(scenarios(), str(tmp_path / "x.parquet"), resume=True, **ONE_GO)
 
 

@@ -41,7 +41,7 @@ class InTurn:
         first[3](first[0], first[4])
 
     def _first_of_ties(self, first):
-        """Of what comes together that of the least rank; the others stay on their way."""
+        """The entry of the lowest rank among those that come together; the others stay on their way."""
         coming, ties = self._coming, [first]
         while coming and coming[0][0] <= first[0] + TIE_S:
             ties.append(heappop(coming))

@@ -10,7 +10,7 @@ class Port:
 
     def __init__(self):
         self.free_s = self.earned_s = self.busy_s = 0.0
-        self.reached_s = 0.0  # when the last message reached it, where that is kept
+        self.reached_s = 0.0  # when the last message reached it, where that is needed
 
     @property
     def taken_s(self) -> float:
