@@ -34,6 +34,7 @@ SHARED_EXCHANGE_S = 15e-6  # likewise, where ranks share hosts; a ring's are lai
 # Of a cycle in which gradients are summed while ranks compute, at most one for each of them; and for each rank:
 CYCLE_S, CYCLE_OF_A_RANK_S, CYCLE_BYTES = 250e-6, 0.3e-6, 500
 MEETING_S, MEETING_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
+SHARED_MEETING_S, SHARED_MEETING_OF_TWO_S = 2.5e-3, 6e-6  # likewise, where ranks share hosts
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
@@ -97,7 +98,8 @@ def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) ->
     step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
     step_s += cycles * (CYCLE_S + CYCLE_OF_A_RANK_S * ranks)
     if scenario.served and scenario.protocol.has_servers:
-        step_s += MEETING_S + MEETING_OF_TWO_S * scenario.workers * scenario.servers
+        meeting_s, of_two_s = (SHARED_MEETING_S, SHARED_MEETING_OF_TWO_S) if shared else (MEETING_S, MEETING_OF_TWO_S)
+        step_s += meeting_s + of_two_s * scenario.workers * scenario.servers
     once_s = (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out + cycles * exchanges * turn_s
     once_bytes = EXCHANGE_BYTES * laid_out + turns * TURN_BYTES + cycles * CYCLE_BYTES * ranks
     found.add("--workers", VECTOR_RANK_S * ranks + once_s + least * step_s, VECTOR_RANK_BYTES * ranks + once_bytes)

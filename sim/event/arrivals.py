@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from heapq import heappop, heappush
 from typing import Any
 
 from simpy.events import NORMAL
 
 from sim.event.clock import Clock
+from sim.verbs.book import TIE_S
 
 Coming = tuple[
     float, int, Any
@@ -17,25 +19,28 @@ Coming = tuple[
 class Arrivals:
     """Messages on their way to one port, in the order in which they reach it. The clock has an entry for the first of them alone.
 
-    Messages are handed over one after another until something else happens first. With an entry for each message, those of 10,000
-    workers would make the clock's heap 10,000 entries long.
+    Messages that come together are handed over in the order of their senders. They are handed over one after another until something
+    else happens first. With an entry for each message, those of 10,000 workers would make the clock's heap 10,000 entries long.
 
     Args:
         deliver: deliver(reach_s, message) hands one over to the port.
     """
 
-    __slots__ = ("_clock", "_coming", "_deliver", "_entries")
+    __slots__ = ("_clock", "_coming", "_deliver", "_entries", "_sorted_s")
 
     def __init__(self, clock: Clock, deliver):
         self._clock, self._deliver = clock, deliver
         self._coming: list[Coming] = []  # a heap
         self._entries: list[Coming] = []  # of the clock's entries, the soonest last
+        self._sorted_s = -math.inf  # up to when those that come together are in the order of their senders
 
     def add(self, reach_s: float, message) -> None:
         """A message will reach the port."""
         entries = self._entries
         coming = (reach_s, next(self._clock._eid), message)
         heappush(self._coming, coming)
+        if reach_s <= self._sorted_s:
+            self._sorted_s = -math.inf
         if not entries or reach_s < entries[-1][0]:
             self._enter(coming)
 
@@ -62,5 +67,19 @@ class Arrivals:
                         self._enter(coming)
                     return
             heappop(waiting)
+            if waiting and reach_s > self._sorted_s and waiting[0][0] <= reach_s + TIE_S:
+                coming = self._sort(coming)
             clock._now = reach_s
             deliver(reach_s, coming[2])
+
+    def _sort(self, first: Coming) -> Coming:
+        """Messages that come together change places, so that their senders are in order; the first of them."""
+        waiting, ties = self._coming, [first]
+        while waiting and waiting[0][0] <= first[0] + TIE_S:
+            ties.append(heappop(waiting))
+        messages = sorted((coming[2] for coming in ties), key=lambda message: message.sender)
+        found = [(*coming[:2], message) for coming, message in zip(ties, messages, strict=True)]
+        for coming in found[1:]:
+            heappush(waiting, coming)
+        self._sorted_s = found[-1][0]
+        return found[0]

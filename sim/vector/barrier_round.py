@@ -14,6 +14,7 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
+from sim.vector.ties import check_apart, sorted_by_turn
 
 Wait = tuple[np.ndarray, np.ndarray]  # from, to; shape (replications, ranks, waits)
 
@@ -44,6 +45,11 @@ class Sizes(NamedTuple):
     take_up_s: np.ndarray
     reduce_s: np.ndarray
 
+    @property
+    def lead_s(self) -> float:
+        """For how long a message is on its way at least, from when its sender, with a host of its own, was woken by another."""
+        return self.latency_s + self.overhead_s + self.note_s
+
     @classmethod
     def of(cls, scenario) -> Sizes:
         """The sizes of a scenario whose servers hold dense variables: a message each."""
@@ -58,15 +64,16 @@ class Sizes(NamedTuple):
 
 
 class Served(NamedTuple):
-    """The state of servers: their clocks, when each answer reaches its worker and each gradient was added, and their waits.
+    """The state of servers: their clocks, when each answer reaches its worker, and their waits.
 
     Args:
-        answers_s, added_s: shape (replications, servers, workers).
+        answers_s: shape (replications, servers, workers).
+        added: numbers that grow in the order in which gradients were added, likewise.
     """
 
     clocks: Clocks
     answers_s: np.ndarray
-    added_s: np.ndarray
+    added: np.ndarray
     waits: Wait
 
 
@@ -78,19 +85,16 @@ class Pushed(NamedTuple):
     waits: Wait
 
 
-def settle(
-    sizes: Sizes, serving, working, requests_s: np.ndarray, compute: Callable, alike: bool
-) -> tuple[Served, Pushed]:
+def settle(sizes: Sizes, serving, working, requests_s: np.ndarray, compute: Callable) -> tuple[Served, Pushed]:
     """A round up to where all servers have added all gradients.
 
     Args:
         serving, working: clocks and speeds of servers, and of workers once their requests are on their way.
         requests_s: when these reach servers, shape (replications, servers, workers).
         compute: from when workers have all parameters to when they have their gradients, shape (replications, workers).
-        alike: what comes at one instant comes in the order of workers.
 
     Raises:
-        Unsettled: two messages come at one instant.
+        Unsettled: two messages come so near to one another that rounding may decide which is first.
     """
     gradients_s = np.full(requests_s.shape, np.inf)
     for _ in range(MOST_ROUNDS):
@@ -101,7 +105,9 @@ def settle(
             or np.abs(pushed.gradients_s - gradients_s).max() <= SETTLED_S
         )
         if settled:
-            _check_apart(requests_s, pushed.gradients_s, alike)
+            come_s = np.concatenate([requests_s, pushed.gradients_s], axis=2)
+            check_apart(come_s, np.tile(np.arange(requests_s.shape[2]), 2), sizes.lead_s)
+            check_received(sizes, served.answers_s)
             return served, pushed
         gradients_s = pushed.gradients_s
     raise Unsettled
@@ -111,18 +117,20 @@ def serve(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, requests_s: np.ndarr
     """Servers take what comes in order: they answer a request at once, and add a gradient."""
     workers, overhead_s = requests_s.shape[2], sizes.overhead_s / speeds
     come_s = np.concatenate([requests_s, gradients_s], axis=2)
-    turn = np.argsort(come_s, axis=2, kind="stable")
+    turn, come_s = sorted_by_turn(come_s, lambda: np.tile(np.arange(workers), 2))
     asks = turn < workers
     port_s = np.where(asks, sizes.request_s[:, None], sizes.gradient_s[:, None])
     core_s = np.where(asks, 2 * overhead_s[:, :, None], (overhead_s + sizes.reduce_s / speeds)[:, :, None])
-    pass_s = queue(np.take_along_axis(come_s, turn, 2), clocks.in_free_s, port_s)
+    pass_s = queue(come_s, clocks.in_free_s, port_s)
     done_s = queue(pass_s + port_s, clocks.now_s, core_s) + core_s
     waits = np.concatenate([clocks.now_s[:, :, None], done_s[:, :, :-1]], axis=2), pass_s
-    in_turn_s = np.empty_like(done_s)
+    in_turn_s, place = np.empty_like(done_s), np.empty_like(turn)
     np.put_along_axis(in_turn_s, turn, done_s, 2)
-    leave_s, out_free_s = send(in_turn_s[:, :, :workers], clocks.out_free_s, sizes.answer_s)
+    np.put_along_axis(place, turn, np.broadcast_to(np.arange(turn.shape[2]), turn.shape), 2)
+    answers = in_turn_s[:, :, :workers], place[:, :, :workers]
+    leave_s, out_free_s = send(*answers, clocks.out_free_s, sizes.answer_s)
     after = Clocks(done_s[:, :, -1], out_free_s, pass_s[:, :, -1] + port_s[:, :, -1])
-    return Served(after, leave_s + sizes.latency_s, in_turn_s[:, :, workers:], waits)
+    return Served(after, leave_s + sizes.latency_s, place[:, :, workers:], waits)
 
 
 def push(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, answers_s: np.ndarray, compute: Callable) -> Pushed:
@@ -137,6 +145,16 @@ def push(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, answers_s: np.ndarray
     return Pushed(after, (begin_s + sizes.latency_s).swapaxes(1, 2), waits)
 
 
+def check_received(sizes: Sizes, reach_s: np.ndarray) -> None:
+    """The order is known in which messages of servers come to workers, shape (replications, servers, workers).
+
+    Raises:
+        Unsettled: two come so near to one another that rounding may decide which is first.
+    """
+    if reach_s.shape[1] > 1:
+        check_apart(reach_s.swapaxes(1, 2), np.arange(reach_s.shape[1]), sizes.lead_s)
+
+
 def receive(reach_s: np.ndarray, clocks: Clocks, port_s, core_s: np.ndarray) -> tuple[np.ndarray, np.ndarray, Wait]:
     """Each worker takes a message from each server, in order of arrival: its clock, when its port is free, and its waits.
 
@@ -144,16 +162,10 @@ def receive(reach_s: np.ndarray, clocks: Clocks, port_s, core_s: np.ndarray) -> 
         reach_s: when they reach its port, shape (replications, servers, workers).
         port_s: for which they take it, shape (servers,) or a number.
         core_s: for which they take its core, shape (replications, workers, servers).
-
-    Raises:
-        Unsettled: two come at one instant.
     """
     reach_s = reach_s.swapaxes(1, 2)
-    turn = np.argsort(reach_s, axis=2, kind="stable")
-    come_s, core_s = np.take_along_axis(reach_s, turn, 2), np.take_along_axis(core_s, turn, 2)
-    with np.errstate(invalid="ignore"):  # between two that never come
-        if (np.diff(come_s, axis=2) <= SETTLED_S).any():
-            raise Unsettled
+    turn, come_s = sorted_by_turn(reach_s)
+    core_s = np.take_along_axis(core_s, turn, 2)
     port_s = np.broadcast_to(port_s, reach_s.shape[2:])[turn]
     pass_s = queue(come_s, clocks.in_free_s, port_s)
     done_s = queue(pass_s + port_s, clocks.now_s, core_s) + core_s
@@ -161,17 +173,19 @@ def receive(reach_s: np.ndarray, clocks: Clocks, port_s, core_s: np.ndarray) -> 
     return done_s[:, :, -1], pass_s[:, :, -1] + port_s[:, :, -1], waits
 
 
-def let_go(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, added_s: np.ndarray) -> tuple[Clocks, np.ndarray]:
+def let_go(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, added: np.ndarray) -> tuple[Clocks, np.ndarray]:
     """Servers send each worker a note, in the order in which they added gradients: their clocks, and when notes reach workers."""
-    place = np.argsort(np.argsort(added_s, axis=2), axis=2) + 1
+    place = np.argsort(np.argsort(added, axis=2), axis=2) + 1
     posted_s = clocks.now_s[:, :, None] + sizes.overhead_s / speeds[:, :, None] * place
-    leave_s, out_free_s = send(posted_s, clocks.out_free_s, np.full(added_s.shape[1], sizes.note_s))
+    leave_s, out_free_s = send(posted_s, place, clocks.out_free_s, np.full(added.shape[1], sizes.note_s))
     return clocks._replace(now_s=posted_s.max(axis=2), out_free_s=out_free_s), leave_s + sizes.latency_s
 
 
-def send(posted_s: np.ndarray, free_s: np.ndarray, port_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """When messages of one size begin to leave servers, and when the ports are free after them."""
-    turn = np.argsort(posted_s, axis=2)
+def send(
+    posted_s: np.ndarray, place: np.ndarray, free_s: np.ndarray, port_s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """When messages of one size begin to leave servers, which send them in this order, and when the ports are free after them."""
+    turn = np.argsort(place, axis=2)
     service_s = np.broadcast_to(port_s[:, None], posted_s.shape)
     begin_s = queue(np.take_along_axis(posted_s, turn, 2), free_s, service_s)
     leave_s = np.empty_like(begin_s)
@@ -183,10 +197,3 @@ def queue(come_s: np.ndarray, free_s: np.ndarray, service_s: np.ndarray) -> np.n
     """When a queue begins to serve those that come in order, shape (replications, queues, in order); free_s is when it is free first."""
     before_s = np.cumsum(service_s, axis=2) - service_s
     return np.maximum.accumulate(np.maximum(come_s, free_s[:, :, None]) - before_s, axis=2) + before_s
-
-
-def _check_apart(requests_s: np.ndarray, gradients_s: np.ndarray, alike: bool) -> None:
-    come_s = np.sort(np.concatenate([requests_s, gradients_s], axis=2), axis=2)
-    apart_s = np.diff(come_s, axis=2)
-    if ((apart_s <= SETTLED_S) & ~(alike & (apart_s == 0))).any():
-        raise Unsettled

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
 
-from sim.vector.barrier_round import Clocks, Sizes, let_go, receive, settle
+from sim.vector.barrier_round import Clocks, Sizes, check_received, let_go, receive, settle
 from sim.vector.exchanges import Unsettled
+from sim.vector.shared.backup import Backup
+from sim.vector.shared.barrier import Ranks
 from sim.verbs.at_hand import SUM
 
 NOT_ALL = (
     "the text does not pull from all servers, compute, and push to all, whose every update is of all workers' gradients"
 )
+WHOSE = "the text asks whose gradients were added first"
+
+
+class Some(Collection):
+    """Senders of so many gradients, others in each replication."""
+
+    def __init__(self, count: int, refuse):
+        self._count, self._refuse = count, refuse
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self):
+        raise self._refuse(WHOSE)
+
+    def __contains__(self, _one):
+        raise self._refuse(WHOSE)
 
 
 class Barrier:
     """Verbs of all workers, or of all servers; clocks have the shape (replications, ranks)."""
 
     pulled = False  # parameters have been asked for
+    _asked_s: np.ndarray | None = None  # where ranks were then
     _computes = False  # and a gradient is to be computed on them
+    _added: Collection[int] | None = None  # the senders of the gradients that were added last
 
     def fetch(self):
         """A minibatch, before the parameters for it."""
@@ -32,14 +54,19 @@ class Barrier:
         if self._has_none(servers):
             return
         self._only(self is self.world.workers and list(servers) == list(self.world.master.ranks) and not self.pulled)
+        if self.world.crowd is None:
+            self._ask(servers)
+        self.pulled, self._asked_s = True, self.now_s  # others ask where the round is settled
+        yield from self._did()
+
+    def _ask(self, servers) -> None:
         sizes = self._sizes
         posted_s = self.now_s[:, :, None] + sizes.overhead_s / self.speeds[:, :, None] * np.arange(1, len(servers) + 1)
         before_s = np.cumsum(sizes.request_s) - sizes.request_s
         free_s = np.maximum(posted_s, self._out_free_s[:, :, None]) - before_s
         begin_s = np.maximum.accumulate(free_s, axis=2) + before_s
         self.now_s, self._out_free_s = posted_s[:, :, -1], begin_s[:, :, -1] + sizes.request_s[-1]
-        self.requests_s, self.pulled = (begin_s + sizes.latency_s).swapaxes(1, 2), True
-        yield from self._did()
+        self.requests_s = (begin_s + sizes.latency_s).swapaxes(1, 2)
 
     def compute_later(self) -> None:
         """A gradient on parameters that have been asked for."""
@@ -48,47 +75,83 @@ class Barrier:
 
     def push(self, servers, version=None):
         """Send all servers the gradient, and wait until all have let this worker go."""
-        self._only(
-            version is None and self.pulled and self._computes and list(servers) == list(self.world.master.ranks)
-        )
+        all_asked = self.pulled and list(servers) == list(self.world.master.ranks)
+        # Work between the answers and the gradient, but for its computing, would be taken for work before the answers.
+        self._only(version is None and all_asked and self._computes and np.array_equal(self.now_s, self._asked_s))
         self.at_hand.handed_on()
         self.world.master.inbox.append(self)
         yield from self._did()
         yield from self._until_notes()
+        if self.world.crowd is None:
+            self._take_notes()
+        else:
+            self.notes.pop()
+            self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
+        self.pulled = self._computes = False
+        self.step = self.world.crowd.steps if isinstance(self.world.crowd, Backup) else self.step + 1
+        self.book.over = self.world.training_is_over
+        yield from self._did()
+
+    def _take_notes(self) -> None:
         sizes, reach_s = self._sizes, self.notes.pop()
+        self._settled(check_received, sizes, reach_s)
         core_s = np.broadcast_to(sizes.overhead_s / self.speeds[:, :, None], reach_s.swapaxes(1, 2).shape)
         clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
-        self.now_s, self._in_free_s, waits = self._settled(receive, reach_s, clocks, sizes.note_s, core_s)
+        self.now_s, self._in_free_s, waits = receive(reach_s, clocks, sizes.note_s, core_s)
         self._wait_each(waits)
-        self.pulled = self._computes = False
-        self.step += 1
-        self.book.over = len(self.world.updates) >= self.world.scenario.rounds
-        yield from self._did()
 
     def take_first(self, workers, count: int):
         """Add up a gradient of each worker, and answer requests meanwhile."""
         everyone = list(self.world.workers.ranks)
-        self._only(self is self.world.master and list(workers) == everyone and count == len(everyone))
-        if len(self.world.updates) >= self.world.scenario.rounds:
+        needed = self.world.scenario.protocol.gradients_per_update(len(everyone))
+        self._only(self is self.world.master and list(workers) == everyone and count == needed)
+        if self.world.training_is_over:
+            if self.world.crowd is not None:
+                self._wait_of_crowd(*self._settled(self.world.crowd.end, *self._ranks_of_crowd()))
             return []
         while not self.inbox:
             yield
-        others, alike = self.inbox.popleft(), not self.world.updates
-        serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
-        working = Clocks(others.now_s, others._out_free_s, others._in_free_s), others.speeds
-        served, pushed = self._settled(
-            settle, self._sizes, serving, working, others.requests_s, others.computed_s, alike
-        )
-        self.now_s, self._out_free_s, self._in_free_s = served.clocks
-        others.now_s, others._out_free_s, others._in_free_s = pushed.clocks
+        if self.world.crowd is None:
+            self._settle_round()
+        else:
+            self._settle_crowd()
+        others = self.world.workers
         others.end_computing()
-        self._wait_each(served.waits)
-        others._wait_each(pushed.waits)
-        self._added_s = served.added_s
-        self.samples = np.broadcast_to(others.samples.sum(axis=1, keepdims=True), self.now_s.shape)
+        samples = others.samples[:, :count].sum(axis=1, keepdims=True)  # all are alike
+        self.samples = np.broadcast_to(samples, self.now_s.shape)
         self.at_hand.what = SUM
         yield from self._did()
-        return everyone
+        self._added = everyone if count == len(everyone) else Some(count, self.world.refuse)
+        return self._added
+
+    def _settle_round(self) -> None:
+        """All gradients are added, of ranks with a host each."""
+        others = self.inbox.popleft()
+        serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
+        working = Clocks(others.now_s, others._out_free_s, others._in_free_s), others.speeds
+        served, pushed = self._settled(settle, self._sizes, serving, working, others.requests_s, others.computed_s)
+        self.now_s, self._out_free_s, self._in_free_s = served.clocks
+        others.now_s, others._out_free_s, others._in_free_s = pushed.clocks
+        self._wait_each(served.waits)
+        others._wait_each(pushed.waits)
+        self._in_place = served.added
+
+    def _settle_crowd(self) -> None:
+        """Enough gradients are added, of ranks of whom some share hosts or are late."""
+        others = self.inbox.popleft()
+        self.step, warm_s = len(self.world.updates), others._warm_s
+        self.now_s, *waits = self._settled(self.world.crowd.settle, *self._ranks_of_crowd())
+        others._computed_s = np.where(others._computed_s < np.inf, others._computed_s, warm_s)
+        self._wait_of_crowd(*waits)
+
+    def _ranks_of_crowd(self) -> tuple[Ranks, Ranks]:
+        others = self.world.workers
+        return Ranks(self.now_s, self.speeds, self.updated_s), Ranks(others.now_s, others.speeds, others.computed_s)
+
+    def _wait_of_crowd(self, waits, of_workers) -> None:
+        self._wait_each(waits)
+        for several in of_workers:
+            self.world.workers._wait_each(several)
 
     def hear(self, peers):
         """A note from each of no peers."""
@@ -111,14 +174,17 @@ class Barrier:
         if self._has_none(workers):
             return
         others = self.world.workers
-        self._only(self is self.world.master and list(workers) == list(others.ranks) and version is None)
-        clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
-        (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._added_s)
+        named = workers is self._added or list(workers) == list(others.ranks)
+        self._only(self is self.world.master and named and version is None)
+        if self.world.crowd is None:
+            clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
+            (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._in_place)
+            if self.world.training_is_over:
+                # a server that is done before the first waits until the end
+                self._wait(self.now_s, np.full_like(self.now_s, np.inf))
+        else:
+            self.now_s = reach_s = self._settled(self.world.crowd.let_go, self.now_s, self.speeds)
         others.notes.append(reach_s)
-        if (
-            len(self.world.updates) >= self.world.scenario.rounds
-        ):  # a server that is done before the first waits until the end
-            self._wait(self.now_s, np.full_like(self.now_s, np.inf))
         yield from self._did()
 
     @cached_property

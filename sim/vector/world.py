@@ -23,7 +23,7 @@ from sim.job.scenario import Scenario
 from sim.laws import Law
 from sim.model.copies import copies_s
 from sim.model.costs import Line
-from sim.protocols import name_of
+from sim.protocols import is_ours, name_of
 from sim.protocols.base import Protocol
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
@@ -31,6 +31,8 @@ from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
 from sim.vector.served import Barrier
 from sim.vector.shared import Neighbours
+from sim.vector.shared.backup import Backup
+from sim.vector.shared.barrier import Crowd
 from sim.vector.together import Refused, Together
 from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
@@ -94,9 +96,9 @@ def refusal(scenario: Scenario) -> str | None:
 
 
 def _share_ports_alone(scenario: Scenario) -> bool:
-    """Whether ranks of a host have a core each, copy from one another, and share its port; and nobody is behind a barrier of servers."""
+    """Whether ranks of a host have a core each, copy from one another, and share its port."""
     local = scenario.cluster.local
-    return scenario.cores_suffice and not (local.wakes and local.latency_s) and not scenario.protocol.has_servers
+    return scenario.cores_suffice and not (local.wakes and local.latency_s)
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
@@ -141,6 +143,16 @@ class VectorWorld:
         shared = self.scenario.served and len(set(hosts)) < len(hosts)
         return Neighbours(self.scenario, self.refuse) if shared else None
 
+    @cached_property
+    def crowd(self) -> Crowd | Backup | None:
+        """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere."""
+        of, hosts = self.scenario, self.scenario.hosts
+        if of.protocol.gradients_per_update(of.workers) == of.workers:
+            return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
+        if of.servers > 1 or not is_ours(of.protocol):
+            raise self.refuse("some workers are late, with several servers or by a text that may remember something")
+        return Backup(of, len(self.replications))
+
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
 
@@ -156,7 +168,7 @@ class VectorWorld:
     def play(self) -> None:
         """Run the texts to their end, or until there is no time left."""
         texts, idle_turns = deque(self._texts()), 0
-        while texts and not self.patience.over:
+        while texts and (self.served_in_rounds or not self.patience.over):
             # A text yields only where its message is not there yet, or where time is over.
             text = texts.popleft()
             progress = self.progress()
@@ -169,6 +181,16 @@ class VectorWorld:
                 if idle_turns > len(texts):
                     name = name_of(self.scenario.protocol)
                     raise RunFailed(f"deadlock in {name}: master and workers wait for one another for ever")
+
+    @property
+    def served_in_rounds(self) -> bool:
+        """Whether servers see that training is over, and end by themselves; they then know how long workers wait for them."""
+        return bool(self.scenario.served and self.scenario.protocol.has_servers)
+
+    @property
+    def training_is_over(self) -> bool:
+        """Whether there is no further update."""
+        return self.patience.over or len(self.updates) >= self.scenario.rounds
 
     def _texts(self) -> list:
         """Of each group that has ranks, one for all of them."""
@@ -262,7 +284,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
     def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self._speed = None if (speeds == 1).all() else speeds  # None spares a division
-        self.step, self.done = 0, 0
+        self.step: int | np.ndarray = 0  # the number of the round; of each worker where some are late
+        self.done = 0
         self.ran_out = np.zeros(len(world.replications), int)
         self._fetched, self.book = False, Book()
         shape = (len(world.replications), len(ranks))
@@ -413,9 +436,14 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def _of_step(self, drawn: Rounds) -> float | np.ndarray:
         """What has been drawn for this step, shape (replications, ranks), or a number of all."""
-        if self.step >= self.world.scenario.rounds:
+        if np.max(self.step) >= self.world.scenario.rounds:
             raise self.world.refuse("the text goes beyond its rounds")
-        return drawn[self.step]
+        if not isinstance(self.step, np.ndarray):
+            return drawn[self.step]
+        found = np.zeros(self.step.shape)
+        for step in np.unique(self.step).tolist():  # workers may be at several
+            np.copyto(found, drawn[step], where=self.step == step)
+        return found
 
     def update(self, variables=None):
         """Make new parameters of the sum; the first rank's update ends the step."""
@@ -426,15 +454,23 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if self.world.scenario.protocol.counts_updates:
             self.step = len(self.world.updates)
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
-        update = self.world.scenario.costs.update
-        self._spend(self._of_step(self._update_factors) * update(self._updated_bytes) + self._cold_s(update))
-        self._warm_s = self.now_s
+        self.now_s = self._warm_s = self.now_s + self._seconds(self._update_s(self.now_s))
         self._waits.updated(self.world.lows_s)
         self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
         self.samples = self._no_samples
         yield from self._did()
         if self.world.patience.updated():
             yield
+
+    def _update_s(self, begun_s: np.ndarray) -> float | np.ndarray:
+        """Seconds of an update that begins then."""
+        update = self.world.scenario.costs.update
+        cold_s = update.cold(begun_s - self._warm_s) if update.cold_s else 0.0
+        return self._of_step(self._update_factors) * update(self._updated_bytes) + cold_s
+
+    def updated_s(self, begun_s: np.ndarray) -> np.ndarray:
+        """When updates that are begun then are over, and an evaluation if it is due; shape (replications, ranks)."""
+        return begun_s + self._seconds(self._update_s(begun_s)) + self._seconds(self._evaluate_s())
 
     @cached_property
     def has_hosts(self) -> bool:
@@ -450,11 +486,14 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
-        due = self.world.evaluates(self.step)
-        if np.any(due):
-            evaluate_s = self.world.scenario.costs.evaluate(self.world.scenario.test_size)
-            self._spend(due * np.equal(self.ranks, 0) * evaluate_s)
+        self._spend(self._evaluate_s())
         yield from self._did()
+
+    def _evaluate_s(self) -> float | np.ndarray:
+        due = self.world.evaluates(self.step)
+        if not np.any(due):
+            return 0.0
+        return due * np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size)
 
     def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
         """As the world's, of these ranks."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,11 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
+from sim.protocols.ps_sync import SynchronousServers
 from sim.simulation import simulate
+from sim.vector.served import Some
+from sim.vector.world import VectorWorld
+from sim.verbs import pull, push, training
 
 EXACT_S = 1e-9
 KINDS = ("input", "pack", "reduce", "update", "evaluate", "take_up")
@@ -46,21 +52,77 @@ def job(
     st.sampled_from(["none", "niagara*0.01", "cedar*0.3"]),
     st.floats(1e6, 1e10),
     st.floats(0, 1e-4),
+    st.sampled_from([0.0, 3e-5]),
+    st.sampled_from([0.0, 0.3]),
     st.sampled_from([1e-4, 1e-2]),
     st.integers(0, 99),
 )
-def test_the_worlds_agree(workers, servers, sleeps, bandwidth, gap_s, compute_s, seed):
+def test_the_worlds_agree(workers, servers, sleeps, bandwidth, gap_s, overhead_s, cv, compute_s, seed):
     """Gradients of the first workers come before requests of the last, where these sleep or ports are slow."""
-    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth, "gap_s": gap_s})
-    costs = {"compute": Line(base_s=compute_s), "noise": LogNormal(cv=0.3), "update_noise": LogNormal(cv=0.1)}
+    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth, "gap_s": gap_s, "overhead_s": overhead_s})
+    costs = {"compute": Line(base_s=compute_s), "noise": LogNormal(cv=cv), "update_noise": LogNormal(cv=0.1)}
     evaluates = {"test_size": 50, "evaluate_every": 2} if servers == 1 else {}
     of = {"link": link, "costs": costs, "stragglers": stragglers.read(sleeps), "seed": seed, **evaluates}
+    of |= {"speeds": None if cv else 1.0, "variable_partitions": servers}
     assert_alike(job(workers=workers, servers=servers, **of))
 
 
-@pytest.mark.parametrize("servers", [1, 2])
-def test_equal_workers_come_in_the_order_of_their_numbers(servers):
-    assert_alike(job(workers=7, servers=servers, speeds=1.0))
+@pytest.mark.parametrize(("servers", "parts"), [(1, 1), (2, 1), (2, 2), (4, 4)])
+@pytest.mark.parametrize("link", [{}, {"overhead_s": 0.0}, {"latency_s": 0.0}])
+def test_equal_workers_come_in_the_order_of_their_numbers(servers, parts, link):
+    """And messages of equal servers, whose parts of the variables are alike, in the order of these."""
+    of = {"workers": 7, "speeds": 1.0, "variable_partitions": parts, "link": LINK.model_copy(update=link)}
+    assert_alike(job(servers=servers, **of))
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(3, 9),
+    st.integers(1, 2),
+    st.sampled_from(["none", "niagara*0.01", "cedar*0.3"]),
+    st.floats(1e6, 1e10),
+    st.sampled_from([1e-4, 1e-2]),
+    st.integers(0, 99),
+)
+def test_the_worlds_agree_where_some_gradients_are_late(workers, backup, sleeps, bandwidth, compute_s, seed):
+    """Late workers are at earlier steps than others, and their caches go cold at other times."""
+    link = LINK.model_copy(update={"bandwidth_bytes_per_s": bandwidth})
+    costs = {"noise": LogNormal(cv=0.5), "update_noise": LogNormal(cv=0.1)}
+    costs["compute"] = Line(base_s=compute_s, cold_s=1e-3)
+    evaluates = {"test_size": 50, "evaluate_every": 2, "steps": 9}
+    of = {"link": link, "costs": costs, "stragglers": stragglers.read(sleeps), "seed": seed, **evaluates}
+    assert_alike(job("ps-backup", "barrier=true", f"backup={backup}", workers=workers, **of))
+
+
+def test_late_workers_are_no_more_than_the_text_may_count():
+    """It may ask how many gradients were added, and not whose."""
+    scenario = job("ps-backup", "barrier=true")
+    senders = Some(4, VectorWorld(scenario, range(1)).refuse)
+    assert len(senders) == 4
+    with pytest.raises(vector.Refused, match="whose"):
+        list(senders)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "servers", "slots"),
+    [
+        ("ps-sync", "barrier=true", 1, 1),
+        ("ps-sync", "barrier=true", 2, 1),
+        ("ps-sync", "barrier=true", 2, 3),
+        ("ps-backup", "barrier=true", 1, 1),
+    ],
+)
+def test_a_run_that_ends_early_is_the_run_of_so_many_steps(name, said, servers, slots):
+    """Also of what workers wait for the last update."""
+    costs = {"noise": LogNormal(cv=0.5), "update": Line(base_s=2e-3)}
+    scenario = job(name, said, servers=servers, costs=costs, steps=6, warmup=2)
+    crowded = tuple(host.model_copy(update={"slots": slots, "cores": slots}) for host in scenario.cluster.hosts)
+    scenario = replace(scenario, cluster=scenario.cluster.model_copy(update={"hosts": crowded}))
+    cut, whole = vector.run(scenario, 2, within_s=0.0), vector.run(replace(scenario, warmup=1, steps=1), 2)
+    assert cut.step_s.shape == (2, 1)
+    np.testing.assert_array_equal(cut.step_s, whole.step_s)
+    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)
 
 
 def test_backup_workers_of_whom_there_are_none_are_synchronous_ones():
@@ -72,7 +134,6 @@ def test_backup_workers_of_whom_there_are_none_are_synchronous_ones():
     ("name", "said", "servers"),
     [
         ("ps-sync", "barrier=false", 1),
-        ("ps-backup", "barrier=true", 1),
         ("ps-backup", "barrier=true", 2),
         ("ps-async", "", 1),
     ],
@@ -82,6 +143,25 @@ def test_where_workers_differ_in_what_they_do_next_the_event_world_answers(name,
     with pytest.raises(vector.Refused):
         vector.run(scenario)
     assert simulate(scenario, replications=1).world == "event"
+
+
+class Unfetched(SynchronousServers):
+    """Its workers fetch a minibatch when they have the parameters."""
+
+    def worker(self, me):
+        while training(me):
+            yield from me.sleep()
+            yield from pull(me, me.servers)
+            yield from me.compute()
+            yield from push(me, me.servers)
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_work_between_the_answers_and_the_gradient_is_the_event_worlds(slots):
+    crowded = replace(job(), protocol=Unfetched(barrier=True))
+    hosts = tuple(host.model_copy(update={"slots": slots, "cores": slots}) for host in crowded.cluster.hosts)
+    with pytest.raises(vector.Refused, match="does not pull"):
+        vector.run(replace(crowded, cluster=crowded.cluster.model_copy(update={"hosts": hosts})))
 
 
 def test_hybrid_without_sparse_variables_is_an_allreduce_that_fetches_first():

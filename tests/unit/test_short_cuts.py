@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,20 +128,22 @@ def test_a_message_that_overtakes_is_seen_and_the_run_made_again():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_messages_reach_a_port_in_order(seed):
-    """Some are posted while others are handed over, and calls of the clock come between."""
+    """Some are posted while others are handed over, and calls of the clock come between. Of those that come together the lowest
+    sender's is first."""
     rng, clock, told = random.Random(seed), Clock(), []
     left = [rng.choice([30, 300])]
 
     def deliver(reach_s, message):
         assert clock.now == reach_s
-        told.append((reach_s, message))
+        told.append((reach_s, message.sender))
         post(rng.choice([0, 0, 1, 2, 12]))
 
     def post(count):
         for _ in range(min(count, left[0])):
             left[0] -= 1
-            posted.append((clock.now + rng.choice([0.0, 0.5, rng.random()]), len(posted)))
-            arrivals.add(*posted[-1])
+            latency_s = rng.choice([0.0, 0.5, rng.random()])
+            posted.append((clock.now + latency_s, rng.random() if latency_s else len(posted) + 1))
+            arrivals.add(posted[-1][0], SimpleNamespace(sender=posted[-1][1]))
 
     posted, arrivals = [], Arrivals(clock, deliver)
     over = clock.event()

@@ -14,23 +14,31 @@ class Crowded(Free):
     """Free's mechanics where other ranks are on the host: ranks take turns at its port, and a receiver copies messages within the host."""
 
     own_port = False
-    __slots__ = ("_last",)
+    __slots__ = ("_last", "neighbour_comes")
 
     def __init__(self, rank):
         super().__init__(rank)
         self._last: Any = None  # the departure of the last message after which the next may leave
+        # neighbour_comes(reach_s, message): a message is on its way from a rank of this host
+        self.neighbour_comes: Any = self.machine.coming.to(self.copied)
 
     def post_now(self, peer: int, message: Message):
         """Give one message to the link; when it has left: seconds, or Copied."""
         to = self.others[peer]
         if to.machine is self.machine:
             message.departure = Copied()
-            self.at(self.rank.clock_s + self.local.latency_s, lambda: to.put(message, to.env.now, None))
+            to.neighbour_comes(self.rank.clock_s + self.local.latency_s, message)
             return message.departure
-        self.rank.clock_s += len(message.sizes_bytes) * self._overhead_s
-        yield from self.sync()
-        self.rank.clock_s -= len(message.sizes_bytes) * self._overhead_s
+        rank, clock_s = self.rank, self.rank.clock_s
+        called_s, go = clock_s + len(message.sizes_bytes) * self._overhead_s, rank.thread.go
+        self.machine.leaving.add(called_s, rank.rank, lambda *_: go(), None)
+        yield
+        rank.clock_s = clock_s
         return self.post(peer, message)
+
+    def copied(self, reach_s: float, message: Message) -> None:
+        """A message of a rank on this host comes."""
+        self.put(message, reach_s, None)
 
     def send_all(self, peers, letter):
         """Send a message to each of `peers`, in order; go on when all have left."""

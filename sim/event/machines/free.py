@@ -7,7 +7,6 @@ from typing import Any
 
 from sim.event.arrivals import Arrivals
 from sim.event.machines.ahead import Ahead
-from sim.event.machines.in_turn import InTurn
 from sim.event.machines.own_core import OwnCore
 from sim.event.machines.sending import Sending, record_left
 from sim.event.machines.slow_port import SlowPort
@@ -63,12 +62,12 @@ class Free:
             alone: rank 0 alone sends to workers, as far as is known of the protocol.
         """
         self.others = everyone
-        if self.rank.serves:
+        if self.rank.serves and self.own_port:
             self.comes = Arrivals(self.env, self.deliver).add
         elif alone and self.own_port:
             self.comes = Ahead(self).add
         else:
-            self.comes = InTurn(self.env, self.reaches).add
+            self.comes = self.machine.coming.to(self.reaches)
 
     # ---- time
 

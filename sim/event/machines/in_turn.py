@@ -1,4 +1,4 @@
-"""Messages on their way to a port to which several ranks send."""
+"""What comes to a place where ranks take turns: messages to a port to which several ranks send, ranks to a port by which several send."""
 
 from __future__ import annotations
 
@@ -10,38 +10,42 @@ from sim.verbs.book import TIE_S
 
 
 class InTurn:
-    """They reach it one by one, in order; the clock has an entry for each.
+    """They get their turns one by one, as they come; those that come together in the order of ranks. The clock has an entry for each."""
 
-    Args:
-        reaches: reaches(reach_s, message) hands one over to the port.
-    """
+    __slots__ = ("_clock", "_coming")
 
-    __slots__ = ("_clock", "_coming", "_reaches")
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._coming: list[Any] = []  # a heap: when each comes, a number, its rank, and what is called then, with what
 
-    def __init__(self, clock: Clock, reaches):
-        self._clock, self._reaches = clock, reaches
-        self._coming: list[Any] = []  # a heap: when each reaches the port, a number, and the message
+    def add(self, time_s: float, rank: int, call, argument) -> None:
+        """Call `call(time_s, argument)` at the turn of something that a rank sends."""
+        heappush(self._coming, (time_s, next(self._clock._eid), rank, call, argument))
+        self._clock.call(time_s, self._come)
 
-    def add(self, reach_s: float, message) -> None:
-        """A message will reach the port."""
-        heappush(self._coming, (reach_s, next(self._clock._eid), message))
-        self._clock.call(reach_s, self._reached)
+    def to(self, reaches):
+        """A function that adds a message: when it comes, and itself; `reaches` is called with both."""
+        coming, clock, come = self._coming, self._clock, self._come
 
-    def _reached(self, _) -> None:
-        """A message reaches the port."""
+        def add(reach_s: float, message) -> None:
+            heappush(coming, (reach_s, next(clock._eid), message.sender, reaches, message))
+            clock.call(reach_s, come)
+
+        return add
+
+    def _come(self, _) -> None:
         coming = self._coming
         first = heappop(coming)
         if coming and coming[0][0] <= first[0] + TIE_S:
             first = self._first_of_ties(first)
-        reach_s, _number, message = first
-        self._reaches(reach_s, message)
+        first[3](first[0], first[4])
 
     def _first_of_ties(self, first):
-        """The message of the lowest sender among those that come together; the others stay on their way."""
+        """The entry of the lowest rank among those that come together; the others stay on their way."""
         coming, ties = self._coming, [first]
         while coming and coming[0][0] <= first[0] + TIE_S:
             ties.append(heappop(coming))
-        ties.sort(key=lambda one: (one[2].sender, one[:2]))
+        ties.sort(key=lambda one: (one[2], one[:2]))
         for other in ties[1:]:
             heappush(coming, other)
         return ties[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import simpy
-
+from sim.event.clock import Clock
 from sim.event.machines.cores import Cores
 from sim.event.machines.flows import Bucket
+from sim.event.machines.in_turn import InTurn
 from sim.event.machines.port import Port
 from sim.event.machines.shared_gpu import SharedGpu
 from sim.platform.cluster import Host, Link
@@ -23,13 +23,13 @@ class Machine:
     """
 
     def __init__(
-        self, env: simpy.Environment, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
+        self, env: Clock, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
         shared: Cores | None = None,
     ):  # fmt: skip
         self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
         self._gpu = env, speed, host.switching
         self._shared_gpus: dict[int, SharedGpu] = {}
-        self._own = env, host.cores, speed, contention, turn_s
+        self._own, self._clock = (env, host.cores, speed, contention, turn_s), env
         self._shared = shared
         self.egress: Any
         self.ingress: Any
@@ -55,6 +55,16 @@ class Machine:
         if number not in self._shared_gpus:
             self._shared_gpus[number] = SharedGpu(*self._gpu)
         return self._shared_gpus[number]
+
+    @cached_property
+    def coming(self) -> InTurn:
+        """Messages on their way to its port, and to its ranks from one another."""
+        return InTurn(self._clock)
+
+    @cached_property
+    def leaving(self) -> InTurn:
+        """Its ranks on their way to its port."""
+        return InTurn(self._clock)
 
     @cached_property
     def memory(self) -> Port:

@@ -14,7 +14,7 @@ from sim.platform.cluster import Link
 from sim.vector.barrier_round import queue
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled, unclear
 from sim.vector.shared.plan import Plan, Side
-from sim.verbs.book import TIE_S
+from sim.vector.ties import in_order
 
 Wait = tuple[np.ndarray, np.ndarray, np.ndarray]  # ranks, from, to
 
@@ -200,27 +200,16 @@ class Call:
         return found_s
 
     def _check_apart(self) -> None:
-        """Of messages that come together, those that one rank takes pass in the order of their senders, and one rank's as it sends them."""
-        latency_s, senders = self._seconds.latency_s, np.append(self._plan.senders, -1)
-        for side, come_s, takes in ((self._plan.out, self.come_s[0], False), (self._plan.into, self.come_s[1], True)):
-            comes_s = come_s[:, side.messages]
-            order = np.argsort(comes_s, axis=2, kind="stable")
-            of = np.take_along_axis(np.broadcast_to(senders[side.messages], order.shape), order, 2)
+        """Messages that come together pass in the order of senders (sim.event.machines.in_turn), if all are on their way before."""
+        of = self._seconds
+        woken_s = min(
+            of.port_s.min(initial=np.inf), of.copy_s.min(initial=np.inf)
+        )  # a rank is, before it comes to a port
+        for side, come_s, on_way_s in (
+            (self._plan.out, self.come_s[0], of.overhead_s + woken_s),
+            (self._plan.into, self.come_s[1], of.latency_s),
+        ):
+            comes_s = np.sort(come_s[:, side.messages], axis=2)
             with np.errstate(invalid="ignore"):  # between none and none
-                apart_s = np.diff(np.take_along_axis(comes_s, order, 2), axis=2)
-                unknown = (apart_s <= 2 * TIE_S) & (of[:, :, 1:] != of[:, :, :-1])
-                if takes:
-                    unknown = np.where(side.own[:, None], unclear(apart_s, latency_s), unknown)
-            if unknown.any():
-                raise Unsettled
-
-
-def in_order(come_s: np.ndarray) -> np.ndarray:
-    """The order in which messages pass a port, along the last axis; those that come together in the order that they have here."""
-    order = np.argsort(come_s, axis=-1, kind="stable")
-    with np.errstate(invalid="ignore"):  # between none and none
-        ties = np.diff(np.take_along_axis(come_s, order, -1), axis=-1) <= TIE_S
-    if ties.any():
-        together = np.pad(np.cumsum(~ties, axis=-1), [*[(0, 0)] * (ties.ndim - 1), (1, 0)])
-        order = np.take_along_axis(order, np.argsort(together * order.shape[-1] + order, axis=-1), -1)
-    return order
+                if unclear(np.diff(comes_s, axis=2), on_way_s).any():
+                    raise Unsettled

@@ -7,6 +7,8 @@ from collections import defaultdict, deque
 import numpy as np
 
 from sim.vector.barrier_round import queue
+from sim.vector.exchanges import unclear
+from sim.vector.ties import in_order
 from sim.verbs.at_hand import SUM
 from sim.verbs.book import TIE_S
 
@@ -28,6 +30,8 @@ class Neighbours:
         self._port_s = self._link.occupancy_s(size_bytes)
         copy_s = self._local.overhead_s + self._local.occupancy_s(size_bytes)
         self._take_s = np.where(self._near, copy_s, self._link.overhead_s)  # of a core, by the worker at the other end
+        woken_s = self._take_s + self._far * self._port_s  # a rank is, before it comes to a port
+        self._posted_before_s = float(woken_s.min())
         self._reduce_s = scenario.costs.reduce(size_bytes)
         by_host: defaultdict[int, list[int]] = defaultdict(list)
         for worker in np.flatnonzero(self._far).tolist():
@@ -69,16 +73,16 @@ class Neighbours:
         """A gradient of every worker; those of a host leave by its port in the order in which they come there.
 
         Raises:
-            Refused: two come there at one instant, or before one that was sent earlier.
+            Refused: two come there within some picoseconds, or one before one that was sent earlier.
         """
         posted_s = workers.now_s + workers._seconds(self._far * self._link.overhead_s)
         reach_s, left_s = posted_s + self._local.latency_s, posted_s.copy()
         for own in self._alike:
             come_s = posted_s[:, own]
-            order = np.argsort(come_s, axis=2)
+            order = in_order(come_s)
             in_turn_s, free_s = np.take_along_axis(come_s, order, 2), workers._out_free_s[:, own].max(axis=2)
             if own.shape[1] > 1 and self._port_s:
-                too_near = (np.diff(in_turn_s, axis=2) <= 2 * TIE_S).any()
+                too_near = unclear(np.diff(in_turn_s, axis=2), self._posted_before_s).any()
                 if too_near or (in_turn_s[:, :, 0] <= free_s - self._port_s + 2 * TIE_S).any():
                     raise self._refuse("which message leaves a host first cannot be told")
             begin_s = np.empty_like(come_s)
@@ -102,7 +106,7 @@ class Neighbours:
             Refused: it cannot be told, or some come before one that was sent earlier.
         """
         reach_s, samples = master.inbox.popleft()
-        order = np.argsort(reach_s, axis=1, kind="stable")
+        order = in_order(reach_s)
         come_s, near = np.take_along_axis(reach_s, order, 1), self._near[order]
         self._check(come_s, near, master._last_reach_s)
         master._last_reach_s = come_s[:, -1:]
@@ -124,8 +128,7 @@ class Neighbours:
         master.at_hand.what = SUM
 
     def _check(self, come_s: np.ndarray, near: np.ndarray, last_s: np.ndarray) -> None:
-        """Neighbours that are equal come in the order of their numbers; whether others do matters to who goes on when."""
-        apart_s, both = np.diff(come_s, axis=1), near[:, 1:] & near[:, :-1]
+        """Gradients that come together do so in the order of workers; to a neighbour among these that matters."""
         some = near[:, 1:] | near[:, :-1]
-        if (some & (apart_s <= 2 * TIE_S) & ~(both & (apart_s == 0))).any() or (come_s[:, :1] <= last_s).any():
+        if (some & unclear(np.diff(come_s, axis=1), self._posted_before_s)).any() or (come_s[:, :1] <= last_s).any():
             raise self._refuse("which gradient comes to the master first cannot be told")

@@ -1,0 +1,116 @@
+"""The ports of hosts on which servers and workers sit together: when each of many messages between them leaves and comes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.vector.barrier_round import queue
+from sim.vector.ties import check_apart, in_order
+
+
+class Passed(NamedTuple):
+    """When messages pass ports, shape (replications, messages): infinity for those that there are not, or not yet.
+
+    Args:
+        leave_s: their last byte leaves the sender's host.
+        reach_s: they come to the receiver's host; those within a host to their receiver.
+        pass_s: they begin to pass its port; those within a host come to their receiver.
+        here_s: their last byte has passed it, likewise.
+    """
+
+    leave_s: np.ndarray
+    reach_s: np.ndarray
+    pass_s: np.ndarray
+    here_s: np.ndarray
+
+
+class Wires:
+    """Messages between ranks on hosts, each of which has one port a direction.
+
+    Args:
+        senders, receivers: of each message, by rank; shape (messages,).
+        hosts: of each rank, shape (ranks,).
+        port_s: for which each message takes a port, shape (messages,).
+        latency_s, local_latency_s: on its way, between hosts and within one.
+    """
+
+    def __init__(
+        self,
+        senders: np.ndarray,
+        receivers: np.ndarray,
+        hosts: np.ndarray,
+        port_s: np.ndarray,
+        latency_s: float,
+        local_latency_s: float,
+    ):
+        self._senders, self.local = senders, hosts[senders] == hosts[receivers]
+        self._port_s = np.where(self.local, 0.0, port_s)
+        self._latency_s, self._local_latency_s = latency_s, local_latency_s
+        self._out, self._into = (self._by_host(hosts[ranks]) for ranks in (senders, receivers))
+
+    def _by_host(self, hosts: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Hosts with equally many messages that pass their ports, and these messages, by sender; shape (hosts,), (hosts, messages)."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for message in np.argsort(self._senders, kind="stable").tolist():
+            if not self.local[message]:
+                found[int(hosts[message])].append(message)
+        sizes = {*map(len, found.values())}
+        alike = ([host for host, own in found.items() if len(own) == size] for size in sizes)
+        return [(np.array(several), np.array([found[host] for host in several])) for several in alike]
+
+    def carry(
+        self, called_s: np.ndarray, place: np.ndarray, free_s: tuple[np.ndarray, np.ndarray], known_s: np.ndarray
+    ) -> Passed:
+        """When messages pass ports that come to them at `called_s`, shape (replications, messages).
+
+        Args:
+            place: in which order one rank sends its own, likewise.
+            free_s: when hosts' ports are free, out and in, shape (replications, hosts).
+            known_s: when messages come that have left before, likewise; infinity for all others.
+        """
+        leave_s, begin_s = self._through(self._out, called_s, free_s[0], place)
+        reach_s = np.where(self.local, called_s + self._local_latency_s, begin_s + self._latency_s)
+        np.minimum(reach_s, known_s, out=reach_s)
+        here_s, pass_s = self._through(self._into, reach_s, free_s[1], place)
+        return Passed(leave_s, reach_s, pass_s, here_s)
+
+    def _through(self, ports, come_s: np.ndarray, free_s: np.ndarray, place: np.ndarray):
+        """When messages have passed ports, and when they began to."""
+        begin_s = come_s.copy()
+        for hosts, messages in ports:
+            comes_s = come_s[:, messages]
+            order = in_order(comes_s, partial(self._among, messages, place))
+            served_s = np.take_along_axis(np.broadcast_to(self._port_s[messages], comes_s.shape), order, 2)
+            found_s = queue(np.take_along_axis(comes_s, order, 2), free_s[:, hosts], served_s)
+            turn = np.take_along_axis(np.broadcast_to(messages, comes_s.shape), order, 2)
+            np.put_along_axis(begin_s, turn.reshape(len(turn), -1), found_s.reshape(len(turn), -1), 1)
+        return begin_s + self._port_s, begin_s
+
+    def _among(self, messages: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """By what those go that come together: their senders, and one sender's as it sends them."""
+        return self._senders[messages] * float(place.shape[1]) + place[:, messages]
+
+    def check_apart(self, called_s: np.ndarray, reach_s: np.ndarray, leads_s: tuple[float, float, float]) -> None:
+        """Of messages of several ranks that come together the order is known, if they are on their way for so many seconds before.
+
+        Raises:
+            Unsettled: rounding may decide it.
+        """
+        for ports, come_s, lead_s in ((self._out, called_s, leads_s[0]), (self._into, reach_s, leads_s[1])):
+            for _hosts, messages in ports:
+                check_apart(come_s[:, messages], self._senders[messages], lead_s)
+
+    def free_s(self, passed: Passed, gone: tuple[np.ndarray, np.ndarray], free_s):
+        """When ports are free of messages that are gone, out and in, shape (replications, messages); as `free_s` of `carry`."""
+        found = []
+        each = zip((self._out, self._into), gone, (passed.leave_s, passed.here_s), free_s, strict=True)
+        for ports, which, over_s, before_s in each:
+            own_s, gone_s = before_s.copy(), np.where(which, over_s, -np.inf)
+            for hosts, messages in ports:
+                own_s[:, hosts] = np.maximum(own_s[:, hosts], gone_s[:, messages].max(axis=2))
+            found.append(own_s)
+        return found[0], found[1]
