@@ -35,6 +35,12 @@ def fitted(name: str, up_to: int) -> Scaling:
     return fit(rows.where(rows.hosts <= up_to), gradient_bytes(name))
 
 
+def byte_s(name: str, hosts: int) -> float:
+    """Seconds of a byte between so many hosts, fitted on no more."""
+    rows = table(name)
+    return float(fitted(name, hosts).byte_s(rows.where(rows.hosts == hosts))[0])
+
+
 def held_out() -> Iterator[Held]:
     """All of them."""
     for name in MODELS:

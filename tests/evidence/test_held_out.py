@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from calibration.scaling.steps import fit
+from calibration.scaling.steps import _fitted, fit
 from experiments.extrapolation import cores, horovod_page, law, t4, tensorflow_page
 from experiments.extrapolation.held import mean_error
 from sim.answers.ignorance import CORE, LAW, LINK
@@ -35,9 +36,22 @@ def test_without_both_ways_they_do_not(name):
     assert np.abs(found.step_s(more, slower) / more.step_s - 1).mean() > 0.2
 
 
+def test_the_slowest_of_many_links_is_slower():
+    """CIFAR-10 from 4 hosts to 12 and 16, and two hosts from more; with links that are alike they are not met: the negative control."""
+    rows = t4.table("cifar10")
+    seen, more = rows.where(rows.hosts <= 4), rows.where(rows.hosts >= 12)
+    found = fit(seen, t4.gradient_bytes("cifar10"))
+    alike = _fitted(seen, replace(found, uneven=0.0))
+    off, before = (np.log(one.step_s(more) / more.step_s).mean() for one in (found, alike))
+    assert found.uneven > 0.05
+    assert abs(off) < 0.75 * abs(before)
+    for name, most in (("bert", 0.1), ("imagenet", 0.1), ("cifar10", 0.12)):
+        assert mean_error([row for row in T4 if row.source == f"T4, {name}" and row.split == "all but 2 hosts"]) < most
+
+
 def test_a_byte_takes_as_long_whatever_the_model():
     """Three models of the same hosts, fitted apart."""
-    found = [t4.fitted(name, 4).between_s for name in t4.MODELS]
+    found = [t4.byte_s(name, 4) for name in t4.MODELS]
     assert max(found) / min(found) < 1.15
 
 
