@@ -51,6 +51,7 @@ class Scaling:
         bucket_bytes: of gradients that are summed together, where messages hide.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
         told: whether rows determined `both_ways`: some had two hosts, and some more.
+        hosts: the largest number of hosts that was fitted.
         algorithm: by which gradients are summed: ring, or another candidate.
         free: number of fitted constants of messages between hosts.
     """
@@ -67,6 +68,7 @@ class Scaling:
     bucket_bytes: float = BUCKET_BYTES
     residual: float = 0.0
     told: bool = True
+    hosts: int = 1
     algorithm: str = "ring"
     free: int = 0
 
@@ -109,13 +111,19 @@ class Scaling:
         beyond_s = (1 - last) * messages_s - self.backward * computing_s
         return computing_s + last * messages_s + width_s * np.logaddexp(0, beyond_s / width_s) * (last < 1)
 
-    def unknown(self, rows: Table) -> np.ndarray:
-        """Standard deviation of the logarithm of a step: of fitted rows, and as `both_ways` may be less where it was not told."""
+    def unknown(self, rows: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations of the logarithm of a step that takes longer, and of one that takes less, where `both_ways` was not told.
+
+        It is at most BOTH_WAYS, which the fit supposes. From two hosts alone, a byte may take longer on more; from more, less on two.
+        """
+        same = np.zeros(rows.size)
         if self.told:
-            return np.full(rows.size, self.residual)
-        less = replace(self, both_ways=(1 + BOTH_WAYS) / 2)
-        slower = np.where(rows.hosts == 2, 1.0, BOTH_WAYS / less.both_ways)  # what was seen on two hosts is met
-        return np.hypot(self.residual, np.log(self.step_s(rows, slower) / self.step_s(rows)))
+            return same, same
+        times = 2 * BOTH_WAYS / (1 + BOTH_WAYS)
+        of_two = self.hosts == 2
+        other = np.where((rows.hosts > 2) if of_two else (rows.hosts == 2), times if of_two else 1 / times, 1.0)
+        off = np.abs(np.log(self.step_s(rows, other) / self.step_s(rows)))
+        return (off, same) if of_two else (same, off)
 
 
 def _slowest(rows: Table) -> np.ndarray:
@@ -171,7 +179,7 @@ def _fitted(rows: Table, like: Scaling) -> Scaling:
     residual = float(np.sqrt(np.square(off(found.x)).sum() / freedom))
     told = bool(free[FITTED.index("both_ways")] or not (rows.hosts > 1).any())
     of_messages = sum(one and name in OF_MESSAGES for name, one in zip(FITTED, free.tolist(), strict=True))
-    return replace(made(found.x), residual=residual, told=told, free=of_messages)
+    return replace(made(found.x), residual=residual, told=told, hosts=int(rows.hosts.max()), free=of_messages)
 
 
 def _uneven(rows: Table, found: Scaling) -> float:

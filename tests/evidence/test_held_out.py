@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.scaling.steps import _fitted, fit
-from experiments.extrapolation import cores, horovod_page, law, t4, tensorflow_page
+from experiments.extrapolation import cores, horovod_page, law, parallax_figure, t4, tensorflow_page
 from experiments.extrapolation.held import mean_error
 from sim.answers.ignorance import CORE, LAW, LINK
 
@@ -76,15 +76,27 @@ def test_tensorflow_s_page_by_another_model():
 
 
 def test_a_link_by_name_and_an_unknown_algorithm_hold_horovod_s_page():
+    """And the ring alone on the wire holds none: the negative control."""
     known = horovod_page.links.Links(LINK.mean, LINK.deviation)
     found = list(horovod_page.unmeasured())
-    held = [
-        low <= took <= high for _, took, alone, said in found for low, high in [law.of_candidates(said, alone, known)]
-    ]
-    assert (sum(held), len(held)) == (12, 12)
-    one = [law.of_candidates(said[:1], alone, horovod_page.links.Links(0.0, 1e-9)) for _, _, alone, said in found]
-    assert sum(low <= row[1] <= high for (low, high), row in zip(one, found, strict=True)) == 0
+    assert [held(row, known) for row in found] == [True] * 12
+    ring = [row._replace(said_s=row.said_s[:1]) for row in found]
+    assert not any(held(row, horovod_page.links.Links(0.0, 1e-9)) for row in ring)
     assert math.isclose(horovod_page.port_bytes("ring", 16, 4), 1.875)
+
+
+@pytest.mark.slow
+def test_they_hold_parallax_s_figure():
+    """The error of reading the figure is in the interval; without the link's own, sparse rows are outside: the negative control."""
+    found = list(parallax_figure.unmeasured())
+    assert [held(row, horovod_page.links.Links(LINK.mean, LINK.deviation)) for row in found] == [True] * 8
+    by_wire = [held(row, horovod_page.links.Links(0.0, 1e-9)) for row in found if row.row.startswith("lm1b")]
+    assert by_wire == [False] * 3
+
+
+def held(row, known) -> bool:
+    low, high = law.of_candidates(row, known)
+    return low <= row.measured_s <= high
 
 
 def test_a_nominal_core_is_as_far_off_as_the_product_says():
