@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 CANDIDATES = ("ring", "hierarchical", "halving-doubling")
-WIRE_BYTES_PER_S = 100e9 / 8  # InfiniBand (EuroSys 2019, section 6)
+WIRE_BYTES_PER_S = 100e9 / 8  # InfiniBand: assumed, from memory of the paper
 
 
 class System(NamedTuple):
