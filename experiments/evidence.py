@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.extrapolation import cores, law
-from experiments.extrapolation.held import Held, mean_error
+from experiments.extrapolation import cores, law, t4
+from experiments.extrapolation.held import Held, Unmeasured, mean_error
 from experiments.kit import pages
 from sim import reports
 from sim.base.progress import Progress, advance
@@ -31,13 +31,15 @@ from sim.base.progress import Progress, advance
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from experiments.extrapolation.links import Links
+
 SOURCES = {  # module of experiments.extrapolation: seconds that it takes on 2 quiet cores, for the time left
     "t4": 2,
     "sums": 12,
     "tensorflow_page": 1,
     "horovod_page": 1,
     "servers": 30,
-    "parallax_figure": 5,
+    "parallax_figure": 8,
 }
 LEARNING = 12  # seconds
 FAR = 0.1  # errors of which a row is printed, of tables that are not large
@@ -54,11 +56,16 @@ def run(out: Path, seed: int = 0, report: str | None = None) -> None:
         of_others = law.left_out(rows)
         learned = law.learned(rows)
         advance(LEARNING, "the law")
-        from experiments.extrapolation import horovod_page, links
+        from experiments.extrapolation import horovod_page, links, parallax_figure
 
         clusters = links.factors()
-        unmeasured = list(horovod_page.unmeasured())
-    printed = [*_answer(rows, of_others, learned), _links(clusters), _unmeasured(unmeasured, links.learned(clusters))]
+        known = links.learned(clusters)
+        unmeasured = [
+            ("Horovod's page, nothing fitted but one GPU", list(horovod_page.unmeasured())),
+            ("Parallax's figure, nothing fitted on two machines", list(parallax_figure.unmeasured())),
+        ]
+    by_name = [_unmeasured(title, of, known) for title, of in unmeasured]
+    printed = [*_answer(rows, of_others, learned), _links_of_t4(), _links(clusters), *by_name]
     pages.show(*printed, width=WIDE)
     if report:
         from experiments.reports.evidence_page import evidence_page
@@ -177,13 +184,35 @@ def _links(clusters: dict[str, float]) -> Table:
     return made
 
 
-def _unmeasured(rows: list, known) -> Table:
-    """Horovod's page from one GPU alone: the link by its name, the algorithm unknown."""
-    title = f"Horovod's page, nothing fitted but one GPU; a byte takes e^({known.mean:.2f} +- {known.spread:.2f}) times the wire's"
-    made = pages.table(title, "row", "measured, s", "candidates, s", "90 %", "")
-    for name, measured_s, computing_s, said_s in rows:
-        low, high = law.of_candidates(said_s, computing_s, known)
-        inside = "" if low <= measured_s <= high else "outside"
-        listed = ", ".join(f"{one:.3g}" for one in said_s)
-        made.add_row(name, f"{measured_s:.3g}", listed, f"{low:.3g} to {high:.3g}", inside)
+def _links_of_t4() -> Table:
+    """What the fits say of links between hosts, and the error of rows that were all fitted: as near as any fit comes."""
+    heads = ("", "fitted on", "links differ by", "a byte on two hosts", "GB/s", "rows' own error")
+    made = pages.table("T4, links between hosts: the median, how they differ, and two hosts", *heads)
+    for name in t4.MODELS:
+        rows = t4.table(name)
+        for up_to in dict.fromkeys((*t4.UP_TO[name], int(rows.hosts.max()))):
+            found = t4.fitted(name, up_to)
+            most = rows.where(rows.hosts == up_to)
+            own = np.abs(found.step_s(most) / most.step_s - 1).mean()
+            cells = (
+                f"{found.uneven:.1%}",
+                f"x {found.both_ways:.2f}",
+                f"{1e-9 / found.between_s:.2f}",
+                f"{own:.1%} on {up_to} hosts",
+            )
+            made.add_row(name, f"1 to {up_to} hosts", *cells)
+    return made
+
+
+def _unmeasured(what: str, rows: Sequence[Unmeasured], known: Links) -> Table:
+    """Rows of a page as if nobody had measured any like it: the link by its name, the algorithm unknown."""
+    spans = [law.of_candidates(row, known) for row in rows]
+    inside = [low <= row.measured_s <= high for row, (low, high) in zip(rows, spans, strict=True)]
+    told = (
+        f"a byte takes e^({known.mean:.2f} +- {known.spread:.2f}) times the wire's; holds {sum(inside)} of {len(rows)}"
+    )
+    made = pages.table(f"{what}, algorithm unknown; {told}", "row", "measured, s", "candidates, s", "90 %", "")
+    for row, (low, high), held in zip(rows, spans, inside, strict=True):
+        listed = ", ".join(f"{one:.3g}" for one in row.said_s)
+        made.add_row(row.row, f"{row.measured_s:.3g}", listed, f"{low:.3g} to {high:.3g}", "" if held else "outside")
     return made

@@ -24,7 +24,7 @@ class Question(NamedTuple):
     fitted: str = ""
 
 
-UNTRIED = "untried"  # no result is kept of it, because it needs a machine that was not at hand
+UNTRIED = "untried"  # no result is kept of it, because it needs a machine that was not at hand, or was not quiet
 
 QUESTIONS = {
     "validate": Question(
@@ -51,6 +51,11 @@ QUESTIONS = {
         "Do a simulated and a real run with one seed go through the same steps?",
         "2 to 4 min",
         "other runs, with 1 and 2 workers, few of them with sleeps",
+    ),
+    "failures": Question(
+        "What do ranks that are killed at random cost, for real and predicted?",
+        UNTRIED,
+        "a run that nobody disturbs, and two whose ranks are killed, with other seeds",
     ),
     "published": Question(
         "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",

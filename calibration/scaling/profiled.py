@@ -94,6 +94,10 @@ def _notes(found: dict[str, Scaling], best: str, rows: table.Table, link: Link |
         said.append(
             "a byte is taken to need twice as long on two hosts as on more: no row of more hosts says so, or none of two"
         )
+    if found[best].uneven:
+        said.append(
+            f"links of hosts differ by {found[best].uneven:.0%} (standard deviation): more hosts wait for a slower one"
+        )
     return said
 
 
@@ -124,7 +128,8 @@ def _made(
 
 
 def _network(found: Scaling) -> Link:
-    return _link(found.between_s).model_copy(update={"gap_s": found.round_s, "both_ways": found.both_ways})
+    shape = {"gap_s": found.round_s, "both_ways": found.both_ways, "uneven": found.uneven}
+    return _link(found.between_s).model_copy(update=shape)
 
 
 def _link(byte_s: float) -> Link:

@@ -19,6 +19,7 @@ class Held(NamedTuple):
         computing_s: of the predicted step.
         residual: standard deviation of the logarithm of fitted rows around the fit, and between the candidates; 0 if it has no freedom.
         trivial_s: of the largest number of hosts that was fitted, as if nothing changed.
+        slower, faster: standard deviations of the logarithm by which a step may take longer alone, and less.
     """
 
     source: str
@@ -30,11 +31,30 @@ class Held(NamedTuple):
     computing_s: float
     residual: float
     trivial_s: float
+    slower: float = 0.0
+    faster: float = 0.0
 
     @property
     def share(self) -> float:
         """The share of the predicted step that is not computing."""
         return min(1.0, max(0.0, 1 - self.computing_s / self.predicted_s))
+
+
+class Unmeasured(NamedTuple):
+    """A measured step of which nothing like it was fitted.
+
+    Args:
+        row: its name.
+        measured_s, computing_s: seconds of a step, and of its computing.
+        said_s: seconds with each algorithm that may be it, at the bandwidth that the link is called by.
+        reading: error of `measured_s` as a share, as far as it was read off a figure.
+    """
+
+    row: str
+    measured_s: float
+    computing_s: float
+    said_s: list[float]
+    reading: float = 0.0
 
 
 def doublings(asked: float, fitted: float) -> float:

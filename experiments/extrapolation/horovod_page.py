@@ -20,7 +20,7 @@ from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments.allreduce import BATCH, GPUS_A_HOST, ONE_GPU, SCALING, SIXTEEN_GPUS
 from experiments.extrapolation import links
-from experiments.extrapolation.held import Held, doublings
+from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import Link
 
@@ -132,8 +132,8 @@ def port_bytes(algorithm: str, gpus: int, hosts: int) -> float:
 CANDIDATES = ("ring", "hierarchical", "halving-doubling", "recursive-doubling")
 
 
-def unmeasured() -> Iterator[tuple[str, float, float, list[float]]]:
-    """Row, measured seconds, computing's, and those predicted with each candidate, with nothing fitted but one GPU."""
+def unmeasured() -> Iterator[Unmeasured]:
+    """Every model by every transport, with nothing fitted but one GPU."""
     gpus = HOSTS * GPUS_A_HOST
     for transport, rates in SIXTEEN_GPUS.items():
         for name, rate in rates.items():
@@ -141,4 +141,4 @@ def unmeasured() -> Iterator[tuple[str, float, float, list[float]]]:
             for algorithm in CANDIDATES:
                 times = port_bytes(algorithm, gpus, HOSTS) / port_bytes("ring", gpus, HOSTS)
                 said.append(float(replace(model_of(name, 0.0, times * WIRE_S)).step_s(page())[0]))
-            yield f"{transport}, {name}", BATCH * gpus / rate, BATCH / ONE_GPU[name], said
+            yield Unmeasured(f"{transport}, {name}", BATCH * gpus / rate, BATCH / ONE_GPU[name], said)

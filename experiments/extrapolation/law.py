@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log
+from math import exp, hypot, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.extrapolation.held import Held
+from experiments.extrapolation.held import Held, Unmeasured
 from sim.answers.ignorance import Law
 from sim.answers.interval import of_normal
+
+if TYPE_CHECKING:
+    from experiments.extrapolation.links import Links
 
 LEAST, MOST = 1e-3, 3.0  # of a standard deviation
 LABORATORIES = 0.025  # of a step: those that ran one benchmark on the same hosts differ by 1 to 4 %
@@ -61,13 +65,15 @@ def _misses(table: np.ndarray, step: float, of_rows: float, spreads: np.ndarray)
 
 
 def _features(row: Held) -> tuple[float, float, float, float]:
-    return log(row.measured_s / row.predicted_s), row.doublings, row.share, row.residual
+    off = log(row.measured_s / row.predicted_s)
+    return off, row.doublings, row.share, hypot(row.residual, row.slower if off > 0 else row.faster)
 
 
 def interval_s(row: Held, law: Law) -> tuple[float, float]:
     """Seconds, low and high, between which the row's step is, nine times in ten."""
-    half = of_normal((law.deviation(row.doublings, row.share) ** 2 + row.residual**2) ** 0.5)
-    return row.predicted_s * exp(-half), row.predicted_s * exp(half)
+    known = hypot(law.deviation(row.doublings, row.share), row.residual)
+    faster, slower = (of_normal(hypot(known, side)) for side in (row.faster, row.slower))
+    return row.predicted_s * exp(-faster), row.predicted_s * exp(slower)
 
 
 def covers(row: Held, law: Law) -> bool:
@@ -88,6 +94,7 @@ def ratios(rows: Sequence[Held], law: Law) -> tuple[np.ndarray, np.ndarray]:
         each = np.array([log(row.measured_s / row.predicted_s) for row in mine])
         common = np.array([law.common(row.doublings, row.share) for row in mine])
         whole = np.array([row.residual**2 + law.deviation(row.doublings, row.share) ** 2 for row in mine])
+        whole += np.array([max(row.slower, row.faster) ** 2 for row in mine])  # a ratio of either way
         own = whole - (common**2).sum(axis=1)
         variance = own[one] + own[other] + ((common[one] - common[other]) ** 2).sum(axis=1)
         off.append(abs(each[one] - each[other]))
@@ -114,17 +121,16 @@ def left_out(rows: Sequence[Held]) -> dict[str, Law]:
     return {name: learned([row for row in rows if row.source != name]) for name in by_source(rows)}
 
 
-def of_candidates(said_s: Sequence[float], computing_s: float, known) -> tuple[float, float]:
+def of_candidates(row: Unmeasured, known: Links) -> tuple[float, float]:
     """Between which a step is, nine times in ten, where its algorithm and its link's bandwidth are unknown: the mixture's quantiles.
 
     Args:
-        said_s: seconds with each candidate, at the bandwidth that the link is called by.
-        known: experiments.extrapolation.links.Links.
+        known: of links by their names alone.
     """
     quantiles = (np.arange(DRAWS) + 0.5) / DRAWS
     from scipy.special import ndtri
 
     slower = np.maximum(1.0, np.exp(known.mean + known.spread * ndtri(quantiles)))  # nobody beats the wire
-    drawn = np.concatenate([computing_s + (one - computing_s) * slower for one in said_s])
+    drawn = np.concatenate([row.computing_s + (one - row.computing_s) * slower for one in row.said_s])
     low, high = np.quantile(drawn, (0.05, 0.95))
-    return float(low), float(high)
+    return float(low) * (1 - row.reading), float(high) * (1 + row.reading)

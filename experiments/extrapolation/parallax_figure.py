@@ -1,5 +1,7 @@
 """Parallax's figure: each system on two machines from itself on one, with the library's algorithm as an unknown.
 
+And then as if nobody had measured two machines: the port has its nominal bandwidth (100 Gbit/s), and each candidate is simulated.
+
 The constants are those of experiments.parallax. They are fitted on one machine, and the port's rate on TensorFlow's servers on two
 machines. The ratio of two machines to one is the simulated ratio. ResNet-50's gradients travel while it is computed, as in Horovod
 and TensorFlow. LM1B's systems are those of experiments.parallax. The algorithms of the libraries are not published: all candidates
@@ -12,19 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import hypot
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from experiments import parallax
-from experiments.extrapolation.held import Held
+from experiments.extrapolation.held import Held, Unmeasured
 from sim import protocols
+from sim.answers.interval import of_normal
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 CANDIDATES = ("ring", "hierarchical", "halving-doubling")
+WIRE_BYTES_PER_S = 100e9 / 8  # InfiniBand: assumed, from memory of the paper
 
 
 class System(NamedTuple):
@@ -66,9 +71,26 @@ def held_out() -> Iterator[Held]:
         alone_s = samples / one
         middle_s = float(np.exp(np.log(said_s).mean()))
         spread = float(np.log(said_s).std(ddof=1)) if len(said_s) > 1 else 0.0
+        spread = hypot(spread, reading_error(system) / of_normal(1.0))
         computing_s = min(alone_s, getattr(constants, f"{system.model}_s"))
         row = f"{system.model}, {system.named}"
         yield Held("Parallax", "1 machine, then 2", row, 1.0, 2 * samples / two, middle_s, computing_s, spread, alone_s)
+
+
+def reading_error(system: System) -> float:
+    """Of the ratio of two bars of the figure, as a share."""
+    return hypot(*(parallax.TOLERANCE[system.model] / rate for rate in system.rates))
+
+
+def unmeasured() -> Iterator[Unmeasured]:
+    """Every system on two machines, with nothing fitted there."""
+    constants = replace(parallax.fitted(), port_bytes_per_s=WIRE_BYTES_PER_S)
+    for system in (*SYSTEMS, System("lm1b", "TensorFlow-PS", "TensorFlow-PS", (), WORDS["TensorFlow-PS"])):
+        samples = parallax.GPUS * parallax.BATCH[system.model]
+        said_s = [2 * samples / rate for rate in predicted(system, constants)]
+        computing_s = min(samples / system.rates[0], getattr(constants, f"{system.model}_s"))
+        row = f"{system.model}, {system.named}"
+        yield Unmeasured(row, 2 * samples / system.rates[1], computing_s, said_s, reading_error(system))
 
 
 def predicted(system: System, constants: parallax.Constants) -> list[float]:
@@ -84,6 +106,8 @@ def candidates(system: System, job: Scenario) -> list[protocols.Protocol]:
     """The algorithms that it may run; servers have no such choice."""
     if system.text and system.text[0] != "horovod":
         return [protocols.make(system.text[0], list(system.text[1:]))]
+    if system.like == "TensorFlow-PS":
+        return [job.protocol]
     if system.text:
         return [protocols.make("horovod", [f"algorithm={name}"]) for name in CANDIDATES]
     return [replace(job.protocol, algorithm=name) for name in CANDIDATES]

@@ -35,6 +35,12 @@ def fitted(name: str, up_to: int) -> Scaling:
     return fit(rows.where(rows.hosts <= up_to), gradient_bytes(name))
 
 
+def byte_s(name: str, hosts: int) -> float:
+    """Seconds of a byte between so many hosts, fitted on no more."""
+    rows = table(name)
+    return float(fitted(name, hosts).byte_s(rows.where(rows.hosts == hosts))[0])
+
+
 def held_out() -> Iterator[Held]:
     """All of them."""
     for name in MODELS:
@@ -48,14 +54,15 @@ def held_out() -> Iterator[Held]:
 def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: str) -> Iterator[Held]:
     seen, held = rows.where(kept), rows.where(out)
     found = fit(seen, gradient_bytes(name))
-    predicted_s, computing_s, unknown = found.step_s(held), found.computing_s(held), found.unknown(held)
+    columns = found.step_s(held), found.computing_s(held), *found.unknown(held)
     most = seen.hosts.max()
     for index in range(held.size):
         hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
-        said_s, alone_s, spread = (float(column[index]) for column in (predicted_s, computing_s, unknown))
+        said_s, alone_s, slower, faster = (float(column[index]) for column in columns)
         beyond, unchanged_s = doublings(hosts, most), _unchanged_s(seen, hosts, fullest, batch)
-        yield Held(f"T4, {name}", split, row, beyond, step_s, said_s, alone_s, spread, unchanged_s)
+        given = step_s, said_s, alone_s, found.residual, unchanged_s
+        yield Held(f"T4, {name}", split, row, beyond, *given, slower, faster)
 
 
 def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:

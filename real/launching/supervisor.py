@@ -95,7 +95,7 @@ def run(given: Namespace, line: list[str], ranks: int, attempts: Attempts) -> No
     Raises:
         RunFailed: they died more often than `--restarts` allows.
     """
-    killer = Killer(given.seed or 0, mtbf_s(given.failures), ranks) if given.failures else None
+    killer = Killer(Failing(given.seed or 0, mtbf_s(given.failures), ranks)) if given.failures else None
     for attempt in range(given.restarts + 1):
         try:
             launch.launch(line, killer.watch if killer else lambda process: None)
@@ -115,8 +115,8 @@ def run(given: Namespace, line: list[str], ranks: int, attempts: Attempts) -> No
                 killer.rest()
 
 
-class Killer:
-    """It kills a rank now and then (SIGKILL): each fails at random, with exponential times between its failures.
+class Failing:
+    """When ranks fail, by a clock that begins at 0: each at random, with exponential times between its failures.
 
     Args:
         seed: of the times.
@@ -127,13 +127,33 @@ class Killer:
     def __init__(self, seed: int, mtbf_s: float, ranks: int):
         sequence = np.random.SeedSequence(seed, spawn_key=(len("failures"),))
         self._rng, self._mean_s, self._ranks = np.random.default_rng(sequence), mtbf_s / ranks, ranks
-        self._next_s = time.perf_counter() + self._rng.exponential(self._mean_s)
+        self.next_s = self._rng.exponential(self._mean_s)
+
+    def rank(self) -> int:
+        """Which rank fails next: asked once an attempt."""
+        return int(self._rng.integers(self._ranks))
+
+    def past(self, now_s: float) -> None:
+        """Failures before now have been, or nobody was there to fail."""
+        while self.next_s <= now_s:
+            self.next_s += self._rng.exponential(self._mean_s)
+
+
+class Killer:
+    """It kills ranks as they fail (SIGKILL). Its clock begins when it is made.
+
+    Args:
+        failing: when they fail.
+    """
+
+    def __init__(self, failing: Failing):
+        self._failing, self._began_s = failing, time.perf_counter()
         self._timer: threading.Timer | None = None
 
     def watch(self, process: subprocess.Popen) -> None:
         """Kill one of the ranks of this mpirun when it is time, which may have come already."""
-        left_s = self._next_s - time.perf_counter()
-        self._timer = threading.Timer(max(0.0, left_s), self._kill, [process, int(self._rng.integers(self._ranks))])
+        left_s = self._began_s + self._failing.next_s - time.perf_counter()
+        self._timer = threading.Timer(max(0.0, left_s), self._kill, [process, self._failing.rank()])
         self._timer.daemon = True
         self._timer.start()
 
@@ -142,8 +162,7 @@ class Killer:
         if self._timer:
             self._timer.cancel()
             self._timer.join()
-        while self._next_s < time.perf_counter():
-            self._next_s += self._rng.exponential(self._mean_s)
+        self._failing.past(time.perf_counter() - self._began_s)
 
     @staticmethod
     def _kill(process: subprocess.Popen, rank: int) -> None:

@@ -66,8 +66,8 @@ class Spread(NamedTuple):
 
 
 # As `python -m experiments.run evidence` prints them.
-LAW = Law(step=0.025, step_growth=0.011, messages=0.105, growth=0.036, own=0.105)
+LAW = Law(step=0.025, step_growth=0.011, messages=0.093, growth=0.035, own=0.093)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.28
-LINK = Spread(0.49, 1.08)  # times as long as a byte takes at the bandwidth that a network is called by
+LINK = Spread(0.49, 1.09)  # times as long as a byte takes at the bandwidth that a network is called by
 CORE = Spread(0.0, 1.48)  # times as long as a nominal core computes

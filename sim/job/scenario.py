@@ -421,9 +421,10 @@ class Scenario:
         """The link between hosts, as the protocol's messages find it."""
         cluster = self.cluster
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
-        if link.both_ways == 1 or self.servers or len(set(self.hosts)) != 2:
+        slower = 1.0 if self.servers else link.slower(len(set(self.hosts)))
+        if slower == 1:
             return link
-        return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / link.both_ways})
+        return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / slower})
 
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.

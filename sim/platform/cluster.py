@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
+from math import exp
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -37,6 +38,7 @@ from sim.base.ranges import (
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
+from sim.platform.slowest import slowest
 from sim.platform.tcp import Tcp
 
 if TYPE_CHECKING:
@@ -132,6 +134,8 @@ class Link(BaseModel):
         buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than these remain.
         both_ways: factor on the time of a byte where two hosts alone sum without servers. A ring over two hosts has both of its
             directions between one pair of hosts, whose flow may be limited (on EC2); a ring over three or more has one.
+        uneven: standard deviation of the logarithm by which the links of hosts differ. Three hosts or more that sum without servers wait
+            for the slowest of as many links; `bandwidth_bytes_per_s` is the median link's.
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as with transports that
             hand over whole messages (gRPC, a tensor each); otherwise as it leaves (cut-through).
         tcp: windows, which delay messages where latency is long; None for no windows.
@@ -155,6 +159,7 @@ class Link(BaseModel):
     queue_bytes: Bytes = 0.0
     buffer_bytes: Bytes = 0.0
     both_ways: BothWays = 1.0
+    uneven: LogSpread = 0.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
     latency_spread: LogSpread | None = None
@@ -176,6 +181,12 @@ class Link(BaseModel):
     def asks_for(self, size_bytes: float) -> bool:
         """Whether a message leaves when its receiver has asked for it."""
         return self.eager_bytes is not None and size_bytes > self.eager_bytes
+
+    def slower(self, hosts: int) -> float:
+        """Times as long as a byte takes where so many hosts sum without servers."""
+        if hosts == 2:
+            return self.both_ways
+        return exp(self.uneven * slowest(hosts)[0]) if self.uneven and hosts > 2 else 1.0
 
     def occupancy_s(self, size_bytes: float) -> float:
         """Seconds that one message takes a port."""

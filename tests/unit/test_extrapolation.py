@@ -10,7 +10,7 @@ import pytest
 
 from calibration.profiles import FREE
 from experiments.extrapolation import law as learning
-from experiments.extrapolation.held import Held, doublings
+from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import protocols
 from sim.answers import extrapolation, interval
 from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED, Law
@@ -196,9 +196,19 @@ def test_no_table_makes_its_own_law(monkeypatch):
 
 def test_candidates_and_a_link_by_name_are_a_mixture():
     known = learning_links(0.0, 1e-9)
-    low, high = learning.of_candidates([1.1, 1.5, 2.0], 1.0, known)
-    assert (low, high) == pytest.approx((1.1, 2.0))
-    assert learning.of_candidates([1.1, 1.5, 2.0], 1.0, LINK_OF_PAGES)[1] > 5
+    row = Unmeasured("row", 1.5, 1.0, [1.1, 1.5, 2.0])
+    assert learning.of_candidates(row, known) == pytest.approx((1.1, 2.0))
+    assert learning.of_candidates(row._replace(reading=0.1), known) == pytest.approx((0.99, 2.2))
+    assert learning.of_candidates(row, LINK_OF_PAGES)[1] > 5
+
+
+def test_what_may_only_take_longer_widens_that_side_alone():
+    row = Held("table", "", "row", 0.0, 1.0, 1.0, 0.5, 0.02, 1.0)
+    low, high = learning.interval_s(row, LAW)
+    same, higher = learning.interval_s(row._replace(slower=0.3), LAW)
+    assert (same, higher > 1.3 * high) == (low, True)
+    lower, same = learning.interval_s(row._replace(faster=0.3), LAW)
+    assert (lower < low / 1.3, same) == (True, high)
 
 
 def learning_links(mean, spread):

@@ -16,6 +16,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster
+from sim.platform.slowest import slowest
 from sim.simulation import simulate
 
 MODEL = workload.NAMED["resnet50"]
@@ -62,8 +63,40 @@ def test_rows_of_two_hosts_do_not_tell_both_ways():
     seen, more = rows(hosts=(1, 2)), rows(hosts=(4,))
     found = fit(seen, BYTES)
     assert (found.both_ways, found.told) == (BOTH_WAYS, False)
-    assert (found.unknown(more) > 0.05).any()
-    assert fit(rows(), BYTES).unknown(more) == pytest.approx(fit(rows(), BYTES).residual)
+    slower, faster = found.unknown(more)
+    assert (slower > 0.05).any()
+    assert not faster.any()
+    without = fit(rows(hosts=(1, 3, 4)), BYTES)
+    slower, faster = without.unknown(rows(hosts=(2,)))
+    assert (faster > 0.05).any()
+    assert not slower.any()
+    assert not np.any(fit(rows(), BYTES).unknown(more))
+
+
+def test_the_scatter_of_links_tells_how_slow_the_slowest_of_many_is():
+    """Planted: each row's ring has links of its own. Scatter of all steps alike, and rows of two hosts, tell nothing."""
+    planted = replace(PLANTED, uneven=0.2, between_s=4e-9)
+    drawn = np.random.default_rng(1)
+    of = rows(hosts=(1, 2, 3, 4), batches=(16, 24, 32, 48, 64, 96, 128), planted=planted)
+    slowest = np.array([drawn.normal(size=1 if h < 3 else int(h)).max() for h in of.hosts])
+    slower = np.where(of.hosts > 1, np.exp(0.2 * slowest), 1.0)
+    alike = replace(planted, uneven=0.0)
+    of = of._replace(step_s=alike.step_s(of, slower) * np.exp(0.01 * drawn.normal(size=of.size)))
+    found = fit(of, BYTES)
+    assert found.uneven == pytest.approx(0.2, rel=0.35)
+    more = rows(hosts=(64,), gpus=(1,), batches=(16,), planted=planted)
+    assert found.step_s(more) == pytest.approx(more.step_s, rel=0.15)
+    assert replace(found, uneven=0.0).step_s(more) < 0.8 * more.step_s
+    assert fit(rows(hosts=(1, 2), noise=0.1), BYTES).uneven == 0
+    assert fit(rows(batches=(16, 24, 32, 48, 64, 96, 128), noise=0.1), BYTES).uneven < 0.1
+
+
+def test_the_slowest_of_several_links():
+    """Known: 1 / sqrt(pi) of two, and the slowest of none but one is any."""
+    assert slowest(1) == pytest.approx((0.0, 1.0), abs=2e-3)
+    assert slowest(2) == pytest.approx((np.pi**-0.5, (1 - 1 / np.pi) ** 0.5), abs=2e-3)
+    drawn = np.random.default_rng(0).normal(size=(4000, 1000)).max(axis=1)
+    assert slowest(1000) == pytest.approx((drawn.mean(), drawn.std()), abs=0.02)
 
 
 def test_messages_that_take_longer_become_visible():
@@ -83,6 +116,12 @@ def test_a_profile_simulates_its_table(tmp_path, capsys):
         found = simulated_s(known, hosts, batch)
         row = Table(*(np.array([float(value)]) for value in (hosts, hosts, 1, batch, 1)))
         assert found == pytest.approx(float(PLANTED.step_s(row)[0]), rel=0.15)
+    uneven = known.model_copy(update={"network": known.network.model_copy(update={"uneven": 0.4})})
+    for hosts in (2, 16):
+        row = Table(*(np.array([float(value)]) for value in (hosts, hosts, 1, 16, 1)))
+        expected = float(replace(PLANTED, uneven=0.4).step_s(row)[0])
+        assert simulated_s(uneven, hosts, 16) == pytest.approx(expected, rel=0.15)
+    assert simulated_s(uneven, 16, 16) > 1.3 * simulated_s(known, 16, 16)
     one_way = known.model_copy(update={"network": known.network.model_copy(update={"both_ways": 1.0})})
     assert simulated_s(one_way, 2, 16) < 0.9 * simulated_s(known, 2, 16)
     assert simulated_s(one_way, 4, 16) == simulated_s(known, 4, 16)
