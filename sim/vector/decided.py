@@ -14,10 +14,12 @@ from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import KNOWN, Calls
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared.calls import SharedCalls
+from sim.vector.tails import Tail
 from sim.verbs.fusion import fuse
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
 MOST_KEPT_BYTES = 2**26  # of tables of other jobs
+MOST_TAILS = 64  # that are kept
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
@@ -103,6 +105,7 @@ class Decided:
         self._in_dense = 0  # how many of those that are known
         self._rows: dict[tuple, int] = {}
         self._kept: dict[int, InTurn] = {}
+        self._tails: dict[int, Tail] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
         never_s = -self._never_idle(1)
         first = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
@@ -159,7 +162,7 @@ class Decided:
         """What a decision comes to follows from this: its calls, and of most algorithms their sizes alone."""
         calls = []
         for buffer in fuse(self._pieces[decision.first : decision.last], self._fusion_bytes):
-            piece = slice(buffer[-1].start, buffer[0].stop)
+            piece = _whole(buffer)
             algorithm, items = self._calls.named(self._algorithm, piece), piece.stop - piece.start
             calls.append((algorithm, 0 if algorithm in BY_SIZE else piece.start, items, len(buffer) > 1))
         return (decision.kind, *calls)
@@ -193,6 +196,30 @@ class Decided:
         """Messages of all ranks in a call, roughly; those of a ring are not kept."""
         return 2 * self._ranks * self._ranks.bit_length()
 
+    def tail(self, number: int) -> Tail:
+        """The end of the last call of a decision.
+
+        Raises:
+            Unsettled: what comes to ports meanwhile cannot be told.
+        """
+        decision = self._decisions[number]
+        if number not in self._tails:
+            if decision is None or self._shared:
+                raise Unsettled
+            while len(self._tails) >= MOST_TAILS:
+                del self._tails[next(iter(self._tails))]
+            self._tails[number] = self._last_call(decision)
+        return self._tails[number]
+
+    def _last_call(self, decision: Decision) -> Tail:
+        speeds, buffers = self._speeds[[decision.kind]], fuse(self._pieces[decision.first : decision.last], self._fusion_bytes)
+        before = decision._replace(last=decision.last - len(buffers[-1]))
+        ports, idle_s, _ = self._play([before], lambda *_: None)
+        *earlier, algorithm = [self._calls.named(self._algorithm, _whole(buffer)) for buffer in buffers]
+        ports, copy_s = self._entered(ports, [_whole(buffers[-1])], [len(buffers[-1]) > 1], speeds)
+        after_ring = earlier[-1:] == ["ring"]
+        return self._calls.tail(algorithm, _whole(buffers[-1]), ports, speeds, copy_s, after_ring, idle_s)
+
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray, np.ndarray]:
         """The calls of several decisions at once, buffer by buffer; clocks, times when ports were idle, and when ranks are told."""
         kinds = np.array([decision.kind for decision in decisions])
@@ -200,11 +227,11 @@ class Decided:
         idle_s = self._never_idle(len(decisions))
         idle_s[:, 0], told_s = self._told_idle_s[:, kinds], self._pass_s[kinds]
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
-        for turn in range(max(map(len, buffers))):
+        for turn in range(max(map(len, buffers), default=0)):
             groups = defaultdict(list)
             for row, own in enumerate(buffers):
                 if turn < len(own):
-                    piece = slice(own[turn][-1].start, own[turn][0].stop)
+                    piece = _whole(own[turn])
                     algorithm = self._calls.named(self._algorithm, piece)
                     alike = () if self._calls.alike(algorithm) else (piece.start, piece.stop)
                     in_turn = before[row] == (algorithm if self._shared else "ring")
@@ -241,21 +268,21 @@ class Decided:
     def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
         """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
-        speeds, costs = self._speeds[kinds[rows]], self._costs
-        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
-        copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
-        ports, idle_s = clocks
-        some = Ports(*(clock[rows] for clock in ports))
-        now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
+        speeds, (ports, idle_s) = self._speeds[kinds[rows]], clocks
+        some, copy_s = self._entered(Ports(*(clock[rows] for clock in ports)), pieces, several, speeds)
         waited_in = _in_rows(waited, rows)
-        after, known_s = self._calls.play(
-            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, idle_s[:, :, rows]
-        )
+        after, known_s = self._calls.play(algorithm, pieces, some, speeds, waited_in, after_ring, idle_s[:, :, rows])
         idle_s[:, :, rows] = np.inf
         idle_s[:, : known_s.shape[1], rows] = known_s
         after = after._replace(now_s=after.now_s + copy_s)
         for whole, part in zip(ports, after, strict=True):
             whole[rows] = part
+
+    def _entered(self, ports: Ports, pieces: list[slice], several: list[bool], speeds: np.ndarray) -> tuple[Ports, np.ndarray]:
+        """The clocks when ranks have copied into the buffer and begin to sum, and seconds of copying."""
+        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
+        copy_s = np.array(several)[:, None] * self._costs.pack(size_bytes) / speeds
+        return ports._replace(now_s=ports.now_s + copy_s + self._costs.call(size_bytes) / speeds), copy_s
 
     @property
     def can_be_dense(self) -> bool:
@@ -351,6 +378,11 @@ class Waits:
         self.waits_s[where] += np.where(waits, to_s - from_s, 0)
         self.from_s[where] = np.minimum(self.from_s[where], np.where(waits, from_s, np.inf))
         self.to_s[where] = np.maximum(self.to_s[where], np.where(waits, to_s, -np.inf))
+
+
+def _whole(buffer: list[slice]) -> slice:
+    """The piece that a buffer is; its variables lie side by side, the last of them first."""
+    return slice(buffer[-1].start, buffer[0].stop)
 
 
 def _in_rows(waited, rows: list[int]):
