@@ -55,7 +55,10 @@ class _Agreed(NamedTuple):
         """Of so many replications, in each of which is one of the parts, at some of their numbers."""
         if len(parts) == 1:
             return parts[0][1]
-        which, (now_s, begin_s, last, asked) = np.concatenate([some for some, _ in parts]), zip(*(part for _, part in parts), strict=True)
+        which, (now_s, begin_s, last, asked) = (
+            np.concatenate([some for some, _ in parts]),
+            zip(*(part for _, part in parts), strict=True),
+        )
         order = np.argsort(which)
         clocks = (np.concatenate(each)[order] for each in (now_s, begin_s, last))
         return cls(*clocks, joined([some for some, _ in parts], asked, count))
@@ -160,7 +163,9 @@ class Background:
             return self._ask(step, rows, count, now_s)
         except Unsettled:
             numbers = self._after[rows]
-            found = [self._meet(step, number, (rows, count, now_s), numbers == number, late) for number in np.unique(numbers)]
+            found = [
+                self._meet(step, number, (rows, count, now_s), numbers == number, late) for number in np.unique(numbers)
+            ]
             return _Agreed.joined(found, len(rows))
 
     def _meet(self, step: _Step, number: int, whole, some: np.ndarray, late: LateWaits) -> tuple[np.ndarray, _Agreed]:

@@ -31,7 +31,9 @@ class ByName:
         posted_s = begun.now_s[:, 1:] + messages * begun.overhead_s[:, 1:]
         reach_s = posted_s + self._link.latency_s
         senders = np.arange(1, begun.now_s.shape[1])[None]
-        pass_s = passing_s(reach_s[:, None], occupancy_s[:, None], senders, begun, np.zeros(1, int), self._link.latency_s)[:, 0]
+        pass_s = passing_s(
+            reach_s[:, None], occupancy_s[:, None], senders, begun, np.zeros(1, int), self._link.latency_s
+        )[:, 0]
         busy_s = np.cumsum(messages * begun.overhead_s[:, :1], axis=1)
         taken_s = np.maximum.accumulate(pass_s + occupancy_s - np.pad(busy_s, ((0, 0), (1, 0)))[:, :-1], axis=1)
         now_s = np.concatenate([begun.now_s[:, :1], np.maximum(begun.now_s[:, :1], taken_s) + busy_s], axis=1)

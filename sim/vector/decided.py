@@ -212,7 +212,10 @@ class Decided:
         return self._tails[number]
 
     def _last_call(self, decision: Decision) -> Tail:
-        speeds, buffers = self._speeds[[decision.kind]], fuse(self._pieces[decision.first : decision.last], self._fusion_bytes)
+        speeds, buffers = (
+            self._speeds[[decision.kind]],
+            fuse(self._pieces[decision.first : decision.last], self._fusion_bytes),
+        )
         before = decision._replace(last=decision.last - len(buffers[-1]))
         ports, idle_s, _ = self._play([before], lambda *_: None)
         *earlier, algorithm = [self._calls.named(self._algorithm, _whole(buffer)) for buffer in buffers]
@@ -278,7 +281,9 @@ class Decided:
         for whole, part in zip(ports, after, strict=True):
             whole[rows] = part
 
-    def _entered(self, ports: Ports, pieces: list[slice], several: list[bool], speeds: np.ndarray) -> tuple[Ports, np.ndarray]:
+    def _entered(
+        self, ports: Ports, pieces: list[slice], several: list[bool], speeds: np.ndarray
+    ) -> tuple[Ports, np.ndarray]:
         """The clocks when ranks have copied into the buffer and begin to sum, and seconds of copying."""
         size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
         copy_s = np.array(several)[:, None] * self._costs.pack(size_bytes) / speeds

@@ -292,8 +292,7 @@ class _Call(NamedTuple):
                 waits.append((takers, from_s.T, pass_s.T))
                 goes_s = np.maximum(from_s, here_s) + overhead_s[takers]
                 if (own != NONE).any():
-                    left_s = np.where((own == NONE)[:, None], -np.inf, leave_s[own])
-                    np.maximum(goes_s, left_s, out=goes_s)
+                    np.maximum(goes_s, np.where((own == NONE)[:, None], -np.inf, leave_s[own]), out=goes_s)
                 if adds.any():
                     goes_s += adds[:, None] * self.add_s[taken] / self.speeds[takers]
                 now_s[takers] = goes_s

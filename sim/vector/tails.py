@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sim.collectives.schedule import NONE, Schedule
+from sim.collectives.schedule import Schedule
 from sim.platform.cluster import Link
 from sim.vector.exchanges import SETTLED_S, Ports, Windows, play_among
 from sim.vector.negotiation import queued
@@ -171,10 +171,13 @@ class CallTail:
 
     def play(self, floors_s: np.ndarray | None, replications: int) -> Ended:
         """As of Tail."""
-        plan, ports, speeds, *idle_s = self._plan, *(
-            [np.repeat(one, replications, axis=0) for one in self._ports],
-            np.repeat(self._speeds, replications, axis=0),
-            *(np.repeat(one, replications, axis=0) for one in self._idle_s),
+        plan, ports, speeds, *idle_s = (
+            self._plan,
+            *(
+                [np.repeat(one, replications, axis=0) for one in self._ports],
+                np.repeat(self._speeds, replications, axis=0),
+                *(np.repeat(one, replications, axis=0) for one in self._idle_s),
+            ),
         )
         floors_s = None if floors_s is None else floors_s.transpose(0, 2, 1)
         played, arrivals = play_among(plan, Ports(*ports), self._link, speeds, self._add_s, tuple(idle_s), floors_s)
