@@ -111,7 +111,8 @@ class Calls:
         """
         if algorithm != "ring":
             plan = self._plan(algorithm, [piece])
-            return CallTail(plan, ports, self._link, speeds, self._reduce(plan.size_bytes), _last(idle_s), copy_s)
+            windows = None if idle_s is None else _last(idle_s)
+            return CallTail(plan, ports, self._link, speeds, self._reduce(plan.size_bytes), windows, copy_s)
         rounds = _ring_rounds(len(self._hosts))
         marks: dict[int, Mark | None] = {
             max(0, len(rounds) - KNOWN * 2**turn): None for turn in range(len(rounds).bit_length())

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sim import collectives
+from sim.collectives.schedule import Schedule, schedule
 from sim.model.sizes import ITEM_BYTES
+from sim.vector.answers import met_answer
 from sim.vector.calls import KNOWN, Calls
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared.calls import SharedCalls
@@ -23,6 +25,7 @@ MOST_TAILS = 64  # that are kept
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
+NEVER_S = -np.inf
 BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
 CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to", "told", "out_free"
 
@@ -117,6 +120,12 @@ class Decided:
         """Calls that begin with the answer, if that is some exchanges."""
         answers = self._answers()
         return None if answers is None else SharedCalls(self._scenario, self._scenario.hosts, answers)
+
+    @cached_property
+    def _answer_plan(self) -> Schedule | None:
+        """The answer, if that is some exchanges."""
+        answers = self._answers()
+        return None if answers is None else schedule(answers)
 
     @property
     def size_bytes(self) -> int:
@@ -247,13 +256,17 @@ class Decided:
                 try:
                     self._call(algorithm, in_turn, calls, (ports, idle_s), kinds, waited)
                 except Unsettled:
-                    if turn or algorithm == "ring":
+                    if turn:
                         raise
                     self._answer_and_call(algorithm, calls, (ports, idle_s, told_s), kinds, waited)
         return ports, idle_s, told_s
 
     def _answer_and_call(self, algorithm: str, calls, clocks, kinds: np.ndarray, waited) -> None:
         """The same of the first call, if its messages may come to a port before the answer."""
+        if not self._shared:
+            for row, piece, several in calls:
+                self._answer_meets_call(algorithm, (row, piece, several), clocks, kinds[[row]], waited)
+            return
         if self._answering is None:
             raise Unsettled
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
@@ -267,6 +280,28 @@ class Decided:
         idle_s[:, :, rows] = known_s
         for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
             whole[rows] = part
+
+    def _answer_meets_call(
+        self, algorithm: str, call: tuple[int, slice, bool], clocks, kind: np.ndarray, waited
+    ) -> None:
+        """The same of ranks with a host each, in one row: what each is told and what it is sent pass its port as they come."""
+        if self._answer_plan is None or algorithm == "ring":
+            raise Unsettled
+        (row, piece, several), (ports, idle_s, told_s), speeds = call, clocks, self._speeds[kind]
+        met = met_answer(
+            self._answer_plan,
+            lambda told: self._entered(
+                told._replace(now_s=told.now_s + self._agreed_s[kind]), [piece], [several], speeds
+            ),
+            lambda begun, copy_s: self._calls.tail(algorithm, piece, begun, speeds, copy_s, False, None),
+            self._scenario.network,
+            speeds,
+        )
+        for whole, part in zip(ports, met.ended.ports, strict=True):
+            whole[row] = part[0]
+        told_s[row], idle_s[:, :, row], idle_s[:, 0, row] = met.told_s[0], np.inf, met.idle_s[:, 0]
+        for from_s, to_s in met.ended.waits_s.swapaxes(0, 1):
+            waited([row], from_s, to_s, slice(None))
 
     def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
         """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
@@ -378,11 +413,13 @@ class Waits:
     def add(self, rows: list[int], from_s: np.ndarray, to_s: np.ndarray, ranks) -> None:
         """A wait of some ranks in some decisions."""
         decisions = slice(None) if len(rows) == len(self.waits_s) else rows
+        waits_s = to_s - from_s
         where = (decisions, ranks) if slice in (type(decisions), type(ranks)) else np.ix_(decisions, ranks)
-        waits = to_s > from_s
-        self.waits_s[where] += np.where(waits, to_s - from_s, 0)
-        self.from_s[where] = np.minimum(self.from_s[where], np.where(waits, from_s, np.inf))
-        self.to_s[where] = np.maximum(self.to_s[where], np.where(waits, to_s, -np.inf))
+        waits = waits_s > 0
+        self.waits_s[where] += np.maximum(waits_s, 0, out=waits_s)
+        if (first_s := self.from_s[where]).max(initial=NEVER_S) == np.inf:  # no earlier wait, at some
+            self.from_s[where] = np.minimum(first_s, np.where(waits, from_s, np.inf))
+        self.to_s[where] = np.where(waits, to_s, self.to_s[where])  # the last, as they come in order
 
 
 def _whole(buffer: list[slice]) -> slice:

@@ -28,6 +28,7 @@ class Ended(NamedTuple):
         port_s: for how long each takes it, shape (messages, replications or 1, ranks).
         senders: of each, shape (messages, ranks).
         waits_s: from when and until when ranks wait for them, shape (2, messages, replications, ranks).
+        idle_s: when ports were idle before the last of them, as far as it is known; see sim.vector.exchanges.Played.
     """
 
     ports: Ports
@@ -36,6 +37,7 @@ class Ended(NamedTuple):
     port_s: np.ndarray
     senders: np.ndarray
     waits_s: np.ndarray
+    idle_s: np.ndarray
 
 
 class Meeting:
@@ -147,7 +149,8 @@ class RingTail:
             if adds:
                 now_s = now_s + add_s[:, taken : taken + ranks] / self._speeds
         ports = Ports(now_s + self._copy_s, out_free_s, in_free_s, come_s[-1])
-        return Ended(ports, free_s, come_s, takes_s, np.broadcast_to(self._senders, (shape[0], ranks)), waits_s)
+        senders, never_s = np.broadcast_to(self._senders, (shape[0], ranks)), np.full((2, 1, *now_s.shape), np.inf)
+        return Ended(ports, free_s, come_s, takes_s, senders, waits_s, never_s)
 
 
 class CallTail:
@@ -163,7 +166,7 @@ class CallTail:
         copy_s: which each rank takes after it, shape (1, ranks).
     """
 
-    def __init__(self, plan: Schedule, ports: Ports, link: Link, speeds, add_s, idle_s: Windows, copy_s):
+    def __init__(self, plan: Schedule, ports: Ports, link: Link, speeds, add_s, idle_s: Windows | None, copy_s):
         self._plan, self._ports, self._link, self._speeds = plan, ports, link, speeds
         self._add_s, self._idle_s, self._copy_s = add_s, idle_s, copy_s
         occupancy_s = np.append(np.ravel(link.occupancy_s(plan.size_bytes)), 0.0)  # and of none
@@ -171,16 +174,14 @@ class CallTail:
 
     def play(self, floors_s: np.ndarray | None, replications: int) -> Ended:
         """As of Tail."""
-        plan, ports, speeds, *idle_s = (
-            self._plan,
-            *(
-                [np.repeat(one, replications, axis=0) for one in self._ports],
-                np.repeat(self._speeds, replications, axis=0),
-                *(np.repeat(one, replications, axis=0) for one in self._idle_s),
-            ),
-        )
+
+        def each(one: np.ndarray) -> np.ndarray:
+            return np.repeat(one, replications, axis=0)
+
+        plan, ports = self._plan, Ports(*map(each, self._ports))
+        idle_s = None if self._idle_s is None else (each(self._idle_s[0]), each(self._idle_s[1]))
         floors_s = None if floors_s is None else floors_s.transpose(0, 2, 1)
-        played, arrivals = play_among(plan, Ports(*ports), self._link, speeds, self._add_s, tuple(idle_s), floors_s)
+        played, arrivals = play_among(plan, ports, self._link, each(self._speeds), self._add_s, idle_s, floors_s)
         come_s = arrivals.reach_s.transpose(0, 2, 1)
         waits_s = np.zeros((2, *come_s.shape))
         ranks, slots = np.arange(come_s.shape[2]), iter(played.waits)
@@ -189,4 +190,4 @@ class CallTail:
                 _, from_s, to_s = next(slots)
                 waits_s[:, slot, :, ranks[level.takers]] = np.stack([from_s.T, to_s.T], axis=1)
         after = played.ports._replace(now_s=played.ports.now_s + self._copy_s)
-        return Ended(after, ports[2], come_s, self._port_s, plan.sources, waits_s)
+        return Ended(after, ports.in_free_s, come_s, self._port_s, plan.sources, waits_s, played.idle_s)
