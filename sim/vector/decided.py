@@ -14,6 +14,7 @@ from sim.collectives.schedule import Schedule, schedule
 from sim.model.sizes import ITEM_BYTES
 from sim.vector.answers import met_answer
 from sim.vector.calls import KNOWN, Calls
+from sim.vector.decided_waits import InTurn, Waits
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared.calls import SharedCalls
 from sim.vector.tails import Tail
@@ -25,7 +26,6 @@ MOST_TAILS = 64  # that are kept
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
-NEVER_S = -np.inf
 BY_SIZE = ("ring", "tree", "recursive-doubling")  # where a piece begins matters to how others halve it
 CLOCKS = "ends", "in_free", "last_reach", "waits", "waits_from", "waits_to", "told", "out_free"
 
@@ -353,10 +353,13 @@ class Decided:
         found_s = np.zeros(len(ranks))
 
         def add(_, begin_s, end_s, who):
-            times_s = np.zeros((2, self._ranks))
-            times_s[:, who] = begin_s[0], end_s[0]
-            begin_s, end_s = times_s[:, ranks]
-            found_s[:] += np.maximum(end_s - np.maximum(begin_s, from_s), 0)
+            if isinstance(who, slice):
+                times_s = begin_s[0, ranks], end_s[0, ranks]
+            else:
+                of_all_s = np.zeros((2, self._ranks))
+                of_all_s[:, who] = begin_s[0], end_s[0]
+                times_s = of_all_s[:, ranks]
+            found_s[:] += np.maximum(times_s[1] - np.maximum(times_s[0], from_s), 0)
 
         self._play([self._decisions[number]], add)
         return found_s
@@ -376,50 +379,6 @@ class Decided:
                 self._kept.clear()
             self._kept[number] = InTurn(*(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed))
         return self._kept[number]
-
-
-class InTurn:
-    """Waits of each rank, one after another.
-
-    Args:
-        from_s, to_s: shape (ranks, waits); both are 0 of a rank that has no part in one.
-    """
-
-    def __init__(self, from_s: np.ndarray, to_s: np.ndarray):
-        self._ends_s = np.maximum.accumulate(np.maximum(from_s, to_s), axis=1)
-        self._begins_s = np.maximum(from_s, np.pad(self._ends_s, ((0, 0), (1, 0)))[:, :-1])
-        waits_s = np.pad(self._ends_s - self._begins_s, ((0, 0), (0, 1)))
-        self._left_s = np.cumsum(waits_s[:, ::-1], axis=1)[:, ::-1]  # in each wait and those after it
-        self._span_s = 1 + self._ends_s.max(initial=0.0)
-        self._in_line_s = (self._ends_s + self._span_s * np.arange(len(from_s))[:, None]).ravel()
-        self.size = from_s.size
-
-    def after(self, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-        """Seconds that ranks wait after a moment, one for each of them."""
-        waits = self._ends_s.shape[1]
-        number = np.searchsorted(self._in_line_s, from_s + self._span_s * ranks, side="right") - waits * ranks
-        number = np.clip(number, 0, waits)
-        inside_s = from_s - self._begins_s[ranks, np.minimum(number, waits - 1)]
-        return self._left_s[ranks, number] - np.where(number < waits, np.maximum(inside_s, 0), 0)
-
-
-class Waits:
-    """Sums of waits, shape (decisions, ranks); of ranks that never wait the first is never and the last was never."""
-
-    def __init__(self, decisions: int, ranks: int):
-        shape = decisions, ranks
-        self.waits_s, self.from_s, self.to_s = np.zeros(shape), np.full(shape, np.inf), np.full(shape, -np.inf)
-
-    def add(self, rows: list[int], from_s: np.ndarray, to_s: np.ndarray, ranks) -> None:
-        """A wait of some ranks in some decisions."""
-        decisions = slice(None) if len(rows) == len(self.waits_s) else rows
-        waits_s = to_s - from_s
-        where = (decisions, ranks) if slice in (type(decisions), type(ranks)) else np.ix_(decisions, ranks)
-        waits = waits_s > 0
-        self.waits_s[where] += np.maximum(waits_s, 0, out=waits_s)
-        if (first_s := self.from_s[where]).max(initial=NEVER_S) == np.inf:  # no earlier wait, at some
-            self.from_s[where] = np.minimum(first_s, np.where(waits, from_s, np.inf))
-        self.to_s[where] = np.where(waits, to_s, self.to_s[where])  # the last, as they come in order
 
 
 def _whole(buffer: list[slice]) -> slice:
