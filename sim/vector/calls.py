@@ -144,6 +144,8 @@ class Calls:
         link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
         overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.full_like(now_s, -np.inf), True, True
         port_s, add_s = self._ring_pieces(_bounds(pieces))
+        if (speeds == speeds[:, :1]).all():
+            add_s, speeds = add_s / speeds[:, :1], None
         rounds, known_s = _ring_rounds(ranks), []
         checks, idle_s = not after_ring, None if before_s is None else _last(before_s)
         for number, (sent, taken, adds) in enumerate(rounds):
@@ -156,11 +158,11 @@ class Calls:
             np.add(begin_s[:, -1:], link.latency_s, out=reach_s[:, :1])
             np.add(begin_s, port_s[:, sent : sent + ranks], out=out_free_s)
             early = checks and reach_s <= last_s
-            checks = np.any(early)
+            checks = bool(checks and early.any())
             if checks and before_s is None:
                 raise Unsettled
             if marks is not None and marked:
-                marks[number] = Mark(clocks, reached_s, bool(checks))
+                marks[number] = Mark(clocks, reached_s, checks)
             if first or checks:
                 hindered = (reach_s < in_free_s).any()  # else none waits, for all are as far apart as they left
             first = False
@@ -182,7 +184,8 @@ class Calls:
             now_s += overhead_s
             np.maximum(now_s, out_free_s, out=now_s)
             if adds:
-                now_s += add_s[:, taken : taken + ranks] / speeds
+                add_here_s = add_s[:, taken : taken + ranks]
+                now_s += add_here_s if speeds is None else add_here_s / speeds
         last_s = last_s if first else np.maximum(last_s, reach_s)
         return Ports(now_s, out_free_s, in_free_s, last_s), np.array(known_s).reshape(-1, 2, *now_s.shape).swapaxes(
             0, 1
