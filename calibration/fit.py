@@ -103,7 +103,7 @@ def _by_itself(given: Namespace) -> Cluster:
         return profiled.profile(path, name, about.workload, about.protocol, about.link)
     if given.source == TORCH:
         if not given.workload:
-            raise WrongSetting("--workload", "nothing", "what was trained: a name, or a TOML file")
+            raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
         return torch_traces.profile(given.traces, name, about, given.ranks)
     return timelines.profile(path, name, about.workload, given.ranks, given.batch)
 

@@ -60,7 +60,7 @@ def make(
         RunFailed: no costs fit the numbers.
     """
     if not sources:
-        raise WrongSetting("TRACE", "nothing", "at least one trace")
+        raise WrongSetting("TRACE", None, "at least one trace")
     for source in sources:
         checks.check(source.trace, source.name)
     with checks.fitting(", ".join(source.name for source in sources)):

@@ -146,7 +146,7 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
                 name, "worker and server placed otherwise than in other runs", "one host, or one for each, in all"
             )
         if travels(trace) and network is None:
-            raise WrongSetting("--probe", "no link between hosts", f"a probe of it, for {name} is of two hosts")
+            raise WrongSetting("--probe", None, f"a probe of the link between hosts: {name} is of two hosts")
         mine = [t for t in traces if t.header.workload == header.workload]
         if all(_slept(t) for t in mine):
             raise WrongSetting(name, "induced sleeps in every run", f"runs of {header.workload} without stragglers too")

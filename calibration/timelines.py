@@ -1,4 +1,4 @@
-"""A profile from Horovod's own timeline of a run: what rank 0 computed between reductions, and what a reduction cost."""
+"""A profile from Horovod's own timeline of a run: rank 0's computing between reductions, and the cost of a reduction."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
 from sim.platform.cluster import LOCAL, Candidate, Cluster, Host, Link, Model, Provenance
 
-CORES = 2  # of each rank: one computes, one is left to Horovod's thread
+CORES = 2  # cores of each rank: one computes, and Horovod's thread has the other
 MOST = 10**6  # ranks, and samples of a batch
-OTHERS = 0.01  # share of a step's bytes that may be no gradients: metrics that are averaged
+OTHERS = 0.01  # share of a step's bytes that may be averaged metrics, and no gradients
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Learned:
     """The costs of reductions.
 
     Args:
-        links: by algorithm. A ring takes 2 (n - 1) (L + bytes / (n G)) seconds (Patarasuk and Yuan, 2009), of which rank 0 sees log2(n) L
-            more, because it is the first to know what is to be summed, and tells the others along a tree. What it costs to add up is in
-            them. One number of ranks does not tell which algorithm it was: each takes the same line on another link.
+        links: by algorithm. A ring takes 2 (n - 1) (L + bytes / (n G)) seconds (Patarasuk and Yuan, 2009). Rank 0 sees log2(n) L more,
+            because it first knows which tensors are summed, and informs the others along a tree. The links contain the cost of adding
+            up. One number of ranks does not determine the algorithm: each explains the same line by another link.
         copy_s: seconds for each byte of one copy into the fusion buffer or out of it.
     """
 
@@ -48,7 +48,7 @@ def learned(reductions: list[Reduction], ranks: int) -> Learned:
         WrongSetting: fewer than two ranks, or nothing that moved.
     """
     if ranks < 2:
-        raise WrongSetting("--ranks", ranks or "not in the timeline", "2 or more: one rank has nothing to sum")
+        raise WrongSetting("--ranks", ranks or None, "2 or more: one rank has nothing to sum")
     sizes = np.array([r.bytes for r in reductions], float)
     moved_s = np.array([r.moved_s for r in reductions])
     kept = moved_s > 0

@@ -152,7 +152,7 @@ def at_hand(folder: Path) -> Iterator[Choice]:
     for name in LEFT:
         path, stored = folder / name / f"{name}.csv", KEPT / f"{name}.json"
         try:
-            if path.is_file() and name != "testbed":
+            if path.is_file():
                 yield from _cells(name, pd.read_csv(path).to_dict("records"))
             elif stored.is_file():
                 yield from _cells(name, kept.read(stored).cells)
@@ -165,11 +165,7 @@ def _cells(name: str, rows: list[dict]) -> Iterator[Choice]:
     noise = sum(float(row["floor"]) for row in rows) / max(1, len(rows))
     for row in rows:
         measured, runs = (tuple(json.loads(row[f"{whose}_runs"])) for whose in ("measured", "predicted"))
-        spread = (
-            None
-            if name == "testbed"
-            else tuple(row["predicted_samples"] / row[f"predicted_{end}_s"] for end in ("high", "low"))
-        )
+        spread = tuple(row["predicted_samples"] / row[f"predicted_{end}_s"] for end in ("high", "low"))
         group = f"{name}, {row['where']}" if "where" in row else name
         yield Choice(
             group,
@@ -178,7 +174,7 @@ def _cells(name: str, rows: list[dict]) -> Iterator[Choice]:
             row["predicted_samples_per_s"],
             max(noise, row["floor"]),
             spread,
-            runs=() if spread is None else runs,
+            runs=runs,
             unknown=tuple(_unknown(*one) for one in json.loads(row["unknown"])),
         )
 

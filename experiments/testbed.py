@@ -26,7 +26,7 @@ from sim.base.progress import each
 from sim.platform.cluster import Cluster, Host, Link, read
 from sim.recording.traces import Trace
 
-CROWDED, REPLICATIONS = 4, 10  # runs of a kind
+CROWDED, REPLICATIONS = 4, 20  # runs of a kind
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e15)
 
 
@@ -84,12 +84,10 @@ def compare(where: Where, real: list[Trace], profile: Cluster) -> Row:
     """One place, predicted and measured, on hosts like those of the profile."""
     cell = where.cell
     host = Host(count=where.hosts, contention=profile.hosts[0].contention)
-    certain = {
-        name: costs.model_copy(update={"error": 0.0}) for name, costs in profile.costs.items()
-    }  # no intervals here
-    cluster = profile.model_copy(update={"hosts": (host,), "costs": certain})
+    cluster = profile.model_copy(update={"hosts": (host,)})
     alone = cluster.model_copy(update={"network": FREE, "library": None})
     alone_s = predict(cell, alone, replications=2).step_s.mean()
     predicted = predict(cell, cluster, REPLICATIONS)
     measured = [of_trace(trace) for trace in real]
-    return Row(cell, predicted, measured, float(1 - alone_s / Comparison(cell, predicted, measured).said()))
+    network = float(1 - alone_s / Comparison(cell, predicted, measured).said())
+    return Row(cell, predicted, measured, network, scenario=cell.scenario(cluster))

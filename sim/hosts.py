@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     from sim import catalogue
 
     if (given.name is None) != (given.what == "list"):
-        raise WrongSetting(given.what, given.name or "nothing", "nothing" if given.what == "list" else "KIND")
+        raise WrongSetting(given.what, given.name, "list alone" if given.name else "a KIND, as list names them")
     found = {section: catalogue.all_of(section) for section in catalogue.SECTIONS}
     known = [(name, TOLD[section](name, one)) for section, all_ in found.items() for name, one in all_.items()]
     shown = [told for name, told in known if given.name in (None, name)]

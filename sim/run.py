@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from sim import command, options, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.progress import Progress, advance
-from sim.simulated_options import WITHIN_S
 from sim.studies import questions
 
 if TYPE_CHECKING:
@@ -148,7 +147,8 @@ def waiting(within_s: float, runs: int | None = None):
     late.daemon = True
     late.start()
     try:
-        with _spinner() if within_s <= WITHIN_S else Progress("simulating", runs if within_s == math.inf else None):
+        soon = within_s <= simulated_options.WITHIN_S
+        with _spinner() if soon else Progress("simulating", runs if within_s == math.inf else None):
             yield
     finally:
         late.cancel()

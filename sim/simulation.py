@@ -27,6 +27,17 @@ FIRST_FEW = 2**12  # so many ranks of all runs take little longer than those of 
 TRY_STEPS, TRY_S = 10, 2.0
 
 
+class _Asked(NamedTuple):
+    """The arguments of `simulate` that both worlds take."""
+
+    replications: int | None
+    first: int
+    want_trace: bool
+    timeline: Timeline | None
+    within_s: float
+    done: Callable[[int], object]
+
+
 class _Ran(NamedTuple):
     """A world's result for a scenario: the requested replications, the outcome of those within the time, and the first's trace."""
 
@@ -81,25 +92,23 @@ def simulate(
 
         return candidates.mixed(scenario, one, replications, within_s)
     start_s = time.monotonic()
-    ran = _ran(scenario, world, replications, first, want_trace, timeline, within_s, done)
+    ran = _ran(scenario, world, _Asked(replications, first, want_trace, timeline, within_s, done))
     wall_s = time.monotonic() - start_s
     return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, first, ran.trace)
 
 
-def _ran(
-    scenario: Scenario, world: str, replications, first: int, want_trace: bool, timeline, within_s: float, done
-) -> _Ran:
+def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     from sim import vector
 
     start_s = time.monotonic()
-    if world == "vector" or (world == "auto" and _suits_the_vector_world(scenario, within_s)):
+    if world == "vector" or (world == "auto" and _suits_the_vector_world(scenario, asked.within_s)):
         try:
-            return _by_vector(scenario, replications, first, want_trace, timeline, within_s, done)
+            return _by_vector(scenario, asked)
         except (vector.Refused, RunFailed):
             if world == "vector":
                 raise
-    left_s = max(0.0, within_s - (time.monotonic() - start_s))
-    return _by_event(scenario, replications, first, want_trace, timeline, left_s, done)
+    left_s = max(0.0, asked.within_s - (time.monotonic() - start_s))
+    return _by_event(scenario, asked._replace(within_s=left_s))
 
 
 def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
@@ -145,18 +154,11 @@ def _balanced(scenario: Scenario, outcome: Outcome, asked: int) -> Outcome:
     return first(outcome, runs - 1) if alone else outcome
 
 
-def _by_vector(
-    scenario: Scenario,
-    replications: int | None,
-    first: int,
-    want_trace: bool,
-    timeline: Timeline | None,
-    within_s: float,
-    done,
-) -> _Ran:
+def _by_vector(scenario: Scenario, asked_for: _Asked) -> _Ran:
     from sim import event, vector
     from sim.answers.outcome import join
 
+    replications, first, want_trace, timeline, within_s, done = asked_for
     asked, start_s = replications or _usual(scenario, "vector"), time.monotonic()
     one = needs.check(scenario, "vector", within_s)
     if want_trace or timeline:
@@ -177,18 +179,11 @@ def _by_vector(
     return _Ran("vector", asked, _balanced(scenario, join(outcomes), asked), trace)
 
 
-def _by_event(
-    scenario: Scenario,
-    replications: int | None,
-    first: int,
-    want_trace: bool,
-    timeline: Timeline | None,
-    within_s: float,
-    done,
-) -> _Ran:
+def _by_event(scenario: Scenario, asked_for: _Asked) -> _Ran:
     from sim import event
     from sim.answers.outcome import join
 
+    replications, first, want_trace, timeline, within_s, done = asked_for
     asked, start_s = replications or _usual(scenario, "event"), time.monotonic()
     needs.check(scenario, "event", within_s)
     outcome, trace = event.run(scenario, first, timeline, within_s, want_trace)

@@ -57,7 +57,7 @@ def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0
             f"{path}: column", column, f"{names or 'a table with columns'}{nearest(column, table.columns)}"
         )
     if not len(table):
-        raise WrongSetting(f"{path}: {column}", "no rows", "at least one row")
+        raise WrongSetting(f"{path}: {column}", None, "at least one row")
     values = table[column]
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
         text = pd.to_numeric(values.astype(str), errors="coerce").isna()

@@ -33,7 +33,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
     if (given.name is None) != (given.what == "list"):
-        raise WrongSetting(given.what, given.name or "nothing", "nothing" if given.what == "list" else "NAME or FILE")
+        raise WrongSetting(
+            given.what, given.name, "list alone" if given.name else "a NAME, as list names them, or a FILE"
+        )
     if given.output and given.what != "from":
         raise WrongSetting("--output", given.output, "with from")
     {"list": _list, "show": _show, "from": _from}[given.what](given)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sim import simulated_options
 from sim.base import progress
 from sim.recording.traces import Activity, Header, Trace
 
@@ -59,10 +60,11 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _nobody_asks_how_far_it_is():
-    """Commands say so after some seconds, which a busy machine may take for what takes none."""
+def _nobody_is_in_a_hurry():
+    """After some seconds commands say how far they are, or answer from fewer runs. A busy machine may take as long for what takes none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "EVERY_S", math.inf)
+        patch.setattr(simulated_options, "WITHIN_S", 3600.0)
         yield
 
 

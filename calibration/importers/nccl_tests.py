@@ -124,7 +124,7 @@ def _hosts(lines: list[str], ranks: int | None, path: str) -> tuple[tuple[str, .
         raise WrongSetting("--ranks", ranks, f"an integer from 2 to {MOST_TESTED:,}")
     if not said:
         if ranks is None:
-            raise WrongSetting("--ranks", "nothing", f"a number: {path} does not list its ranks")
+            raise WrongSetting("--ranks", None, f"a number: {path} does not list its ranks")
         return tuple(f"host{rank}" for rank in range(ranks)), ""
     if ranks is not None and len(said) != ranks:
         raise WrongSetting("--ranks", ranks, f"{len(said)}, the ranks that {path} lists")

@@ -70,13 +70,18 @@ def _mean(shares: list[str], weights: list[int]) -> str:
 
 
 def _of_testbed() -> list[str]:
-    """All places; no interval is printed there. Each rate has as many places as the others."""
-    table = kept("testbed").tables[0]
+    """All places. Each rate has as many places as the others."""
+    result = kept("testbed")
+    table = result.tables[0]
     everything, floors = (next(row for row in table.rows if row[0] == name) for name in ("all", "repeats differ by"))
     error, _, places = everything[-1].partition(" (")
     floor = _mean(floors[1:4], [1, 1, 1])
     said = "3 and 4 hosts, 100 Mbit/s to 1 Gbit/s"
-    return [said, "`testbed`", places.split(" of ")[1].rstrip(")"), error, floor, "none given"]
+    hold = next(
+        (part for part in result.shown if isinstance(part, str) and part.startswith("90 % intervals hold")), None
+    )
+    held = hold.split(": ")[1].removesuffix(" runs") if hold else "none given"
+    return [said, "`testbed`", places.split(" of ")[1].rstrip(")"), error, floor, held]
 
 
 def _of_published() -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -12,11 +10,12 @@ import numpy as np
 
 from experiments.kit import pages
 from experiments.kit.comparison import Comparison
-from experiments.reports.testbed_plan import DOMINATES, HOSTS, MODELS, RATES, REPEATS, WAYS, Where
-from experiments.reports.validate_report import record
+from experiments.reports.testbed_plan import DOMINATES, HOSTS, MODELS, RATES, WAYS, Where
+from experiments.reports.validate_report import record, write_records
 from sim.base.files import write_whole
 
 TARGET = 0.05
+HELD = "90 % intervals hold"
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ def report(rows: dict[Where, Row], out: Path) -> None:
     pages.show(_errors(rows, title))
     shaped = {where: row for where, row in rows.items() if row.shaped}
     pages.show(_errors(shaped, f"{title} where the network takes {DOMINATES:.0%} or more of the predicted step"))
+    held = [held for row in rows.values() for held in row.covered]
+    pages.show(f"{HELD}: {sum(held)} of {len(held)} runs")
     pairs = winners(rows)
     pages.show(
         f"Allreduce or server: {sum(right for *_, right in pairs)} of {len(pairs)} pairs that differ, ranked right",
@@ -50,8 +51,8 @@ def report(rows: dict[Where, Row], out: Path) -> None:
     for one, other, right in pairs:
         if not right:
             pages.show(f"  wrong: {one.rate}, {one.hosts} hosts, {one.model}: {one.way} or {other.way}")
-    pages.keep([{"where": f"{where.rate}, {where.model}", **record(row)} for where, row in rows.items()])
-    _write(rows, out / "testbed.csv")
+    records = [{"where": f"{where.rate}, {where.model}", **record(row)} for where, row in rows.items()]
+    write_records(records, out / "testbed.csv")
     figure(rows, out / "testbed.png")
     pages.show(f"Tables, traces, figure: {out}")
 
@@ -125,15 +126,6 @@ def _table(rate: str, rows: dict[Where, Row]):
             where.model, str(where.hosts), where.way, f"{row.network:.0%}", *numbers, f"{row.floor:.1%}", *speeds
         )
     return table
-
-
-def _write(rows: dict[Where, Row], path: Path) -> None:
-    text = io.StringIO()
-    lines = csv.writer(text)
-    lines.writerow([*Where._fields, "predicted_step_s", *(f"measured_step_s_{i}" for i in range(REPEATS))])
-    for where, row in rows.items():
-        lines.writerow([*where, row.said(), *(o.step_s.mean() for o in row.measured)])
-    write_whole(path, lambda file: file.write_text(text.getvalue()))
 
 
 def figure(rows: dict[Where, Row], path: Path) -> None:

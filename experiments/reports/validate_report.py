@@ -125,9 +125,13 @@ def groups_table(groups: dict[str, list[Comparison]], called: str):
 
 def write_csv(rows: list[Comparison], path: Path) -> None:
     """One line a cell; seconds, samples, and shares."""
+    write_records([record(row) for row in rows], path)
+
+
+def write_records(records: list[dict[str, str | float]], path: Path) -> None:
+    """One line a record, which is kept too."""
     import pandas as pd
 
-    records = [record(row) for row in rows]
     pages.keep(records)
     table = pd.DataFrame(records)
     write_whole(path, lambda temporary: table.to_csv(temporary, index=False))

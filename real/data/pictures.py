@@ -1,4 +1,4 @@
-"""Pictures as files hold them, and as a workload wants them."""
+"""Pictures as files hold them, and as a workload takes them."""
 
 from __future__ import annotations
 

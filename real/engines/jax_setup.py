@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from real.training import devices
 from sim.base.errors import WrongSetting
 
-DEVICES = ("cpu", "gpu")
 THREADS = "PJRT_NPROC"  # how many threads XLA takes on a CPU; read when its client begins
 KEEP_MEMORY = (
     "XLA_PYTHON_CLIENT_PREALLOCATE"  # true takes three quarters of a GPU's memory at once, and ranks may share one
@@ -26,10 +26,7 @@ def jax_on(threads: int = 1, device: str = "cpu", gpu_index: int = 0):
     Raises:
         WrongSetting: the device or GPU does not exist, or the settings differ from those JAX was started with.
     """
-    if threads < 1:
-        raise WrongSetting("--threads", threads, "an integer, 1 or more")
-    if device not in DEVICES:
-        raise WrongSetting("--device", device, ", ".join(DEVICES))
+    devices.check(threads, device)
     if _begun.setdefault("threads", threads) != threads:
         raise WrongSetting("--threads", threads, f"{_begun['threads']}, what this process started with")
     os.environ[THREADS] = str(threads)

@@ -67,7 +67,7 @@ def check_installed(*modules: str) -> None:
     for module in modules:
         if not found(module):
             name, install = NEEDED[module]
-            raise WrongSetting("Python", f"one without {name}", f"{install} (sim.run works without)")
+            raise WrongSetting(name, None, f"{install} (sim.run works without)")
 
 
 def found(module: str) -> bool:
@@ -87,7 +87,7 @@ def mpirun() -> str:
     here = Path(sys.executable).parent / "mpirun"
     found = str(here) if here.exists() else shutil.which("mpirun")
     if found is None:
-        raise WrongSetting("mpirun", "none on this machine", f"{INSTALL}, or load the cluster's own Open MPI")
+        raise WrongSetting("mpirun", None, f"{INSTALL}, or load the cluster's own Open MPI")
     return found
 
 
@@ -235,7 +235,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _pass_on(stream, words: list[str]) -> None:
-    """Ranks' lines go on to our standard error. mpirun's boxes and last messages are kept, and become one line."""
+    """Pass ranks' lines on to our standard error. Keep mpirun's boxes and last messages, which become one line."""
     boxed = False
     for line in stream:
         text = line.strip("\n\0")  # an ended rank leaves NULs

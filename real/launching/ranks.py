@@ -16,7 +16,7 @@ LET_RANK_0_SPEAK_S = 2.0
 
 
 def join(program: str, work: Callable[[object], int | None]) -> int:
-    """Run `work(comm)` as one rank of a launch; what goes wrong on any rank ends all of them."""
+    """Run `work(comm)` as one rank of a launch; an error on any rank ends all of them."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

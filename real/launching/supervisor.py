@@ -1,4 +1,4 @@
-"""A supervisor: it starts the ranks again from the last checkpoint when one of them dies, and kills some itself if it is asked to."""
+"""A supervisor: it starts the ranks again from the last checkpoint when one dies, and kills ranks at random if it is asked to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sim.job.scenario import Scenario
 from sim.studies import failures
 
 EVERY = 50  # steps between checkpoints
-PROTOCOLS = ("fmb", "amb", "allreduce")  # rank 0 has all that these need to go on
+PROTOCOLS = ("fmb", "amb", "allreduce")  # protocols whose rank 0 has all that is needed to go on
 RANK = "OMPI_COMM_WORLD_RANK"
 
 

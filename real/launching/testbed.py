@@ -190,7 +190,7 @@ def _hold(name: str, folder: Path) -> subprocess.Popen:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # Ctrl-C is for this process to act on
+        start_new_session=True,  # this process handles Ctrl-C
         preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
     )
 

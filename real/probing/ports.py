@@ -14,7 +14,7 @@ from real.worlds.polling import arrived, poll
 from sim.platform.polling import SHORTEST_S
 
 SHARED_ROUNDS = 60  # of messages of 1 MB
-SHARED_S = 5.0  # it goes on for so long at least
+SHARED_S = 5.0  # seconds for which it lasts at least
 LATE_ROUNDS = 20  # of messages of 4 MB, one of them late
 
 

@@ -28,7 +28,7 @@ class ByServers(Runtime):
         return sum(tasks_of(scenarios))
 
     def start(self, given, argv, scenario, hosts):
-        """Without MPI where all processes are on this machine."""
+        """Start the processes without MPI, where all are on this machine."""
         from real.launching import mpirun as launch
         from real.options import training
         from real.recording import growing_trace as parts
@@ -57,7 +57,7 @@ class ByServers(Runtime):
 
 
 class JoinedServers(Joined):
-    """One process, which keeps its part in all runs of the launch: a server or a worker."""
+    """One process, a server or a worker, which keeps its task in all runs of the launch."""
 
     ends = False
 
@@ -87,5 +87,5 @@ class JoinedServers(Joined):
 
 
 def tasks_of(scenarios) -> tuple[int, int]:
-    """Servers and workers that these runs need, one after another."""
+    """The numbers of servers and workers that these runs need at most."""
     return max((s.servers for s in scenarios), default=0), max((s.workers for s in scenarios), default=0)

@@ -13,9 +13,9 @@ from real.servers.tasks import Tasks, reachable, wait_for
 from sim.base.errors import RunFailed, WrongSetting
 
 PATIENCE_S = 90.0  # limit for the processes of a run to arrive; importing TensorFlow takes a while
-REFUSED_S = 15.0  # in which others may arrive and learn that lists differ
+REFUSED_S = 15.0  # seconds in which others may arrive and hear that lists differ
 SOON_S = 0.005  # between polls, where all are to begin together
-POLL_S = 0.2  # each poll takes a core from another process for a millisecond
+POLL_S = 0.2  # a poll takes a core from another process for a millisecond
 ROUNDS = 20  # of asking another host's clock
 
 
@@ -91,7 +91,7 @@ class Meeting:
         return verdict
 
     def initialised(self) -> None:
-        """The chief lets the other workers see the variables."""
+        """The chief informs the other workers that variables are initialised."""
         for task in range(1, self.workers):
             self._send(f"worker-{task}", {"initialised": True})
 
@@ -119,7 +119,7 @@ class Meeting:
         return start_s
 
     def warm(self) -> None:
-        """The chief tells the servers that steps are measured soon: the processor time they used before does not count."""
+        """The chief informs the servers that the measured steps begin soon: processor time before does not count."""
         for server in range(self.servers):
             self._send(f"ps-{server}", {"warm": True})
 
@@ -130,7 +130,7 @@ class Meeting:
         return message
 
     def report(self, rows: dict) -> None:
-        """A worker's account of itself, to the chief."""
+        """Send a worker's account to the chief."""
         self._send("report", rows)
 
     def collect(self, patience_s: float) -> tuple[list[dict], list[int]]:
@@ -153,7 +153,7 @@ class Meeting:
         return [found[task] for task in sorted(found)], sorted(dead)
 
     def end(self) -> list[dict]:
-        """The chief tells the servers that the run is over; their accounts."""
+        """The chief informs the servers that the run is over; returns their accounts."""
         for server in range(self.servers):
             self._send(f"ps-{server}", {"over": True})
         found = [self._receive("report", PATIENCE_S) for _ in range(self.servers)]
@@ -189,7 +189,7 @@ class Meeting:
         return min(rounds)[1]
 
     def _tell(self, stage: str) -> None:
-        """The chief tells the launcher, if there is one: until all train, nobody can be done without."""
+        """The chief informs the launcher, if there is one. Until all train, the run needs every process."""
         if self.tasks.is_chief and "TRAINSIM_LAUNCHED" in os.environ:
             print(f"{STAGE}{stage}", file=sys.stderr, flush=True)
 
@@ -213,7 +213,7 @@ class Meeting:
         self._session.run(self._put[queue], {self._text: json.dumps(message)})
 
     def _receive(self, queue: str, patience_s: float, poll_s: float = POLL_S) -> dict | None:
-        """The next message, or None."""
+        """The next message of a queue, or None."""
         start_s = time.monotonic()
         while not self._session.run(self._size[queue]):
             if time.monotonic() - start_s > patience_s:

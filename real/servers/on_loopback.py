@@ -47,7 +47,7 @@ def run(scenario: Scenario, argv: list[str]) -> None:
 
 
 class Process:
-    """One server or worker."""
+    """The process of one server or worker."""
 
     def __init__(self, job: str, task: int, arguments: list[str]):
         self.job, self.task, self.words, self.told = job, task, "", False
@@ -60,7 +60,7 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
-            start_new_session=True,  # Ctrl-C is the launcher's business
+            start_new_session=True,  # the launcher handles Ctrl-C
             preexec_fn=end_with_parent,  # noqa: PLW1509 only readers of pipes run yet
         )
         self._reader = threading.Thread(target=self._pass_on, daemon=True)
@@ -102,7 +102,7 @@ class Process:
         self._reader.join(1.0)
 
     def _pass_on(self) -> None:
-        """Its lines go on to our standard error, except its last message and TensorFlow's own log."""
+        """Pass its lines on to our standard error, except its last message and TensorFlow's own log."""
         for line in self._process.stderr:
             if line.startswith(REASON):
                 self.words = self.words or line.removeprefix(REASON).strip()

@@ -26,7 +26,7 @@ def measure(runtime: TaskRunner, comm, way: str) -> dict[str, float]:
 
 
 def job(way: str, servers: int) -> Scenario:
-    """One worker's, which never sleeps, and whose step is all messages."""
+    """The job of one worker, which never sleeps and whose step is messages alone."""
     return Scenario(
         protocols.make(PROTOCOLS[way]), workload.read("mlp"), batch=1, steps=STEPS, workers=1, servers=servers
     )

@@ -116,7 +116,7 @@ class Replica:
             self.right = tf.math.count_nonzero(tf.equal(tf.argmax(self.logits, 1, output_type=tf.int32), self.y))
 
     def _optimiser(self):
-        """The one that trains; wrapped, if the protocol is synchronous."""
+        """The optimiser that trains; wrapped, if the protocol is synchronous."""
         tf1, training, protocol = self._tf1, self._training, self._scenario.protocol
         inner = optimiser(tf1, training, self.version)
         if protocol.way == "asynchronous":
@@ -156,7 +156,7 @@ class Replica:
         return kind in op.type and self.server_of(op) == server
 
     def _here(self, tensor):
-        """The tensor, on this worker."""
+        """A copy of the tensor on this worker."""
         with self._tf1.device(self._worker):
             return self._tf.identity(tensor)
 

@@ -57,7 +57,7 @@ def config(threads: int, device: str = "cpu", peers: tuple[str, ...] = ()):
 
 
 def tie_to_loopback(port: int) -> None:
-    """Have the kernel drop what comes for this port from outside; TensorFlow always listens on every interface."""
+    """Have the kernel drop connections to this port from outside; TensorFlow always listens on every interface."""
     if not sys.platform.startswith("linux"):
         return
     for name in os.listdir("/proc/self/fd"):

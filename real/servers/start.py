@@ -1,4 +1,4 @@
-"""A process takes part in a run with TensorFlow's servers: started by a launcher, or by hand."""
+"""One process in a run with TensorFlow's servers, started by a launcher or by hand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _join(given: argparse.Namespace, comm, work: Work) -> int:
 
 
 def tasks_of(comm, servers: int, workers: int) -> Tasks:
-    """Servers first, then workers: the ranks of a launch by their host names, or on loopback if they share a host. Collective."""
+    """The tasks of a launch, servers first, then workers: by their host names, or on loopback if they share a host. Collective."""
     hosts = comm.allgather((socket.gethostname(), free_port()))
     alone = len({host for host, _ in hosts}) == 1
     addresses = tuple(f"{LOOPBACK if alone else host}:{port}" for host, port in hosts)

@@ -95,7 +95,7 @@ class TaskRunner:
         return worker.train(parts, parameters)
 
     def recorded(self, scenario: Scenario) -> dict:
-        """The facts of a run for the head of its trace."""
+        """The facts of a run for the header of its trace."""
         return {
             "training": self.workshop.training.recorded(scenario.workload),
             "hosts": self.tasks.machines(scenario.servers, scenario.workers),
@@ -174,7 +174,7 @@ class Worker:
             transcript.add(step, start_s, slept_s, done, time.time())
             self._evaluate(session, transcript, step, after)
             step += 1
-            if step == scenario.warmup - 1 and self.tasks.is_chief:  # what it takes is in a step that is not measured
+            if step == scenario.warmup - 1 and self.tasks.is_chief:  # its time is in a step that is not measured
                 self.meeting.warm()
             if time.monotonic() - said_s > PROGRESS_S:
                 said_s = time.monotonic()
@@ -183,7 +183,7 @@ class Worker:
                 print(transcript.line(FREQUENCY, after, float(done["loss"])), file=sys.stderr, flush=True)
 
     def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace:
-        """The trace of all; the parameters, once nobody trains any more."""
+        """The trace of all processes, once no worker trains any more. Writes the parameters, if they are asked for."""
         reports, dead = self.meeting.collect(REPORT_S)
         if parameters:
             write(parameters, self._session.run(self.replica.parameters))

@@ -52,7 +52,7 @@ class Tasks:
 
     @property
     def digest(self) -> str:
-        """Equal for processes that were given equal lists."""
+        """A digest, equal for processes that were given equal lists."""
         return hashlib.sha256(repr((self.ps_hosts, self.worker_hosts)).encode()).hexdigest()[:16]
 
     def hosts(self, job: str) -> tuple[str, ...]:
@@ -101,14 +101,14 @@ def _addresses(option: str, text: str | None) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A free port."""
     with closing(socket.socket()) as probe:
         probe.bind((LOOPBACK, 0))
         return probe.getsockname()[1]
 
 
 def check_port(address: str) -> None:
-    """Refuse a port of this machine that somebody listens on.
+    """Refuse a port of this machine on which another process listens.
 
     Raises:
         WrongSetting: naming it.
@@ -123,7 +123,7 @@ def check_port(address: str) -> None:
 
 
 def reachable(address: str, patience_s: float = 4.0) -> bool:
-    """Whether somebody listens there; a dead process refuses at once, but a SYN that a busy port loses is sent again after 1 and 3 s."""
+    """Whether a process listens there; a dead one refuses at once, but a SYN that a busy port loses is sent again after 1 and 3 s."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), patience_s).close()
@@ -133,7 +133,7 @@ def reachable(address: str, patience_s: float = 4.0) -> bool:
 
 
 def wait_for(address: str, patience_s: float) -> bool:
-    """Whether somebody listens there, now or within `patience_s`."""
+    """Whether a process listens there, now or within `patience_s`."""
     start_s = time.monotonic()
     while not reachable(address):
         if time.monotonic() - start_s > patience_s:

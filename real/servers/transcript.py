@@ -87,7 +87,7 @@ class Transcript:
             self._add(server, 0, "update", *times, samples, self.scenario.server_bytes[server])
 
     def report(self) -> dict:
-        """All of it, for the chief; JSON."""
+        """All rows and facts of this process, as JSON for the chief."""
         self.recorder.close()
         rows = [list(row) for row in self.recorder.activities]
         return {"task": self.task, "rows": rows, "cpu_s": self.recorder.cpu_s}
@@ -99,7 +99,7 @@ class Transcript:
         return f"worker {self.task}: Step: {after}, Cost: {loss:.4f}, AvgTime: {each_ms:3.2f}ms"
 
     def _row(self, step: int, activity: str, start_s: float, end_s: float, *about, version: int | None = None) -> float:
-        """A row of this worker's; its end, which is not before its start: clocks of several hosts differ a little."""
+        """Add a row of this worker's; its end, which is not before its start: clocks of several hosts differ a little."""
         end_s = max(start_s, end_s)
         named = {} if version is None else {"version": version}
         self.recorder.add(Activity(start_s, end_s, self.rank, step, activity, *about, **named))
@@ -125,7 +125,7 @@ def joined(scenario: Scenario, replication: int, accounts: list[dict], recorded:
 
 
 def renumbered(trace: Trace) -> Trace:
-    """A trace that workers' parts were put together for, with its servers' updates numbered."""
+    """A trace that was joined from workers' parts, with its servers' updates numbered."""
     rows = [Activity(*row) for row in trace.rows.itertuples(index=False, name=None)]
     return Trace.of(trace.header, _ordered(rows, trace.header.servers))
 

@@ -7,10 +7,9 @@ import sys
 import tempfile
 from contextlib import contextmanager
 
+from real.training import devices
 from real.training.lean_imports import OF_TENSORFLOW, without
 from sim.base.errors import WrongSetting
-
-DEVICES = ("cpu", "gpu")
 
 
 def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=lambda tf: None):
@@ -25,10 +24,7 @@ def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=
     Raises:
         WrongSetting: the device or GPU does not exist, or the settings differ from those TensorFlow was started with.
     """
-    if threads < 1:
-        raise WrongSetting("--threads", threads, "an integer, 1 or more")
-    if device not in DEVICES:
-        raise WrongSetting("--device", device, ", ".join(DEVICES))
+    devices.check(threads, device)
     with _quiet():
         with without(*OF_TENSORFLOW):
             import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Checkpoints of a supervised run: where a rank goes on, and when it writes what the next attempt needs."""
+"""Checkpoints of a supervised run: reading the last one, and writing further ones for the next attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def resume(me: Rank, attempts: Attempts) -> None:
 
 
 def _checkpointing(me: Rank, attempts: Attempts) -> None:
-    """Have `me.steps()` write checkpoints, at rank 0, and what has been recorded, at all."""
+    """Have `me.steps()` write checkpoints at rank 0, and the recorded activities at all ranks."""
     steps, every = me.steps, attempts.every
 
     def checkpointed_steps():

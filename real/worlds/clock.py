@@ -26,7 +26,7 @@ class Clock:
 
     @property
     def counter_s(self) -> float:
-        """The master's counter."""
+        """The reading of the master's counter now."""
         return time.perf_counter() + self.offset_s
 
     def __call__(self) -> float:

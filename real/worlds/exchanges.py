@@ -14,14 +14,14 @@ from sim.model.sizes import ITEM_BYTES
 
 
 class Taken(NamedTuple):
-    """A piece that was taken, and lies where it belongs; of a control message `ready` is all that it says."""
+    """A received piece, which is in its place in the vector. A control message has `ready` alone."""
 
     sender: int
     ready: int = 0
 
 
 class Leaving(NamedTuple):
-    """Messages that have been handed over and may not have left.
+    """Messages that were handed to MPI and may not have left.
 
     Args:
         buffers: which must live as long.
@@ -55,12 +55,12 @@ class Exchanges:
             self._between, self._is_ours = comm.Create_group(comm.Get_group().Incl(list(ranks))), True
 
     def end(self) -> None:
-        """Give back what was taken of MPI."""
+        """Free the resources of MPI."""
         if self._is_ours:
             self._between.Free()
 
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Taken | None:
-        """Hand a piece to one rank while taking one from another; then add it up."""
+        """Send a piece to one rank while receiving one from another; then add it up."""
         if exchange.to is not None:
             self._hand_over(exchange, ready, messages)
         taken = None if exchange.source is None else self._take(exchange)
@@ -79,7 +79,7 @@ class Exchanges:
         self._leaving.append(Leaving(requests, self._me.now_s, exchange.to, size_bytes, buffers, piece))
 
     def _take(self, exchange: Exchange) -> Taken:
-        """Asleep until bytes move, then receive them."""
+        """Sleep until bytes move, then receive them."""
         start_s, source, me = self._me.now_s, exchange.source, self._me
         written = NOTHING if exchange.adds or exchange.kind == CONTROL else exchange.taken
         poll(lambda: self._is_free(written) and arrived(self._comm, source, TAG), f"rank {source}")
@@ -95,7 +95,7 @@ class Exchanges:
         return Taken(source, ready)
 
     def _heard(self, exchange: Exchange) -> tuple[int, int]:
-        """The contents of control messages, and their number."""
+        """Receive control messages; their contents, and their number."""
         buffer = np.empty(exchange.taken_bytes // 8, np.int64)
         self._comm.Recv(buffer, exchange.source, TAG)
         ready, messages = map(int, buffer[:2])
@@ -117,7 +117,7 @@ class Exchanges:
         self._me.record("pack", start_s, bytes=ITEM_BYTES * (piece.stop - piece.start))
 
     def departed(self) -> None:
-        """Wait until all that was handed over has left."""
+        """Wait until all messages that were handed to MPI have left."""
         poll(lambda: self._is_free(NOTHING) and not self._leaving, "others to receive")
 
     def _is_free(self, piece: slice) -> bool:
@@ -133,7 +133,7 @@ class Exchanges:
         return not any(max(piece.start, one.piece.start) < min(piece.stop, one.piece.stop) for one in staying)
 
     def leave_it_to_mpi(self, whole: slice) -> None:
-        """A barrier whose ranks sleep tells waiting from moving bytes; then MPI's Allreduce, recorded as one `receive`."""
+        """A barrier whose ranks sleep, which separates waiting from moving bytes; then MPI's Allreduce, recorded as one `receive`."""
         from mpi4py import MPI
 
         me, start_s = self._me, self._me.now_s
@@ -145,7 +145,7 @@ class Exchanges:
 
 
 def _said(size_bytes: int, ready: int, messages: int) -> np.ndarray:
-    """A control message: how many gradients are ready, and as how many messages that is said."""
+    """Send a control message: how many gradients are ready. It stands for a number of messages."""
     buffer = np.zeros(size_bytes // 8, np.int64)
     buffer[:2] = ready, messages
     return buffer

@@ -22,7 +22,7 @@ class GatheringRank(Rank):
     """`me` of a worker that has all parameters: sparse variables as tables, whose rows are gathered, and dense ones, which are summed."""
 
     def _initially_held(self, trainee: Trainee) -> np.ndarray:
-        """Dense variables, which are at hand."""
+        """The dense variables, which this rank holds."""
         sparse, dense = apart(trainee.initial(), self.scenario.workload.variables)
         self._tables = [Table(values, trainee.row_optimiser) for values in sparse]
         self._rows: list[Slices] = []  # this worker's gradient of each table
@@ -30,7 +30,7 @@ class GatheringRank(Rank):
 
     @property
     def parameters(self) -> np.ndarray:
-        """All, the workload's variables one after another."""
+        """All parameters, in the order of the workload's variables."""
         flat = np.empty(self.scenario.workload.parameters, np.float32)
         places, dense = apart(np.arange(flat.size), self.scenario.workload.variables)
         flat[dense] = self._held
@@ -39,13 +39,13 @@ class GatheringRank(Rank):
         return flat
 
     def pieces(self) -> list[Piece]:
-        """The pieces that this rank gives: of the first worker all."""
+        """The pieces of the parameters that this rank reports: the first worker reports all."""
         return [] if self.rank else [(slice(None), self.parameters)]
 
     # ---- work
 
     def _input(self):
-        """A minibatch, and the rows that it reads."""
+        """Fetch a minibatch, and find the rows that it reads."""
         start_s = self.now_s
         x, y = self.trainee.next_batch()
         self._read, x = look_up(x)
@@ -66,7 +66,7 @@ class GatheringRank(Rank):
         return HEADER_BYTES + ITEM_BYTES * self.scenario.summed_items + sum(map(_bytes, self._rows))
 
     def _apply(self) -> int:
-        """Update what is dense, and the rows that any gradient touched."""
+        """Update the dense variables, and the rows that any gradient touched."""
         size_bytes = 0
         if self.summed:
             self.trainee.optimiser.apply(self._held, self._sum, self.samples)
@@ -79,7 +79,7 @@ class GatheringRank(Rank):
     # ---- the verb
 
     def allgather(self):
-        """The rows that any worker touched, at each of them; added up in the order of workers, so that all have the same sums."""
+        """Gather the rows that any worker touched, at each worker. They are added in the order of workers, so that all sums are equal."""
         for table, own in zip(self._tables, self._rows, strict=True):
             blocks = {self.rank: own}
             turns = [slice(worker, worker + 1) for worker in self.workers]
@@ -95,7 +95,7 @@ class GatheringRank(Rank):
         yield
 
     def _swap(self, block: Slices, to: int, source: int) -> Slices:
-        """Hand a worker's rows over while taking another's."""
+        """Send one worker's rows while receiving another's."""
         buffer = np.concatenate([block.rows.view(np.uint8), np.ascontiguousarray(block.values).ravel().view(np.uint8)])
         start_s, request = self.now_s, self.comm.Isend(buffer, to, TAG)
         taken = self._take(source, block.values.shape[1])

@@ -47,10 +47,10 @@ class Layers:
         self._beside: Future | None = None
         self._share, self._since_s, self._cycle_s = 0.0, 0.0, -math.inf
 
-    # ---- what the text does
+    # ---- in the text
 
     def compute(self, part: Layer) -> None:
-        """The forward or the backward pass through one variable; TensorFlow computes on in the background."""
+        """Wait for the forward or the backward pass through one variable, while TensorFlow computes in the background."""
         if self._graph is None:
             self._begin()
         if not part.backward:
@@ -86,7 +86,7 @@ class Layers:
         self._graph.add_done_callback(self._notify)
 
     def _end(self) -> None:
-        """The gradient is whole."""
+        """Take note that the gradient is complete."""
         self._wait(self._graph.done)
         end_s, self._graph = self._graph.result(), None
         self._me.idle_from_s = end_s
@@ -99,7 +99,7 @@ class Layers:
             self._changed.notify_all()
 
     def _wait(self, done) -> None:
-        """Wait until that is so, or computing has failed. Messages move meanwhile, if this is the thread that has them."""
+        """Wait until a condition holds, or computing has failed. Messages move meanwhile, if this is the thread that calls MPI."""
         if threading.current_thread() is threading.main_thread():
             poll(lambda: self._me.settle() or done() or self._graph.done(), "a gradient")
         else:
@@ -112,15 +112,15 @@ class Layers:
         with self._changed:
             self._changed.notify_all()
 
-    # ---- what the graph does, in a thread of TensorFlow's
+    # ---- in the graph, in a thread of TensorFlow's
 
     def _run(self) -> float:
-        """Compute; when that has ended, seconds."""
+        """Compute; the time at which that has ended, seconds."""
         self._me.trainee.gradients.by_layer(self, *self._minibatch)
         return self._me.now_s
 
     def read(self, variable: int) -> np.ndarray:
-        """The parameters of a variable, once the text has let them be read."""
+        """The parameters of a variable, once the text has released them."""
         numbers, start_s = [number for number, _ in self._variables[variable]], self._me.now_s
         with self._changed:
             if not self._open.issuperset(numbers):
@@ -129,7 +129,7 @@ class Layers:
         return self._me.variable(variable)
 
     def _paused(self, from_s: float, number: int) -> None:
-        """Computing has waited for parameters until now."""
+        """Record that computing has waited for parameters until now."""
         me = self._me
         me.record("compute", self._since_s, from_s)
         me.record("wait", from_s, peer=NOBODY if self._holders is None else self._holders[number])
@@ -147,7 +147,7 @@ class Layers:
     # ---- two texts
 
     def beside(self, computing, communicating):
-        """Both at once, until both are at their end: the one that computes in another thread."""
+        """Run both texts at once, until both have ended; the one that computes is in another thread."""
         self._me.idle_from_s = math.inf
         self._beside = self._pool.submit(self._follow, computing)
         self._beside.add_done_callback(self._notify)
@@ -178,11 +178,15 @@ class Layers:
         me.waited(asleep_s, self._cycle_s)
 
     def _complain(self) -> None:
-        """No gradient will be ready any more."""
+        """Fail: no further gradient will be ready.
+
+        Raises:
+            RunFailed: no gradient is left. If the text that computes has failed, its own error is raised.
+        """
         if self._beside is not None:
             self._beside.result()
         raise RunFailed(NONE_READY)
 
     def end(self) -> None:
-        """The run is over."""
+        """End the threads: the run is over."""
         self._pool.shutdown()

@@ -19,26 +19,26 @@ class Log:
         self._round_s = self._idle_since_s = 0.0
 
     def begun(self, step: int, now_s: float) -> None:
-        """A worker begins a step."""
+        """Take note that a worker begins a step."""
         self._round_s = now_s
         self._timed["idle"] = now_s - self._idle_since_s if step else -1.0
 
     def slept(self, seconds: float) -> None:
-        """It has slept."""
+        """Take note that it has slept."""
         self._timed["sleep"] = seconds
 
     def computed(self, now_s: float) -> None:
-        """It has a gradient."""
+        """Take note that it has a gradient."""
         self._timed["compute"] = now_s - self._round_s
 
     def sent(self, samples: int, start_s: float, now_s: float, is_worker: bool) -> None:
-        """It has sent it. A worker's line says: of this round its computing, of the last round its sending and idling."""
+        """Log a worker's line, when its gradient is sent: computing of this round, and sending and idling of the last one."""
         if self._say and is_worker:
             self._say(worker_line(samples, self._timed, self._induced))
         self._timed["send"], self._idle_since_s = now_s - start_s, now_s
 
     def evaluated(self, step: int, optimiser, found: tuple[int, float, float] | None, now_s: float) -> None:
-        """The master has made an update, and may have evaluated it."""
+        """Log the master's line, when it has made an update and may have evaluated it."""
         if self._say:
             self._say(master_line(step, optimiser.learning_rate, found, now_s - self._round_s))
             self._round_s = now_s

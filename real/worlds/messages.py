@@ -20,7 +20,7 @@ class Messages:
     """The part of a rank that sends and receives, over `comm`."""
 
     def _begin_messages(self, hosts) -> None:
-        """Set up what is sent and received."""
+        """Make the buffers of messages."""
         self._at = hosts
         self._shards, self._answers = Shards(self.scenario.server_slices), Answers(self.comm)
         self._posted: tuple[object, Sent] | None = None  # the gradient that is on its way while the next is computed
@@ -35,7 +35,7 @@ class Messages:
 
     @verb
     def send(self, what, to, wait: bool = True):
-        """A message to each of `to`."""
+        """Send a message to each of `to`."""
         peers = [to] if isinstance(to, int) else list(to)
         if isinstance(what, Note):
             for peer in peers:
@@ -51,7 +51,7 @@ class Messages:
                 self._post(peer)
 
     def _send_all(self, peers: list[int]) -> None:
-        """Go on when the last has left."""
+        """Wait until the last message has left."""
         start_s = first_s = self.now_s
         header = (self.step, self.version, self.samples, LETTER)
         pending = {peer: Departure.of(self.comm, peer, self._parcels(peer), header) for peer in peers}
@@ -95,7 +95,7 @@ class Messages:
         poll(self.comm.Isend(header.view(np.uint8), peer, TAG).Test, f"rank {peer} to receive")
 
     def settle(self) -> None:
-        """Record what has left, since the last call, of what was answered and posted."""
+        """Record answers and posted messages that have left since the last call."""
         left = self._answers.settle()
         if self._posted and self._posted[0].Test():
             left.append(self._posted[1])
@@ -136,7 +136,7 @@ class Messages:
         yield
 
     def _receive(self, sender: int, size_bytes: int) -> Letter:
-        """The message of so many bytes that has come."""
+        """Receive a message that has come, of so many bytes."""
         parcel = self._in[self.rank if self.serves else sender]
         receive(self.comm, parcel.buffer, sender, TAG, self.is_here(sender))
         return Letter(sender, *map(int, parcel.header[1:]), size_bytes, parcel.payload)
@@ -152,5 +152,5 @@ class Messages:
             if not arrived(self.comm, MPI.ANY_SOURCE, TAG, status):
                 return False
             if status.source in peers:
-                return True  # else ask for each: what others have sent would hide it for ever
+                return True  # else ask for each sender: messages of others would hide it for ever
         return any(arrived(self.comm, peer, TAG, status) for peer in peers)

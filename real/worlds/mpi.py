@@ -105,7 +105,7 @@ class Rank(Work, Messages):
         self.exchanges.end()
         self._layers.end()
 
-    # ---- where it is
+    # ---- its clock and its progress
 
     @property
     def now_s(self) -> float:
@@ -134,14 +134,14 @@ class Rank(Work, Messages):
     # ---- time
 
     def steps(self):
-        """Every round; sets `step`."""
+        """Yield the number of each step, and set `step`."""
         for step in range(self.first, self.scenario.rounds):
             self.step = step
             yield step
 
     @verb
     def sleep(self):
-        """The induced straggler."""
+        """Sleep as the induced straggler."""
         start_s = self.now_s
         self.log.begun(self.step, start_s)
         seconds = self._sleeps[self.step]
@@ -152,13 +152,13 @@ class Rank(Work, Messages):
 
     @verb
     def cycle(self, cycle_s: float):
-        """Asleep until the next cycle that finds a gradient ready."""
+        """Sleep until the next cycle that finds a gradient ready."""
         self._layers.cycle(cycle_s)
 
     # ---- sums over workers, and two texts
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
-        """The verb, except that summing a sum again is a mistake."""
+        """Sum gradients, as the verb does; summing a sum again is refused."""
         if self.summed:
             self.at_hand.begin_sum()
         yield from allreduce.__wrapped__(self, algorithm, fused)
@@ -174,7 +174,7 @@ class Rank(Work, Messages):
         self.samples = int(vector[-1])
 
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
-        """Hand a piece to one rank while taking one from another; then add it up."""
+        """Send a piece to one rank while receiving one from another; then add it up."""
         return self.exchanges.exchange(exchange, ready, messages)
         yield
 
@@ -185,11 +185,11 @@ class Rank(Work, Messages):
 
     @verb
     def copy(self, piece: slice):
-        """Into the fusion buffer, or out of it."""
+        """Copy items into the fusion buffer, or out of it."""
         self.exchanges.copy(piece)
 
     def beside(self, computing, communicating):
-        """Both texts at once, until both have ended."""
+        """Run both texts at once, until both have ended."""
         return self._layers.beside(computing, communicating)
 
     # ---- the record
@@ -197,12 +197,12 @@ class Rank(Work, Messages):
     def record(
         self, activity: str, start_s: float, end_s: float | None = None, samples=0, bytes=0, peer=NOBODY, version=None
     ) -> None:
-        """An activity that has ended, now if no `end_s` is given."""
+        """Record an activity that has ended, now if no `end_s` is given."""
         end_s = self.now_s if end_s is None else end_s
         version = self.version if version is None else version
         self.recorder.add(Activity(start_s, end_s, self.rank, self.step, activity, samples, bytes, peer, version))
 
     def waited(self, start_s: float, end_s: float | None = None, peer=NOBODY) -> None:
-        """A wait that has ended: as much of it as nothing was computed in."""
+        """Record a wait that has ended, except for the time in which the rank computed."""
         end_s = self.now_s if end_s is None else end_s
         self.record("wait", min(end_s, max(start_s, self.idle_from_s)), end_s, peer=peer)

@@ -26,7 +26,7 @@ class Parcel:
 
     @classmethod
     def of(cls, rows: np.ndarray = NOTHING, values: np.ndarray = NOTHING) -> Parcel:
-        """A message that carries copies of both."""
+        """A message that carries copies of a header and a payload."""
         parcel = cls(values.size, rows.size)
         parcel.rows[:], parcel.payload[:] = rows, values.ravel()
         return parcel
@@ -45,7 +45,7 @@ class Letter(NamedTuple):
     ready: int = 0
 
     def kept(self) -> Letter:
-        """The same, which later messages do not overwrite."""
+        """A copy of this message, which later messages do not overwrite."""
         return self._replace(payload=self.payload.copy())
 
     @property
@@ -70,11 +70,11 @@ class Shards:
         return sum(piece.stop - piece.start for piece in self._slices[server])
 
     def cut(self, flat: np.ndarray, server: int) -> np.ndarray:
-        """A copy of what a server holds of `flat`, one after another."""
+        """A copy of the parts of `flat` that a server holds, one after another."""
         return np.concatenate([flat[piece] for piece in self._slices[server]])
 
     def copy(self, flat: np.ndarray, server: int, shard: np.ndarray) -> None:
-        """Put what a server holds of `flat` into `shard`."""
+        """Copy the parts of `flat` that a server holds into `shard`."""
         start = 0
         for piece in self._slices[server]:
             stop = start + piece.stop - piece.start
@@ -82,7 +82,7 @@ class Shards:
             start = stop
 
     def paste(self, shard: np.ndarray, flat: np.ndarray, server: int) -> None:
-        """Put a server's `shard` back into `flat`."""
+        """Copy a server's `shard` back into `flat`."""
         start = 0
         for piece in self._slices[server]:
             stop = start + piece.stop - piece.start
@@ -139,7 +139,7 @@ class Answers:
 
     @property
     def pending(self) -> bool:
-        """Whether any has not left."""
+        """Whether any answer has not left."""
         return any(snapshot.requests for snapshot in self._snapshots)
 
     def post(self, worker: int, parameters: np.ndarray, version: int, header: tuple, start_s: float) -> None:

@@ -40,5 +40,5 @@ def receive(comm, into, source: int, tag: int, here: bool) -> None:
 
 
 def barrier(comm, patience_s: float = 3600.0) -> None:
-    """A barrier whose ranks sleep."""
+    """Wait at a barrier; the ranks sleep meanwhile."""
     poll(comm.Ibarrier().Test, "a barrier", patience_s, BETWEEN_RUNS_S)

@@ -42,7 +42,7 @@ class SparseRank(Rank):
 
     @property
     def parameters(self) -> np.ndarray:
-        """A worker's dense variables; a server's parts one after another."""
+        """A worker's dense variables, or a server's parts, one after another."""
         return np.concatenate([table.all().ravel() for table in self._tables.values()]) if self.serves else self._held
 
     def pieces(self) -> list[Piece]:
@@ -60,7 +60,7 @@ class SparseRank(Rank):
     # ---- a worker: the rows that a minibatch reads
 
     def _input(self):
-        """A minibatch, and where the rows lie that it reads."""
+        """Fetch a minibatch, and find the rows that it reads."""
         start_s = self.now_s
         x, y = self.trainee.next_batch()
         rows, x = look_up(x)
@@ -72,7 +72,7 @@ class SparseRank(Rank):
         return x, y
 
     def _send_note(self, peer: int, note: Note) -> None:
-        """A note; a worker's to a server asks for rows, and goes on at once."""
+        """Send a note. A worker's note to a server asks for rows; the worker goes on at once."""
         if self.serves or note.last or peer in self.workers:
             super()._send_note(peer, note)
         else:
@@ -80,7 +80,7 @@ class SparseRank(Rank):
             self._answers.ask(peer, parcels, (self.step, self.version, 0, REQUEST))
 
     def _paste(self, letter: Letter) -> None:
-        """Put rows that have come among those that the minibatch reads."""
+        """Copy rows that have come to their places among those that the minibatch reads."""
         for part, values in zip(self._parts_with(letter.sender), letter.payload, strict=True):
             self._pulled[part.variable][self._places[part]] = values
 
@@ -109,7 +109,7 @@ class SparseRank(Rank):
     # ---- a server, or the rank that adds up a host's gradients
 
     def _hand_out(self, workers: list[int]) -> None:
-        """Hand workers the rows that they asked for and go on at once."""
+        """Send workers the rows that they asked for, and go on at once."""
         for worker in workers:
             start_s, asked = self.now_s, self._asked.pop(worker)
             parcels = [
@@ -118,7 +118,7 @@ class SparseRank(Rank):
             self._answers.post(worker, parcels, (self.step, self.version, self.samples, LETTER), start_s)
 
     def _add_up(self, letter: Letter) -> int:
-        """Rows join a server's sums, or a worker's own gradient."""
+        """Add rows to a server's sums, or to a worker's own gradient."""
         for part, slices in zip(self._parts_with(letter.sender), letter.payload, strict=True):
             if self.serves:
                 self._tables[part].add(slices)
@@ -137,7 +137,7 @@ class SparseRank(Rank):
     # ---- messages
 
     def _receive(self, sender: int, size_bytes: int) -> Letter:
-        """A note, or all the messages that left together."""
+        """Receive a note, or all the messages that left together."""
         buffers = [self._buffer(sender, size_bytes)]
         about = tuple(map(int, buffers[0][:HEADER_BYTES].view(np.int64)[1:]))
         kind, parts = about[-1], self._parts_with(sender)
@@ -159,7 +159,7 @@ class SparseRank(Rank):
         return buffer
 
     def _next_buffer(self, sender: int) -> np.ndarray:
-        """The next message from `sender`, which is on its way."""
+        """Receive the next message from `sender`, which is on its way."""
         from mpi4py import MPI
 
         status = MPI.Status()
@@ -176,7 +176,7 @@ class Answered:
 
     @property
     def pending(self) -> bool:
-        """Whether any has not left."""
+        """Whether any answer has not left."""
         return bool(self._leaving)
 
     def ask(self, server: int, parcels: list[Parcel], header: tuple) -> None:

@@ -103,7 +103,7 @@ class Session:
         return len(set(self._hosts(self.comm)))
 
     def rest(self) -> None:
-        """Wait for all ranks of the launch, asleep: those that a run does not need, and those that it does."""
+        """Wait for all ranks of the launch, whether the run needs them or not; the ranks sleep meanwhile."""
         barrier(self.comm)
 
     def _rank_class(self, scenario: Scenario) -> type[Rank]:
@@ -137,7 +137,7 @@ class Session:
         me.finish()
 
     def _reporting(self, me: Rank) -> Rank:
-        """Have `me.steps()` say now and then how far it is."""
+        """Have `me.steps()` print its progress now and then."""
         steps, said_s = me.steps, [time.perf_counter()]
 
         def reporting_steps():
@@ -177,7 +177,7 @@ class Session:
         return attempts.whole(trace) if attempts else trace
 
     def _rows(self, activities: list[Activity]) -> list[Activity]:
-        """Those of a trace, of those of all ranks."""
+        """The activities that a trace has, of those of all ranks."""
         return activities
 
     @staticmethod

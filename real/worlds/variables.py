@@ -21,7 +21,7 @@ class VariablesRank(Rank):
     """
 
     def _begin_messages(self, hosts) -> None:
-        """A message for each variable."""
+        """Make a message for each variable."""
         placed = self.scenario.placed
         self.variables, self._holders = range(len(placed)), [server for _, server in placed]
         self.held = [number for number in self.variables if self._holders[number] == self.rank]
@@ -34,12 +34,12 @@ class VariablesRank(Rank):
         self._added = dict.fromkeys(self.held, 0)  # samples in the sum of each
 
     def _initially_held(self, trainee: Trainee) -> np.ndarray:
-        """All parameters, of which a server has its own, and a worker what comes."""
+        """All parameters: a server has its own ones, a worker those that have come."""
         return trainee.initial().copy() if self.serves else np.zeros_like(trainee.initial())
 
     @property
     def parameters(self) -> np.ndarray:
-        """A server's own, one variable after another; a worker's all."""
+        """A server's own parameters, one variable after another; all parameters at a worker."""
         return np.concatenate([self._held[self._pieces[n]] for n in self.held]) if self.serves else self._held
 
     def _begin_layers(self) -> Layers:
@@ -59,7 +59,7 @@ class VariablesRank(Rank):
     # ---- messages
 
     def _send_variable(self, number: int, peers: list[int]) -> None:
-        """A gradient to the server that holds it; or parameters for the next step, of which there are none after the last."""
+        """Send a gradient to the server that holds its variable; or parameters for the next step, except after the last one."""
         if not self.serves:
             self._answers.post(self._holders[number], self._out[number], self._header(number, self.step), self.now_s)
             return
@@ -74,7 +74,7 @@ class VariablesRank(Rank):
         return number, step, self.samples, LETTER
 
     def receive(self, frm, until_s=float("inf"), variable: int | None = None):
-        """The next letter; or the parameters of a variable, of which others may come first."""
+        """Receive the next letter; or the parameters of a variable, before which those of others may come."""
         if variable is None:
             return (yield from super().receive(frm, until_s))
         letter = None
@@ -84,7 +84,7 @@ class VariablesRank(Rank):
         return letter
 
     def _receive(self, sender: int, size_bytes: int) -> Letter:
-        """A gradient; or parameters, which are put where they belong."""
+        """Receive a gradient, or parameters, which are copied to their place."""
         parcel = Parcel((size_bytes - HEADER_BYTES) // ITEM_BYTES)
         receive(self.comm, parcel.buffer, sender, TAG, self.is_here(sender))
         number, *about = map(int, parcel.header)
@@ -96,7 +96,7 @@ class VariablesRank(Rank):
     # ---- work
 
     def steps(self):
-        """Every round."""
+        """Yield the number of each step."""
         for step in super().steps():
             self.version = step
             yield step
@@ -110,7 +110,7 @@ class VariablesRank(Rank):
         return letter.samples if number == self.held[0] else 0
 
     def _update_some(self, variables) -> None:
-        """New parameters of some variables."""
+        """Make new parameters of some variables."""
         for number in variables:
             start_s, piece = self.now_s, self._pieces[number]
             self.trainee.optimiser.apply(number, self._held[piece], self._sum[piece], self._added[number])
@@ -118,7 +118,7 @@ class VariablesRank(Rank):
             self.record("reduce", start_s, bytes=HEADER_BYTES + ITEM_BYTES * (piece.stop - piece.start))
 
     def _apply(self) -> int:
-        """Those that have not been updated yet in this step."""
+        """Update the variables that have not been updated yet in this step."""
         left = [number for number in self.held if self._added[number]]
         for number in left:
             piece = self._pieces[number]
@@ -135,11 +135,11 @@ class Leaving:
 
     @property
     def pending(self) -> bool:
-        """Whether any has not left."""
+        """Whether any variable has not left."""
         return bool(self._leaving)
 
     def post(self, peer: int, parcel: Parcel, header: tuple[int, ...], start_s: float) -> None:
-        """Begin to send one; the header says for which step."""
+        """Begin to send one variable; the header names its step."""
         parcel.header[:] = header
         sent = Sent(peer, start_s, header[1], header[1], parcel.buffer.nbytes)
         self._leaving.append((self._comm.Isend(parcel.buffer, peer, TAG), parcel, sent))

@@ -21,12 +21,12 @@ class Work:
 
     @verb
     def fetch(self):
-        """A minibatch, before the parameters for it."""
+        """Fetch a minibatch before the parameters for it have come."""
         self._minibatch = self._input()
 
     @property
     def has_fetched(self) -> bool:
-        """Whether a minibatch is there that no gradient was computed of."""
+        """Whether a fetched minibatch has not been used yet."""
         return self._minibatch is not None
 
     def minibatch(self) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ class Work:
 
     @verb
     def compute_until(self, deadline_s, partitions):
-        """Partitions while there is time, at least one; the last overruns."""
+        """Compute partitions while there is time, at least one. The last one overruns."""
         self.at_hand.begin_gradient()
         x, y = self._input()
         start_s, self.minibatches = self.now_s, 1
@@ -64,7 +64,7 @@ class Work:
         self._computed(start_s, gradient)
 
     def _compute_partition(self, part: Partition) -> None:
-        """The gradient of one partition, by itself, added to those before."""
+        """Compute the gradient of one partition, and add it to those before."""
         if part.index == 0:
             self.at_hand.begin_gradient()
             self.samples, self.oldest, self.minibatches = 0, self.version, 1
@@ -90,7 +90,7 @@ class Work:
         self.record("update", start_s, bytes=letter.size_bytes)
 
     def _paste(self, letter: Letter) -> None:
-        """Put parameters that have come where they belong; of a single server they are there by coming."""
+        """Copy parameters that have come to their place. Those of a single server are received there."""
         if len(self.servers) > 1:
             self._shards.paste(letter.payload, self._held, letter.sender)
         elif letter.payload is not self._held:
@@ -130,13 +130,13 @@ class Work:
         self.samples = 0
 
     def _apply(self) -> int:
-        """Apply the optimiser; to how many bytes."""
+        """Apply the optimiser; the number of bytes that it updated."""
         self.trainee.optimiser.apply(self._held, self._sum, self.samples)
         return sum(self.scenario.updated_bytes(self.rank))
 
     @verb
     def evaluate(self):
-        """Loss and accuracy, where they are due, at rank 0."""
+        """Evaluate loss and accuracy at rank 0, where they are due."""
         if self.rank:
             return
         found = None
@@ -159,7 +159,7 @@ class Work:
         self._record_computed(start_s, gradient)
 
     def _put(self, gradient: Gradient) -> None:
-        """Put the gradient where it is sent from, or added up if nobody else adds to it."""
+        """Copy the gradient to the message in which it is sent, or to the sum if no other rank adds to it."""
         if self._sum is not None:
             self._sum[:] = gradient.sum
         else:
@@ -182,7 +182,7 @@ class Work:
         return self.scenario.packed_bytes
 
     def run_out(self) -> None:
-        """There was time left, and no data."""
+        """Count a step in which data ran out before the time did."""
         self.ran_out += 1
         if self.ran_out == 1:
             print(f"rank {self.rank}: ran out of data before the time limit in step {self.step}", file=sys.stderr)

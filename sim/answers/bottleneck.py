@@ -57,7 +57,7 @@ def utilisation(trace: Trace, scenario: Scenario) -> dict[str, float]:
         "server port": max((s for host, s in ports.items() if host in serving), default=0.0),
         "server apply": _busiest(seconds, False, ("reduce", "update")),
     }
-    return {part: float(s / window_s) for part, s in busy_s.items()}
+    return {part: min(1.0, float(s / window_s)) for part, s in busy_s.items()}
 
 
 def staleness(trace: Trace) -> np.ndarray:
@@ -93,16 +93,20 @@ def _busiest(seconds: pd.Series, works: bool, activities: tuple[str, ...]) -> fl
 
 
 def _ports_s(rows: pd.DataFrame, scenario: Scenario) -> dict[int, float]:
-    """Seconds that the busier direction of each host's port is taken; messages within a host take none."""
+    """Seconds that the busier direction of each host's port is taken; messages within a host take none.
+
+    A port that needs credit is taken while it earns it.
+    """
     host = np.array(scenario.hosts)
     moved = rows[rows["activity"].isin(["send", "receive"])]
     here, there = host[moved["rank"].to_numpy(int)], host[moved["peer"].to_numpy(int)]
     link = scenario.network
-    taken_s = link.gap_s + moved["bytes"].to_numpy(float) / link.bandwidth_bytes_per_s
+    sizes_bytes = moved["bytes"].to_numpy(float)
+    needs_s = np.stack([link.occupancy_s(sizes_bytes), link.credit_s(sizes_bytes) * np.ones(len(moved))])
     found: dict[int, float] = {}
     for index in set(here):
         ways = [
-            taken_s[(here == index) & (there != index) & (moved["activity"] == way).to_numpy()].sum()
+            needs_s[:, (here == index) & (there != index) & (moved["activity"] == way).to_numpy()].sum(axis=1).max()
             for way in ("send", "receive")
         ]
         found[index] = float(max(ways))

@@ -73,7 +73,7 @@ def of_batches(time_s: np.ndarray, amount: np.ndarray, level: float = LEVEL) -> 
     starts = np.arange(BATCHES) * len(time_s) // BATCHES
     time_s, amount = (np.add.reduceat(x, starts) for x in (time_s, amount))
     ratio = amount.sum() / time_s.sum()
-    variance = BATCHES / (BATCHES - 1) * ((amount - ratio * time_s) ** 2).sum() / amount.sum() ** 2
+    variance = BATCHES / (BATCHES - 1) * (((amount - ratio * time_s) / amount.sum()) ** 2).sum()
     return _around(np.log(ratio), np.sqrt(2 * variance), BATCHES - 1, level)
 
 

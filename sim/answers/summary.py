@@ -104,8 +104,10 @@ def interval_of(scenario: Scenario, world: str, outcome: Outcome) -> tuple[tuple
 
 
 def _distribution(step_s: np.ndarray) -> dict[str, float]:
-    p50, p95, p99 = np.percentile(step_s, (50, 95, 99))
-    return {"mean": interval.middle(step_s.mean(axis=1)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+    """Seconds of the steps of one run: the mean and the quantiles, each in the middle of the runs, shape (runs, steps)."""
+    quantiles = np.percentile(step_s, (50, 95, 99), axis=1)
+    named = zip(("mean", "p50", "p95", "p99"), [step_s.mean(axis=1), *quantiles], strict=True)
+    return {name: interval.middle(of_runs) for name, of_runs in named}
 
 
 def known(value: Any) -> Any:

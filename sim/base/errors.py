@@ -12,13 +12,14 @@ class WrongSetting(ValueError):
 
     Args:
         setting: the option, or the file and key, as the user wrote it.
-        given: what was given.
+        given: what was given; None if nothing was.
         allowed: what would have been accepted.
     """
 
     def __init__(self, setting: str, given: object, allowed: str):
         self.setting, self.given, self.allowed = setting, given, allowed
-        super().__init__(f"{_line(setting)}: given {_shown(given)}; allowed: {_line(allowed)}")
+        found = "missing; needed" if given is None else f"given {_shown(given)}; allowed"
+        super().__init__(f"{_line(setting)}: {found}: {_line(allowed)}")
 
 
 def _line(text: str) -> str:
@@ -60,17 +61,18 @@ def from_validation(source: str, error, model=None) -> WrongSetting:
     """The first complaint of a pydantic ValidationError as a WrongSetting about `source`.
 
     Args:
+        source: the file; empty for options.
         model: the pydantic model of the whole of it, which knows the allowed keys.
     """
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    place = f"{source}: {where}" if where else source
     cause = first.get("ctx", {}).get("error")
+    where = ".".join(str(part) for part in first["loc"]) or getattr(cause, "setting", "")
+    place = ": ".join(part for part in (source, where) if part)
     if isinstance(cause, WrongSetting):
-        return WrongSetting(place if where else f"{source}: {cause.setting}", cause.given, cause.allowed)
+        return WrongSetting(place, cause.given, cause.allowed)
     allowed = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
-        return WrongSetting(place, "nothing", "this key is required")
+        return WrongSetting(place, None, "this key")
     if first["type"] == "extra_forbidden":
         from sim.base.keys import allowed_keys
 

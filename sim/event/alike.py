@@ -31,8 +31,8 @@ DOES = frozenset(
 def suits(scenario: Scenario) -> bool:
     """Whether all workers do the same at every moment that another rank sees, and nobody but the master sends to them.
 
-    Each has a host, with a core and a port of its own, and waits for the master's parameters alone. Which of them is first
-    somewhere decides nothing: the master adds up all gradients before it does anything else.
+    Each has a host, with a core and a port of its own, and waits for the master's parameters alone. Their order
+    of arrival decides nothing, because the master adds up all gradients before it does anything else.
     """
     protocol, link, local = scenario.protocol, scenario.network, scenario.cluster.local
     if not is_ours(protocol) or protocol.has_servers or protocol.masterless or scenario.workers < LEAST_WORKERS:

@@ -17,8 +17,8 @@ Coming = tuple[
 class Arrivals:
     """Messages on their way to one port, in the order in which they reach it. The clock has an entry for the first of them alone.
 
-    They are handed over one after another as long as nothing else happens before. A message of each of 10,000 workers would else
-    make the clock's heap that long, and each of them an entry of it.
+    Messages are handed over one after another until something else happens first. With an entry for each message, those of 10,000
+    workers would make the clock's heap 10,000 entries long.
 
     Args:
         deliver: deliver(reach_s, message) hands one over to the port.

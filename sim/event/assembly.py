@@ -14,14 +14,14 @@ from sim.event.ranks.rank import Rank
 
 
 def speeds(world) -> np.ndarray:
-    """Of each rank's core in this run, shape (ranks,)."""
+    """The speed of each rank's core in this run, shape (ranks,)."""
     scenario = world.scenario
     hosts = scenario.machines
     return np.array([hosts[host].speed for host in scenario.hosts]) / scenario.error_factor(world.replication)
 
 
 def master_host(world) -> Machine:
-    """The host of a master whose workers are a cohort, the only one that is needed."""
+    """The master's host, where the workers are a cohort: no other host is needed."""
     index = world.scenario.hosts[0]
     host = world.scenario.machines[index]
     machine = Machine(world.env, index, host, float(world.speeds[0]), host.contention, world.link, TICK_S)
@@ -40,7 +40,7 @@ def led(world):
 
 
 def machines(world) -> list[Machine]:
-    """All hosts."""
+    """The hosts of all ranks."""
     scenario, replication = world.scenario, world.replication
     error = scenario.error_factor(replication)
     hosts = scenario.machines
@@ -80,7 +80,7 @@ def ranks(world, short_cuts: bool) -> list[Rank]:
 
 
 def _posts(world) -> bool:
-    """Whether ranks post messages as they are, if each has a core and a port of its own."""
+    """Whether ranks may post messages without an event, if each has a core and a port of its own."""
     protocol, link = world.scenario.protocol, world.link
     plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
     return plain and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps)

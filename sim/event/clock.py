@@ -23,7 +23,7 @@ class Clock(simpy.Environment):
         heappush(queue, (time_s, NORMAL, next(self._eid), function, argument))
 
     def run_until(self, over: simpy.Event) -> bool:
-        """Go on until the event `over` is processed; whether it was. It is not if nothing is left to happen."""
+        """Run until the event `over` is processed. False if nothing is left to happen before that."""
         queue: list[Any] = self._queue
         while queue:
             entry = heappop(queue)

@@ -1,4 +1,4 @@
-"""Workers alike as one: their text runs once, and each of its verbs moves an array of clocks."""
+"""Workers that are alike, as one: their text runs once, and each of its verbs moves an array of clocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DONE = ()
 class Cohort:
     """`me` of all workers, whose clocks and samples are arrays, shape (workers,).
 
-    What it cannot do fails as a short cut, and the run is made again rank by rank.
+    A verb that it does not have fails as a short cut, and the run is repeated rank by rank.
 
     Args:
         world: sim.event.world.EventWorld.
@@ -49,7 +49,7 @@ class Cohort:
         self.master = self.step = self.version = 0
 
     def _draw(self, replication: int, resume_s: float) -> None:
-        """What is drawn for each step and worker, of the streams from which ranks draw one by one."""
+        """Draws for each step and worker, from the streams from which single ranks draw."""
         scenario, costs, law = self._scenario, self._scenario.costs, self._scenario.stragglers
         numbers, rounds = range(1, scenario.workers + 1), scenario.rounds
         run = _run_factors(scenario, replication)
@@ -70,11 +70,11 @@ class Cohort:
         self._input_noise, self._resume_s = drawn(costs.input_noise, "input"), resume_s
 
     def __getattr__(self, name: str):
-        """A verb that is for each rank alone."""
+        """Refuse a verb that each rank has to do alone."""
         raise ShortCutFailed
 
     def fall_apart(self) -> None:
-        """Refer to nobody any more."""
+        """Drop all references to others, so that memory is free at once."""
         self.thread = self._leading = self._wake = None
 
     # ---- messages
@@ -121,7 +121,7 @@ class Cohort:
         return self.clock_s
 
     def steps(self):
-        """Every round; sets `step`."""
+        """Yield the number of each step, and set `step`."""
         for step in range(self._scenario.rounds):
             self.step = step
             yield step
@@ -155,7 +155,7 @@ class Cohort:
         return DONE
 
     def compute_until(self, deadline_s: np.ndarray, partitions: int):
-        """Partitions while there is time, at least one; the last overruns."""
+        """Compute partitions while there is time, at least one. The last one overruns."""
         self._hand.begin_gradient()
         amounts, factor = self._amounts, _row(self._factors[self.step])
         micro_batch = amounts.batch // partitions
@@ -182,7 +182,7 @@ class Cohort:
             self._warm_s = self.clock_s
 
     def _cold_s(self, line: Line):
-        """Seconds more, where caches have gone cold."""
+        """Additional seconds, where caches have gone cold."""
         return line.cold(self.clock_s - self._warm_s) if line.cold_s else 0.0
 
     def _input_s(self):

@@ -23,17 +23,17 @@ class Meter:
         self._before = {0: (0.0, self._busy_s(), 0)}
 
     def begin(self, updates: int, now_s: float) -> None:
-        """Measuring may turn out to begin now, when rank 0 has made so many updates."""
+        """Keep the figures of now, when rank 0 has made so many updates: the measured time may begin here."""
         self._before[updates] = now_s, self._busy_s(), len(self.missed)
 
     def arrivals(self, warmup: int, end_s: float) -> Arrivals:
-        """The figures since so many updates."""
+        """The figures of the time since so many updates."""
         start_s, before, gradients = self._before[warmup]
         found = {name: max(now - then for now, then in zip(seconds, before[name], strict=True)) if seconds else 0.0
                  for name, seconds in self._busy_s().items()}  # fmt: skip
-        return Arrivals(
-            dict(Counter(self.missed[gradients:])), {name: s / (end_s - start_s) for name, s in found.items()}
-        )
+        # Work that is taken at once is counted whole, though a part of the first and the last lies outside the measured time.
+        busy = {name: min(1.0, s / (end_s - start_s)) for name, s in found.items()}
+        return Arrivals(dict(Counter(self.missed[gradients:])), busy)
 
     def _busy_s(self) -> dict[str, list[float]]:
         """Seconds since the start of each worker, port and server."""

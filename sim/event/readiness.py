@@ -8,7 +8,7 @@ from operator import itemgetter
 
 
 class Readiness:
-    """When the count-th gradient since the start was ready at the last rank, and the ranks that wait for that.
+    """When the last rank had its count-th gradient since the start, and the ranks that wait for this.
 
     Args:
         at: at(seconds, call) calls at a simulated time.
@@ -49,7 +49,7 @@ class Readiness:
         return self._last_s[count] if known else None
 
     def is_to_come(self, count: int, now_s: float) -> bool:
-        """Whether not all have it now."""
+        """Whether some rank does not have it yet."""
         last_s = self.everywhere_s(count)
         return last_s is None or last_s > now_s
 

@@ -15,7 +15,7 @@ from sim.platform.cluster import Link
 
 
 class Ring:
-    """The common part of all calls on one piece of the vector.
+    """The quantities that all calls on one piece of the vector share.
 
     Args:
         adding: the cost of adding up so many bytes.

@@ -1,7 +1,7 @@
-"""Short cuts that are taken while nothing speaks against them."""
+"""Short cuts that are taken while nothing contradicts them."""
 
 from __future__ import annotations
 
 
 class ShortCutFailed(Exception):
-    """Something came in another order than a short cut supposed: the run is made again, without short cuts."""
+    """A message came in another order than a short cut assumed: the run is repeated without short cuts."""

@@ -30,7 +30,7 @@ class Together:
         self._begin()
 
     def _begin(self) -> None:
-        """Nobody has entered the next call."""
+        """Begin anew: no rank has entered the next call."""
         ranks = len(self._mechanics)
         self._entered, self._samples = 0, 0
         self._piece: Any = None  # where it starts and stops, once the first has entered
@@ -60,7 +60,7 @@ class Together:
         return Ring(slice(start, stop), world.link, world.costs.reduce, self._speeds)
 
     def _play(self) -> None:
-        """All have entered."""
+        """Play the call: all ranks have entered."""
         ports = [(one.port, one.ingress) for one in self._mechanics]
         out_free_s, in_free_s = (np.array([port.free_s for port in side]) for side in zip(*ports, strict=True))
         call = Call(self._plan(*self._piece), np.array(self._now_s), out_free_s, in_free_s)
@@ -127,7 +127,7 @@ class Course:
         return begin_s, end_s
 
     def _hold_up(self, number: int, until_s: float) -> None:
-        """The last message for a rank cannot pass its port before."""
+        """Delay the last message for a rank: it cannot pass the rank's port before a time."""
         call = self._call
         self.end_s[number] += until_s - self._begin_s[number]
         self._begin_s[number] = until_s

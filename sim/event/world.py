@@ -46,10 +46,10 @@ def run(
     within_s: float = math.inf,
     want_trace: bool = True,
 ) -> tuple[Outcome, Trace | None]:
-    """One run of the scenario: what it came to, and its trace if that is wanted.
+    """One run of the scenario: its outcome, and its trace if one is asked for.
 
     Args:
-        timeline: told what Horovod's would hold.
+        timeline: records what Horovod's own timeline would hold.
         within_s: of the wall clock; once they are over, the run ends after the step at hand, or after the least that there must be
             (sim.worlds.time_budget).
 
@@ -95,7 +95,7 @@ class EventWorld:
     Args:
         short_cuts: messages may be handed over before they reach a rank that waits for them (sim.event.machines.free),
         and calls of all ranks
-            played at once (sim.event.together), where nothing is known to speak against it.
+            played at once (sim.event.together), where nothing known contradicts it.
     """
 
     def __init__(
@@ -159,14 +159,14 @@ class EventWorld:
             self.env.call(0.0, threads[number].go)
         if not self.env.run_until(self._over):
             if self.together is not None or self.cohort is not None:
-                raise ShortCutFailed  # some may have been waited for that would not have been
+                raise ShortCutFailed  # some of them may have been waited for by mistake
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
             raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
         if not self.patience.over:
             self.patience.check_complete()
 
     def _ended(self) -> None:
-        """A text is at its end."""
+        """Count a text that has ended."""
         self._at_work -= 1
         if not self._at_work and not self._over.triggered:
             self._over.succeed()
@@ -181,7 +181,7 @@ class EventWorld:
         return DONE
 
     def _ended_early(self, rank: Rank):
-        """There is no time left: the run ends at this moment."""
+        """End the run now: there is no time left."""
         self.at(rank.clock_s, self._cut)
         yield
 
@@ -194,13 +194,13 @@ class EventWorld:
         self.env.call(max(time_s, self.env.now), _called, call)
 
     def fall_apart(self) -> None:
-        """Cut what refers to one another in a circle, so that memory is free at once and the collector has nothing to find."""
+        """Cut references that form circles, so that memory is free at once, without the garbage collector."""
         for rank in self.ranks if self.cohort is None else (*self.ranks, self.cohort):
             rank.fall_apart()
         self.ranks.clear()
         self.machines.clear()
 
-    # ---- what it came to
+    # ---- the outcome
 
     @property
     def outcome(self) -> Outcome:
@@ -219,7 +219,7 @@ class EventWorld:
         header = self.scenario.header("event", self.replication, ran_out=self.recorder.ran_out)
         return Trace.of(replace(header, warmup=self.patience.warmup), self.recorder.rows or [])
 
-    # ---- what is worked out once for all ranks
+    # ---- worked out once for all ranks
 
     def pieces(self, fused: bool) -> list[slice]:
         """The pieces that calls sum."""

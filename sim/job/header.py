@@ -188,7 +188,7 @@ def checked(text: str | bytes, source: str) -> Header:
         raise WrongSetting(f"{source}: schema", table.get("schema"), f"{SCHEMA} (record it again)")
     missing = [one.name for one in fields(Header) if one.name not in table]
     if missing:
-        raise WrongSetting(f"{source}: {missing[0]}", "nothing", "this key is required")
+        raise WrongSetting(f"{source}: {missing[0]}", None, "this key")
     try:
         header = _headers().validate_json(text)
     except ValidationError as error:

@@ -141,16 +141,12 @@ class Workload(BaseModel):
     def _variables_of_layers(self):
         if self.total is None and self.layers is None:
             if not self.created:
-                raise WrongSetting(
-                    "variables", "none", 'at least one; or parameters and layers, such as "120 M" and 48'
-                )
+                raise WrongSetting("variables", None, 'at least one; or parameters and layers, such as "120 M" and 48')
             return self
         if "created" in self.model_fields_set:
             raise WrongSetting("variables", "parameters or layers too", "one or the other")
         if self.layers is None:
-            raise WrongSetting(
-                "layers", "nothing", "how many equal layers the parameters are in; 1: all are one variable"
-            )
+            raise WrongSetting("layers", None, "how many equal layers the parameters are in; 1: all are one variable")
         if self.total is None or self.total < self.layers:
             raise WrongSetting("parameters", self.total, f"at least as many as layers, {self.layers}")
         object.__setattr__(self, "created", equal_layers(self.total, self.layers))

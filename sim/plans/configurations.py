@@ -165,9 +165,7 @@ class Room:
         price = self._given(name) or (kind.price_per_hour if kind else None)
         if price is None:
             _read(name)  # which refuses what is no host
-            raise WrongSetting(
-                f"prices: {name}", "nothing", f'USD an hour of one host, as in prices = {{ "{name}" = 2.5 }}'
-            )
+            raise WrongSetting(f"prices: {name}", None, f'USD an hour of one host, as in prices = {{ "{name}" = 2.5 }}')
         return price
 
     def _counts(self, name: str) -> tuple[int, ...]:

@@ -17,6 +17,10 @@ HOUR_S = 3600.0
 MOST_USD = 1e9
 DEFAULT_PROTOCOLS = ("allreduce", "horovod", "ps-sync")  # synchronous: equal samples are worth the same
 DEFAULT_COUNTS = (1, 2, 4, 8, 16, 32)
+TARGETS = (
+    "a throughput, as --samples-per-s 5000; or the samples of the whole training with a deadline or a budget, "
+    'as --samples "115 M" --deadline "24 h" or --budget 100; a JOB file has the same names with underscores'
+)
 
 
 def _listed(value: Any) -> Any:
@@ -85,13 +89,15 @@ class Question(BaseModel):
         if self.samples and self.epochs:
             raise WrongSetting("epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both")
         if (self.epochs is None) != (self.samples_per_epoch is None):
-            given = "one of them" if self.epochs is None else "epochs alone"
-            raise WrongSetting("epochs, samples_per_epoch", given, "both")
+            missing = "epochs" if self.epochs is None else "samples_per_epoch"
+            raise WrongSetting(missing, None, "epochs and samples_per_epoch, or neither")
         for name in ("deadline", "budget"):
             if getattr(self, name) and self.work is None:
-                raise WrongSetting(name, getattr(self, name), "samples besides, or epochs and samples_per_epoch")
+                raise WrongSetting(
+                    "samples", None, f"those of the whole training, with a {name}; or epochs and samples_per_epoch"
+                )
         if not (self.samples_per_s or self.deadline or self.budget):
-            raise WrongSetting("target", "nothing", "samples_per_s, deadline or budget")
+            raise WrongSetting("target", None, TARGETS)
         return self
 
     @property
@@ -135,7 +141,7 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
     if table.get("schema") != SCHEMA:
         raise WrongSetting(f"{path}: schema", table.get("schema"), SCHEMA)
     tables = {name: table.get(name, {}) | further[name] for name in ("prices", "settings") if name in further}
-    return validated(Question, table | further | tables, path or "plan")
+    return validated(Question, table | further | tables, path or "")
 
 
 def assignments(option: str, texts: list[str], kind: Callable[[str], Any]) -> dict[str, Any]:

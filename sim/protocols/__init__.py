@@ -74,7 +74,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
         settings[key] = _value(known[key], value)
     missing = [f.name for f in known.values() if f.name not in settings and own.is_required(f)]
     if missing:
-        raise WrongSetting("--set", "nothing", f"{missing[0]}=VALUE: {name} has no default for it")
+        raise WrongSetting("--set", None, f"{missing[0]}=VALUE: {name} has no default for it")
     try:
         return protocol(**settings)
     except WrongSetting:

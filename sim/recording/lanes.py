@@ -1,4 +1,4 @@
-"""Lanes of a rank: on each, activities follow one another. The main one has what it does itself, the others what goes on beside."""
+"""Lanes of a rank: on each, activities follow one another. The main lane has the rank's own sequence, the others activities beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAIN = 0
-# The sooner, the more it is a rank's own sequence; of what overlaps, the later leaves the main lane, wherever it occurs.
+# Earlier names are more of a rank's own sequence. Of two that overlap, the later name leaves the main lane, in the whole trace.
 ORDER = (
     *("compute", "sleep", "input", "copy to device", "pack", "copy to host", "evaluate", "update", "reduce"),
     *("checkpoint", "lost", "restart", "wait", "receive", "send"),

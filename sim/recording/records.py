@@ -30,7 +30,7 @@ MOST_OF_A_WINDOW = 10**4  # steps of a worker between two updates by the clock
 MOST = 10**15  # bytes of a row: a thousand of them can be added up
 SMALL = (
     10**6
-)  # rows that any file may have; it has more only if each takes a byte: rows that are all alike may fill the memory
+)  # rows that any file may have. More are allowed at a byte each, because a small file of equal rows may fill the memory.
 
 
 def write_jsonl(head: dict, rows: pd.DataFrame, path: Path) -> None:
@@ -59,7 +59,7 @@ def typed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def checksum(head: dict, rows: pd.DataFrame) -> int:
-    """The checksum of a header and its rows, equal in both formats of the file."""
+    """The checksum of a header and its rows, which is equal in both formats of the file."""
     found = zlib.crc32(json.dumps(head).encode())
     for name in TYPES:
         found = zlib.crc32(np.ascontiguousarray(rows[name].to_numpy()).data, found)
@@ -143,7 +143,7 @@ def read_parquet(source: str) -> tuple[bytes, pd.DataFrame, int | None]:
         raise WrongSetting("trace file", source, f"{WRITTEN} ({why[:200]})") from error
     for name in Activity._fields:
         if table.column(name).null_count:
-            raise WrongSetting(f"{source}: {name}", "nothing in a row", "a value in every row")
+            raise WrongSetting(f"{source}: {name}", None, "a value in every row")
     said = about.get(CHECKSUM.encode(), b"")
     return about[b"header"], typed(table.to_pandas()), int(said) if said.isdigit() else None
 

@@ -1,7 +1,7 @@
-"""The record: one row an activity, the same for simulated and measured runs; parquet or JSON lines by the file's ending.
+"""The trace: one row an activity, the same for simulated and measured runs; parquet or JSON lines by the file's ending.
 
-A file holds a checksum of its header and its rows, so that what is read is what was written. The parts of a growing trace have none:
-of these a flipped digit or a lost line is not seen, unless the row that it leaves cannot be.
+A file holds a checksum of its header and its rows, so that damage is noticed. The parts of a growing trace have none:
+a flipped digit or a lost line is noticed only if it leaves an impossible row.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def read_parts(folder: Path) -> Trace:
     for part in sorted(folder.glob("rank-*.jsonl")):
         with reading("trace file", part):
             lines = part.read_bytes().split(b"\n")
-        rows += records.parsed(lines[:-1], str(part))  # after the last newline: nothing, or a cut row
+        rows += records.parsed(lines[:-1], str(part))  # after the last newline there is nothing, or a cut row
     trace = Trace.of(head, [Activity(*row) for row in rows])
     records.check(head, trace.rows, str(folder))
     return trace

@@ -50,7 +50,7 @@ def plan_page(plan: dict) -> str:
     if plan.get("schema") != SCHEMA:
         raise WrongSetting("plan: schema", plan.get("schema"), SCHEMA)
     if not plan["rows"]:
-        raise WrongSetting("plan: rows", "none", "one row at least")
+        raise WrongSetting("plan: rows", None, "at least one row")
     sections = [
         Section("Choose", [_explorer(standing(plan["question"]))]),
         Section("As it was asked", list(_best(plan["best"]))),

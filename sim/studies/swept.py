@@ -35,7 +35,7 @@ def run(given: argparse.Namespace, read: options.Readers, command: str = "") -> 
         if getattr(given, name):
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing with --sweep")
     if given.output is None:
-        raise WrongSetting("--output", "nothing", "the name of a .parquet file, for the rows of --sweep")
+        raise WrongSetting("--output", None, "the name of a .parquet file, for the rows of --sweep")
     values = parsed(given.sweep)
     wanted = jobs(given, values, read)
     found = swept(wanted, given.output, pools.of_command(None), given.resume)

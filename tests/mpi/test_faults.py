@@ -29,9 +29,9 @@ from sim.recording.traces import HEADER_FILE, Activity
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
-ENDS_S = 60  # after the signal, of a run that it ends; a guard, far above the seconds that it takes
+ENDS_S = 600  # after the signal, of a run that it ends; a guard, far above the seconds that it takes
 GOES_ON_S = 1200  # of a run that may go on to its end
-GONE_S = 60  # of its processes after the run; a guard likewise
+GONE_S = 600  # of its processes after the run; a guard likewise
 STOPPED_S = 1.0
 ROWS = 100  # of a run that is amid
 MANY, FEW = 1_000_000, 80  # steps of a run that a signal ends, and of one that may end before it

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sim import protocols
+import numpy as np
+
+from sim import event, protocols, vector
+from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -12,6 +15,7 @@ from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.platform.tcp import Tcp
 
+EXACT_S = 1e-9
 SPEEDS = tuple(1 - i / 37 for i in range(9))  # no two hosts alike, or events at one moment could come in either order
 CREDIT = Link(sustained_bytes_per_s=2e7)
 FAIR = Link(
@@ -104,3 +108,23 @@ def made(cluster: str, said: tuple[str, ...], named: str, workers: int, servers:
     except WrongSetting:
         return
     yield f"{cluster}: {' '.join(said)}, {named}, {workers} workers, {servers} servers", of
+
+
+def assert_alike(scenario: Scenario, replications: int = 2) -> None:
+    """Both worlds give the same answer."""
+    outcome = vector.run(scenario, replications)
+    for replication in range(replications):
+        simulated = of_trace(event.trace(scenario, replication))
+        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
+        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
+        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
+
+
+def assert_same_without_trace(scenario: Scenario, replication: int = 1) -> None:
+    """The event world's short cuts, which a run with a trace does not take, change nothing."""
+    short, _ = event.run(scenario, replication, want_trace=False)
+    long, _ = event.run(scenario, replication)
+    assert np.abs(short.step_s - long.step_s).max() < EXACT_S
+    assert np.abs(short.idle_fraction - long.idle_fraction).max() < EXACT_S
+    assert (short.samples == long.samples).all()
+    assert short.ran_out == long.ran_out

@@ -73,3 +73,17 @@ def test_asynchronous_workers_that_come_together_are_answered_after_the_next_one
     """Its bytes take the port longer than an acknowledgement and a request: all but the last miss one update less."""
     assert staleness("ps-async") == pytest.approx((3 * 2 + 1 * 3) / 4)
     assert staleness("ps-async", workers=3) == pytest.approx((2 * 1 + 1 * 2) / 3)
+
+
+@pytest.mark.parametrize("want_trace", [True, False])
+def test_a_port_that_earns_credit_is_as_busy_as_the_rate_that_lasts(want_trace):
+    """It sends at 1 Gbyte/s while it has credit, of which it earns a tenth: what lasts bounds the job."""
+    network = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e9, sustained_bytes_per_s=1e8)
+    cluster = Cluster(hosts=[Host(count=21)], network=network, costs={"mlp": Costs(compute=Line(base_s=0.01))})
+    scenario = Scenario(protocols.make("ps-async"), MLP, workers=20, cluster=cluster, steps=60)
+    if want_trace:
+        found = bottleneck.utilisation(event.trace(scenario), scenario)
+    else:
+        found = event.run(scenario, 0, want_trace=False)[0].arrivals.busy
+    assert max(found, key=found.get) == "server port"
+    assert found["server port"] == pytest.approx(1, abs=0.05)

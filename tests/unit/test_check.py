@@ -8,6 +8,7 @@ import itertools
 import re
 
 import pytest
+from test_own_protocols import WORKER
 
 from sim import command, protocols, vector
 from sim.protocols import check
@@ -24,14 +25,6 @@ COUNT = itertools.count()
 
 @dataclass(frozen=True)
 class Own(Protocol):
-"""
-WORKER = """
-    def worker(self, me):
-        for _ in me.steps():
-            yield from me.take_up((yield from me.receive(me.master)))
-            yield from me.sleep()
-            yield from me.compute()
-            yield from me.send(GRADIENT, me.master)
 """
 TAKES = f"""
 {WORKER}

@@ -1,5 +1,6 @@
 """Whether predictions would have chosen right: pairs beyond the noise, and targets that are met as often as they say."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -85,6 +86,9 @@ def test_what_an_experiment_left_is_read(tmp_path, monkeypatch):
     kept.keep(tmp_path / "servers.json", [[row]], "servers", "", "", tmp_path)
     (tmp_path / "servers" / "servers.csv").rename(tmp_path / "elsewhere.csv")
     assert list(decisions.at_hand(tmp_path)) == [found]
+    (tmp_path / "testbed").mkdir()
+    pd.DataFrame([{"where": "1 Gbit/s", **row}]).to_csv(tmp_path / "testbed" / "testbed.csv")
+    assert list(decisions.at_hand(tmp_path)) == [found, dataclasses.replace(found, group="testbed, 1 Gbit/s")]
     (tmp_path / "servers" / "servers.csv").write_text("cell\nx\n")
     with pytest.raises(WrongSetting, match=r"servers\.csv"):
         list(decisions.at_hand(tmp_path))

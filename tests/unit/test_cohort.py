@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scenarios import assert_same_without_trace
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.event import alike, world
 from sim.event.machines.leading import served
 from sim.event.shortcut import ShortCutFailed
@@ -20,7 +21,6 @@ from sim.protocols.base import Protocol
 from sim.verbs import gather
 from sim.verbs.me import GRADIENT, PARAMETERS
 
-EXACT_S = 1e-9
 WORKERS = 20
 LINKS = {
     "fast": Link(),
@@ -48,23 +48,13 @@ def scenario(protocol: Protocol, link: Link = LINKS["fast"], **about) -> Scenari
     return Scenario(protocol, found.model_copy(update={"costs": costs}), cluster=cluster, **about)
 
 
-def same(job: Scenario) -> None:
-    """Without a trace as one, with a trace each alone."""
-    one, _ = event.run(job, 1, want_trace=False)
-    each, _ = event.run(job, 1)
-    assert np.abs(one.step_s - each.step_s).max() < EXACT_S
-    assert np.abs(one.idle_fraction - each.idle_fraction).max() < EXACT_S
-    assert (one.samples == each.samples).all()
-    assert one.ran_out == each.ran_out
-
-
 @pytest.mark.parametrize("slowed", STRAGGLERS)
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("job", JOBS)
 def test_one_text_says_what_all_say(job, link, slowed):
     found = scenario(protocols.make(job, JOBS[job]), LINKS[link], stragglers=stragglers.read(slowed))
     assert alike.suits(found)
-    same(found)
+    assert_same_without_trace(found)
 
 
 def test_who_is_not_alike():
@@ -104,7 +94,7 @@ def test_a_text_that_treats_them_differently_is_run_by_each(monkeypatch):
     job = scenario(OneFirst(), test_size=0)
     with pytest.raises(ShortCutFailed):
         world.EventWorld(job, 0, want_trace=False).run()
-    same(job)
+    assert_same_without_trace(job)
 
 
 def test_a_queue_serves_in_order():

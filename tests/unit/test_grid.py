@@ -82,7 +82,7 @@ def test_the_grid_of_the_guide_is_one(read):
 
 
 WRONG = {
-    "schema": ("", "", ["schema", "None", "sweep/1"]),
+    "schema": ("", "", ["schema", "missing", "sweep/1"]),
     "another schema": ('schema = "sweep/0"\n', "", ["schema", "sweep/0", "sweep/1"]),
     "syntax": (HEAD, "options = [", ["TOML"]),
     "key": (HEAD, "[option]\nworkers = 1\n", ["option", "did you mean options?"]),

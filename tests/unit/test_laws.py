@@ -163,7 +163,7 @@ def test_wrong_names(text, said):
         ("mean_s = 1\nstd_s = 0\nweight = 0.5", "sum to 1"),
         ("mean = 1\nstd_s = 0\nweight = 1", "mean"),
         ("mean_s = -1\nstd_s = 0\nweight = 1", "-1"),
-        ("std_s = 0\nweight = 1", "required"),
+        ("std_s = 0\nweight = 1", "missing; needed"),
         ("mean_s = nan\nstd_s = 0\nweight = 1", "nan"),
     ],
 )

@@ -141,3 +141,11 @@ def test_join_refuses_runs_of_different_length():
 def test_a_trace_that_is_not_there_is_said_to_be_none(tmp_path, name):
     with pytest.raises(WrongSetting, match="No such file"):
         read(tmp_path / name)
+
+
+def test_billions_of_samples_have_the_interval_of_as_many_thousands():
+    """Samples are integers of 64 bits, and the square of their sum is beyond them."""
+    rng = np.random.default_rng(0)
+    step_s, samples = 1 + 0.01 * rng.random(1000), 4000 + rng.integers(0, 100, 1000)
+    few, many = (np.array(interval.of_batches(step_s, factor * samples)) for factor in (1, 10**6))
+    assert many / 10**6 == pytest.approx(few)

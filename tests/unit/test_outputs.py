@@ -121,18 +121,13 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(name, tmp_path, monkeypatch,
 
 @contextmanager
 def limited(most: int) -> Iterator[None]:
-    """Within it, no file grows larger."""
+    """Within it, no file of this process and of those that begin in it grows larger."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def limit(most: int) -> None:
-    """In a process that is about to begin: no file of its grows larger."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
 def child(*words, stdout=subprocess.PIPE, **settings) -> subprocess.CompletedProcess:

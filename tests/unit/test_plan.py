@@ -234,8 +234,9 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({}, "samples_per_s, deadline or budget"),
-        ({"deadline": "24 h"}, "samples besides"),
+        ({}, "^target: missing; needed: .*--samples-per-s .*--deadline .*--budget"),
+        ({"deadline": "24 h"}, "^samples: missing; needed: .* with a deadline"),
+        ({"samples_per_s": 10, "epochs": 3}, "^samples_per_epoch: missing"),
         ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
         ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "hosts: given 'p3.2xlarg'.*p3.2xlarge"),
         ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),

@@ -232,7 +232,7 @@ def of_two_workers(trace: Trace) -> Trace:
         ([planted("mlp", 100), planted("mlp", 100, protocol="ps-sync")], "one of the two"),
         ([planted("mlp", 100), planted("mlp", 100, wire=GRPC)], "one host, or one for each, in all"),
         ([planted("mlp", 100, law="niagara*0.02")], "runs of mlp without stragglers too"),
-        ([planted("mlp", 100, wire=GRPC)], "--probe: given 'no link between hosts'"),
+        ([planted("mlp", 100, wire=GRPC)], "--probe: missing; needed: a probe of the link"),
     ],
 )
 def test_what_cannot_be_fitted_together_is_refused(traces, complaint):

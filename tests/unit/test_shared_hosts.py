@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
+from scenarios import EXACT_S, assert_alike
 
-from sim import collectives, event, protocols, stragglers, vector
-from sim.answers.outcome import of_trace
+from sim import collectives, protocols, stragglers, vector
 from sim.collectives.base import hand, take
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -21,7 +21,6 @@ from sim.vector.shared.call import Call, Clocks, Seconds
 from sim.vector.shared.plan import plan
 
 MLP = workload.read("mlp")
-EXACT_S = 1e-9
 IN_TURN = ["ring", "hierarchical", "nccl", "reduce-broadcast"]  # each port serves one sender, whatever the hosts
 
 
@@ -43,15 +42,6 @@ def job(name: str, *said: str, workers: int = 6, slots: int = 3, noise: float = 
     place = Cluster(hosts=hosts, network=network, local=local, costs={"mlp": costs})
     settings = {"steps": 4, "warmup": 1, "batch": 20} | of
     return Scenario(protocols.make(name, list(said)), MLP, workers, cluster=place, **settings)
-
-
-def assert_alike(scenario: Scenario, replications: int = 2) -> None:
-    outcome = vector.run(scenario, replications)
-    for replication in range(replications):
-        simulated = of_trace(event.trace(scenario, replication))
-        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
-        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
-        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
 
 
 @st.composite

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scenarios import assert_same_without_trace
 
-from sim import event, protocols
+from sim import protocols
 from sim.event import world
 from sim.event.arrivals import Arrivals
 from sim.event.clock import Clock
@@ -25,7 +26,6 @@ from sim.protocols.base import Protocol
 from sim.verbs import gather
 from sim.verbs.me import GRADIENT, PARAMETERS, Note
 
-EXACT_S = 1e-9
 NOISY = {"noise": LogNormal(cv=0.3), "update_noise": LogNormal(cv=0.1)}
 LINKS = {
     "fast": Link(),
@@ -58,24 +58,18 @@ def scenario(protocol, link: Link = LINKS["fast"], workers: int = 5, **about) ->
     return Scenario(protocol, found.model_copy(update={"costs": costs}), cluster=cluster, **about)
 
 
-def same(job: Scenario) -> None:
-    short, _ = event.run(job, 0, want_trace=False)
-    long, _ = event.run(job, 0)
-    assert np.abs(short.step_s - long.step_s).max() < EXACT_S
-    assert np.abs(short.idle_fraction - long.idle_fraction).max() < EXACT_S
-    assert (short.samples == long.samples).all()
-
-
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("job", JOBS)
 def test_short_cuts_change_nothing(job, link):
     name, settings = JOBS[job]
-    same(scenario(protocols.make(name, settings), LINKS[link]))
+    assert_same_without_trace(scenario(protocols.make(name, settings), LINKS[link]))
 
 
 @pytest.mark.parametrize("workers", [2, 3, 13])
 def test_rings_of_any_size(workers):
-    same(scenario(protocols.make("horovod", ["algorithm=ring", "fusion_bytes=100000"]), workers=workers))
+    assert_same_without_trace(
+        scenario(protocols.make("horovod", ["algorithm=ring", "fusion_bytes=100000"]), workers=workers)
+    )
 
 
 @pytest.mark.parametrize("servers", [1, 2])
@@ -87,13 +81,13 @@ def test_verbs_in_one_go_do_what_they_do_one_by_one(said, servers):
     job = replace(job, workers=4, servers=servers if job.servers else 1)
     ranks = world.EventWorld(job, 0, want_trace=False).ranks
     assert {type(rank) for rank in ranks} == {Poster}
-    same(job)
-    same(replace(job, stragglers=LogNormal(location=0.1, cv=1.0)))
+    assert_same_without_trace(job)
+    assert_same_without_trace(replace(job, stragglers=LogNormal(location=0.1, cv=1.0)))
 
 
 def test_sleepers_too():
-    same(scenario(protocols.make("fmb"), stragglers=LogNormal(location=0.1, cv=1.0)))
-    same(scenario(protocols.make("ps-async"), stragglers=Constant(value=0.1)))
+    assert_same_without_trace(scenario(protocols.make("fmb"), stragglers=LogNormal(location=0.1, cv=1.0)))
+    assert_same_without_trace(scenario(protocols.make("ps-async"), stragglers=Constant(value=0.1)))
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,7 @@ def test_a_message_that_overtakes_is_seen_and_the_run_made_again():
     job = scenario(Overtaking(), link, workers=3, warmup=0)
     with pytest.raises(ShortCutFailed):
         world.EventWorld(job, 0, want_trace=False).run()
-    same(job)
+    assert_same_without_trace(job)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -9,13 +9,12 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from test_outputs import child, end, limit
+from test_outputs import child, end, limited
 
 from sim import Scenario, WrongSetting, protocols, read_workload, simulate
 from sim.base import progress
@@ -204,7 +203,7 @@ def test_what_is_no_sweep_is_refused(text, tmp_path):
 
 def test_a_trace_is_no_sweep(tmp_path, trace):
     trace.write(tmp_path / "x.parquet")
-    with pytest.raises(WrongSetting, match="schema: given None; allowed: sweep-rows/1"):
+    with pytest.raises(WrongSetting, match="schema: missing; needed: sweep-rows/1"):
         sweep(scenarios(), str(tmp_path / "x.parquet"), resume=True, **ONE_GO)
 
 
@@ -366,24 +365,19 @@ def test_if_some_fail_the_command_counts_them(tmp_path, monkeypatch, capsys):
 def test_a_full_disk_is_one_line(tmp_path):
     """A limit on the size of files stands for a disk that is full."""
     line = ["--protocol", "fmb", *LINE, "--workers-processes", "1", "-o", "x.parquet"]
-    done = child("sim.sweep", *line, cwd=tmp_path, preexec_fn=partial(limit, 1000))
+    with limited(1000):
+        done = child("sim.sweep", *line, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "sim.sweep: x.parquet could not be written (File too large)\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_part_that_the_disk_does_not_take_is_one_line(tmp_path, monkeypatch, capsys):
-    import resource
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "BLOCK_S", 0)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        line = ["--protocol", "fmb", *LINE, "--workers-processes", "1", "-o", "x.parquet"]
+    line = ["--protocol", "fmb", *LINE, "--workers-processes", "1", "-o", "x.parquet"]
+    with limited(1000):
         assert end("sim.sweep", *line) == 1
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     err = capsys.readouterr().err
     assert err == (
         "sim.sweep: x.parquet.parts/part-000000.parquet could not be written (File too large); --resume goes on\n"

@@ -202,7 +202,7 @@ def test_sharded_training_and_huge_files_are_refused(tmp_path, model, capsys, mo
 
 def test_the_command_says_what_was_found_and_needs_a_workload(tmp_path, model, capsys):
     paths = write(tmp_path, [trace(rank, 2, BUCKETS, hidden=False) for rank in range(2)])
-    assert "--workload: given 'nothing'" in ended(capsys, *paths, "-o", tmp_path / "p.toml")[1]
+    assert "--workload: missing" in ended(capsys, *paths, "-o", tmp_path / "p.toml")[1]
     code, said = ended(capsys, *paths, "--workload", model, "--hosts", "8", "-o", tmp_path / "p.toml")
     assert code == 0
     assert "2 of 2 ranks, 6 steps of" in said

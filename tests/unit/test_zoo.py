@@ -152,8 +152,8 @@ def test_a_step_that_was_measured_is_what_one_process_takes_alone(tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ('parameters = "120 M"', "layers: given 'nothing'"),
-        ("layers = 4", "parameters: given None"),
+        ('parameters = "120 M"', "layers: missing"),
+        ("layers = 4", "parameters: missing"),
         (
             'parameters = "120 M"\nlayers = 4\nvariables = [{ name = "w", shape = [3] }]',
             "variables: given 'parameters or",
@@ -164,7 +164,7 @@ def test_a_step_that_was_measured_is_what_one_process_takes_alone(tmp_path):
         ("parameters = true\nlayers = 4", "parameters: given True"),
         ('parameters = "3"\nlayers = 4', "parameters: given 3; allowed: at least as many as layers, 4"),
         ('parameters = "3"\nlayers = 0', "layers: given 0"),
-        ("", "variables: given 'none'; allowed: at least one; or parameters and layers"),
+        ("", "variables: missing; needed: at least one; or parameters and layers"),
     ],
 )
 def test_models_that_are_none(more, said, tmp_path):

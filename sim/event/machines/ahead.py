@@ -8,9 +8,9 @@ from sim.event.shortcut import ShortCutFailed
 
 
 class Ahead:
-    """They need no event: a rank that waits for one goes on at once, before it has reached the port.
+    """They need no event: a rank that waits for a message goes on at once, before the message has reached the port.
 
-    This is right as long as no other message reaches the port before.
+    This is correct as long as no other message reaches the port first.
 
     Args:
         mechanics: sim.event.machines.free.Free, of the rank.

@@ -25,7 +25,7 @@ class Contended:
     """
 
     own_port = False
-    quick = False  # works that follow one another let others come between
+    quick = False  # other ranks may use the core between two works
 
     def __init__(self, rank):
         world, scenario = rank.world, rank.scenario
@@ -43,18 +43,18 @@ class Contended:
         self._to: Any = None  # the ranks' mechanics, once all are there
 
     def join(self, everyone: list, alone: bool) -> None:
-        """The mechanics of all ranks are there."""
+        """Take note of the mechanics of all ranks."""
         self._to = everyone
 
     def fall_apart(self) -> None:
-        """Refer to nobody any more."""
+        """Drop all references to others, so that memory is free at once."""
         self.rank = None
         self._to.clear()
 
     # ---- work
 
     def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Some seconds of a core."""
+        """Work for some seconds of a core."""
         start_s = self.rank.clock_s
         yield from self.spend(seconds, activity == "compute")
         self.rank.applied_s += self.rank.clock_s - start_s
@@ -71,7 +71,7 @@ class Contended:
                 self.rank.warm()
 
     def work_on(self, parts_s: list[float], activity: str, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Parts that take so many seconds of a core, at once, each by a core as long as there are."""
+        """Do parts at once, each on a core of its own as long as there are free ones; seconds of a core for each part."""
         rank, start_s = self.rank, self.rank.clock_s
         who = rank.rank if len(parts_s) == 1 and not self.scenario.threaded else None
         works = [self.cores.work(seconds, who) for seconds in parts_s if seconds > ROUND_OFF_S]
@@ -80,7 +80,7 @@ class Contended:
         rank.record(activity, start_s, samples, size_bytes, peer, version)
 
     def spend(self, seconds: float, computing: bool = False):
-        """Seconds of a core, or of the rank's GPU where it computes on one; nothing is recorded."""
+        """Work for some seconds of a core, or of the rank's GPU where it computes on one; nothing is recorded."""
         if seconds > ROUND_OFF_S:
             if computing and self.gpu:
                 yield self.gpu.work(seconds)
@@ -90,28 +90,28 @@ class Contended:
                 yield self.cores.work(seconds, self.rank.rank)
 
     def rest(self, seconds: float):
-        """Asleep."""
+        """Sleep for some seconds."""
         yield self.env.timeout(seconds)
         self.rank.computed_s += seconds
 
     def rest_until(self, time_s: float):
-        """Asleep until then."""
+        """Sleep until a time."""
         yield self.env.timeout(max(0.0, time_s - self.env.now))
 
     def begin_step(self, slept_s: float) -> None:
-        """Other threads of the runtime work beside this step."""
+        """Begin the background work of this step, which other threads of the runtime do."""
         self.others.begin_step(self.scenario.costs.background(self.scenario.batch), slept_s)
 
     def come_together(self):
-        """Before a library's call: a barrier whose ranks poll."""
+        """Wait at the barrier before a library's call; the ranks poll."""
         return self.waits.come_together()
 
     def at(self, time_s: float, call) -> None:
-        """Call then."""
+        """Call a function at a time."""
         self.after(max(0.0, time_s - self.env.now), call)
 
     def after(self, delay_s: float, call) -> None:
-        """Call after so many seconds."""
+        """Call a function after some seconds."""
         self.env.timeout(delay_s).callbacks.append(lambda _: call())
 
     # ---- messages that leave
@@ -119,7 +119,7 @@ class Contended:
     def post(self, peer: int, message: Message):
         """Give one message to the link, at a core's expense; the event of its departure.
 
-        Of one that must be asked for, a control message leaves as the call begins; it has not left before the call is over.
+        If the receiver must ask for the message (rendezvous), a control message leaves now, and the message after the call is over.
         """
         to, departure = self._to[peer], None
         if to.machine is self.machine:
@@ -145,7 +145,7 @@ class Contended:
         return message.departure
 
     def send_all(self, peers, letter):
-        """A message to each of `peers`, made by letter(peer), in order; go on when all have left."""
+        """Send a message to each of `peers`, made by letter(peer), in order; go on when all have left."""
         posts = [(peer, letter(peer)) for peer in peers]
         start_s, departures = self.rank.clock_s, []
         for peer, message in posts:
@@ -156,12 +156,12 @@ class Contended:
             start_s = self.rank.clock_s
 
     def post_all(self, peers, letter, record: bool = False, one: bool = False):
-        """A message to each of `peers`, in order; go on at once.
+        """Send a message to each of `peers`, in order; go on at once.
 
         Args:
             letter: letter(peer) makes the message.
-            record: when they have left.
-            one: the one before must have left.
+            record: whether to record them, when they have left.
+            one: whether each waits until the one before has left.
         """
         rank = self.rank
         for peer in peers:
@@ -234,7 +234,7 @@ class Contended:
         return awaited
 
     def gather(self, missing: set[int]):
-        """A gradient from each of `missing`, added up in order of arrival."""
+        """Receive a gradient from each of `missing`, and add them up in order of arrival."""
         while missing:
             message = yield from self.receive(missing)
             missing.remove(message.sender)
@@ -243,7 +243,7 @@ class Contended:
     # ---- exchanges
 
     def swap(self, message: Message | None, to, source: int | None, ahead: bool):
-        """Hand one over, if any, while taking one, if any, which is returned."""
+        """Send a piece and receive one at the same time, either of which may be none; return the received one."""
         departure: Any = None
         taken = None
         if message is not None:
@@ -259,7 +259,7 @@ class Contended:
         return taken
 
     def departed(self):
-        """Until all that was handed over ahead has left."""
+        """Wait until all messages that were sent ahead have left."""
         leaving, self._ahead = [departure for departure in self._ahead if not departure.processed], []
         if leaving:
             yield from self.waits.until(simpy.AllOf(self.env, leaving))
@@ -267,7 +267,7 @@ class Contended:
     # ---- variables that travel one by one
 
     def ship(self, peer: int, version: int, number: int, samples: int = 0) -> None:
-        """Let one variable's parameters or gradient leave, by other threads, and go on."""
+        """Have other threads send one variable's parameters or gradient, and go on."""
         rank, size_bytes = self.rank, self.rank.amounts.variable_bytes[number]
         message = Message(rank.rank, version, samples, (size_bytes,), size_bytes)
         message.variable = number
@@ -277,7 +277,7 @@ class Contended:
             departure.callbacks.append(lambda _: rank.recorder.rows.append(Activity(start_s, self.env.now, *about)))
 
     def through_memory(self, number: int, call) -> None:
-        """A copy of a variable within the host, one after another."""
+        """Copy a variable within the host; copies pass one after another."""
         _, end_s = self.machine.memory.take(
             self.env.now, self.local.occupancy_s(self.rank.amounts.variable_bytes[number])
         )

@@ -15,7 +15,7 @@ class Copied:
         self.calls: list[Callable[[float], None]] = []
 
     def fire(self, time_s: float) -> None:
-        """It has been copied."""
+        """Take note that the receiver has copied the message."""
         self.time_s = time_s
         for call in self.calls:
             call(time_s)

@@ -26,7 +26,7 @@ def rate(tasks, cores: int, contention: float, polls=0.0):
     """The pace of each of `tasks` (a number or an array, 1 or more) on `cores`; 1 is a core that has its host to itself.
 
     Args:
-        polls: what ranks that wait take of the cores meanwhile, in cores.
+        polls: cores that the polls of waiting ranks take meanwhile.
     """
     busy = np.minimum(tasks + polls, cores)
     left = cores - np.minimum(polls, cores * MOST_POLLS)
@@ -55,14 +55,14 @@ class Core:
 class Cores:
     """The cores of a host, as Linux gives them: a task has its core until it is done or its turn is over, and stays on it.
 
-    Tasks on one core take turns. One that has waited begins on the core with the fewest tasks, one that goes on with other work stays;
-    three equal tasks on two cores so take as long as two after one another, not half as long again. A core that idles takes over what
-    is nobody's, for any thread of a pool may do it, and after `TICK_S` another task.
+    Tasks on one core take turns. A task that has waited begins on the core with the fewest tasks; one that goes on with other work stays.
+    Three equal tasks on two cores therefore take twice as long as one, and not 1.5 times. An idle core takes over the work of a runtime's
+    threads at once, because any thread of a pool may do it, and a rank's task after `TICK_S`.
 
     Args:
         speed: of a core, relative to the one that costs were measured on.
         contention: see sim.platform.cluster.Host.
-        turn_s: for which a task has the core if another waits for it; longer if all have much to do, or there would be events without end.
+        turn_s: for which a task has the core if another one waits; longer if all have much to do, which saves events.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Cores:
         self._paces = cache(lambda busy, polls: float(rate(busy, count, contention, polls)))
         self._cores = [Core() for _ in range(count)]
         self._busy, self._polls = 0, 0.0
-        # Where somebody worked last, until when, and since when its turn was.
+        # Of each rank: the core on which it worked last, until when, and since when its turn was.
         self._last: dict[object, tuple[Core, float, float]] = {}
 
     @property
     def idle(self) -> bool:
-        """Whether a core has nothing to do."""
+        """Whether a core is idle."""
         return self._busy < self.count
 
     def work(self, seconds: float, who: object = None) -> simpy.Event:
@@ -101,13 +101,13 @@ class Cores:
         return task.done
 
     def take(self, cores: float) -> None:
-        """From now on, waiting ranks take so many cores more, or less, for their polls."""
+        """From now on the polls of waiting ranks take so many cores more, or less."""
         before, self._polls = self._polls, max(0.0, round(self._polls + cores, POLL_DIGITS))
         if self._busy and self._paces(self._busy, before) != self._paces(self._busy, self._polls):
             self._repace(self._busy, before)
 
     def _put(self, core: Core, task: Task, since_s: float | None = None) -> None:
-        """A task comes to a core; a rank that goes on has had the core since its earlier task."""
+        """Put a task on a core. The turn of a rank that goes on began with its earlier task."""
         self._advance(core)
         if since_s is None:
             core.tasks.append(task)
@@ -121,7 +121,7 @@ class Cores:
         self._wake(core)
 
     def _repace(self, busy: int, polls: float, besides: Core | None = None) -> None:
-        """All cores go at another pace from now on than with so many busy ones, and so many polls."""
+        """Set the pace of all cores anew: the number of busy ones, or of polls, has changed."""
         if busy and self._paces(busy, polls) != self._paces(max(1, self._busy), self._polls):
             pace = self._paces(busy, polls)
             for core in self._cores:
@@ -153,7 +153,7 @@ class Cores:
             return
         self._advance(core)
         since_s, core.since_s, task = core.since_s, self.env.now, core.tasks.popleft()
-        if task.left_s > max(ROUND_OFF_S, math.ulp(self.env.now)):  # less than the clock can tell would never end
+        if task.left_s > max(ROUND_OFF_S, math.ulp(self.env.now)):  # less than the clock resolves would never end
             core.tasks.append(task)
         else:
             if task.who is not None:
@@ -175,13 +175,13 @@ class Cores:
             self.env.timeout(TICK_S).callbacks.append(lambda _: self._balance(core))
 
     def _balance(self, core: Core) -> None:
-        """A core that idles takes over, of those that wait where most do, the task with most left."""
+        """Give an idle core a waiting task of the longest queue: the one with most work left."""
         other = max(self._cores, key=lambda other: len(other.tasks))
         if not core.tasks and len(other.tasks) > 1:
             self._take_over(core, other, max(islice(other.tasks, 1, None), key=lambda task: task.left_s))
 
     def _take_over(self, core: Core, other: Core, task: Task) -> None:
-        """A task that waits for another core goes on here."""
+        """Move a task that waits for another core to this one."""
         self._advance(other)
         other.tasks.remove(task)
         self._wake(other)

@@ -1,4 +1,4 @@
-"""Mechanics of ranks that share a host's port, but no core: they take turns, and copy from one another."""
+"""Mechanics of ranks that share a host's port, but no core: they take turns at it, and copy messages from one another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.event.ranks.message import Message
 
 
 class Crowded(Free):
-    """The same where other ranks are on the host: they take turns at its port, and a message to one of them is copied by it."""
+    """Free's mechanics where other ranks are on the host: ranks take turns at its port, and a receiver copies messages within the host."""
 
     own_port = False
     __slots__ = ("_last",)
@@ -33,7 +33,7 @@ class Crowded(Free):
         return self.post(peer, message)
 
     def send_all(self, peers, letter):
-        """A message to each of `peers`, in order; go on when all have left."""
+        """Send a message to each of `peers`, in order; go on when all have left."""
         rank, start_s, sent = self.rank, self.rank.clock_s, []
         for peer in peers:
             message = letter(peer)
@@ -45,7 +45,7 @@ class Crowded(Free):
             start_s = rank.clock_s
 
     def post_all(self, peers, letter, record: bool = False, one: bool = False):
-        """A message to each of `peers`, in order; go on at once."""
+        """Send a message to each of `peers`, in order; go on at once."""
         rank = self.rank
         for peer in peers:
             if one and self._last is not None:
@@ -69,7 +69,7 @@ class Crowded(Free):
         departure.calls.append(lambda time_s: rank.recorder.row(start_s, time_s, *about))
 
     def until(self, departure):
-        """Until a message has left."""
+        """Wait until a message has left."""
         if type(departure) is not Copied:
             departure = max(departure, self.rank.clock_s)
         elif departure.time_s is None:
@@ -79,7 +79,7 @@ class Crowded(Free):
         self.rank.clock_s = max(self.rank.clock_s, departure.time_s if type(departure) is Copied else departure)
 
     def swap(self, message: Message | None, to, source: int | None, ahead: bool):
-        """Hand one over, if any, while taking one, if any, which is returned."""
+        """Send a piece and receive one at the same time, either of which may be none; return the received one."""
         rank, departure, taken = self.rank, None, None
         if message is not None:
             start_s = rank.clock_s
@@ -95,7 +95,7 @@ class Crowded(Free):
         return taken
 
     def departed(self):
-        """Until all that was handed over ahead has left."""
+        """Wait until all messages that were sent ahead have left."""
         ahead, self._ahead = self._ahead, []
         for departure in ahead:
             yield from self.until(departure)

@@ -2,7 +2,7 @@
 
 Rates are max-min fair (Bertsekas and Gallager, Data Networks, section 6.5.2), as in SimGrid's model of TCP. A port is a token
 bucket (tc tbf, the shapers of clouds): it passes what comes while it has tokens, and as fast as tokens come after that. A message
-that comes to its sender's port while another is leaving has less of it at first: the other's window has grown, its own has not.
+that comes to its sender's port while another one leaves has a smaller share at first: its window has not grown yet.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Bucket:
 
     Args:
         rate: tokens that come, bytes a second.
-        depth: the most that it keeps, bytes.
-        queue: the most that stands before it while it is busy, bytes.
+        depth: the most tokens that it keeps, bytes.
+        queue: the longest queue in front of it while it is busy, bytes.
         busy_s: seconds for which messages took it.
     """
 
@@ -39,19 +39,24 @@ class Bucket:
     def __post_init__(self):
         self.level = self.depth
 
+    @property
+    def taken_s(self) -> float:
+        """See sim.event.machines.port.Port."""
+        return self.busy_s
+
     def advance(self, now_s: float) -> None:
-        """Tokens have come, and gone, at the rates of late."""
+        """Update the tokens: they came and went at the present rates."""
         level = self.level + (self.rate - self.through) * (now_s - self._updated_s)
         self.level = 0.0 if level < LEAST_BYTES else min(self.depth, level)
         self._updated_s = now_s
 
     def take(self, tokens: float) -> None:
-        """Tokens that bytes pass on at once."""
+        """Let bytes take tokens, at once."""
         self.level = 0.0 if self.level - tokens < LEAST_BYTES else self.level - tokens
 
     @property
     def busy(self) -> bool:
-        """Whether it passes all that it can, and has no tokens left."""
+        """Whether it has no tokens left and passes bytes at its full rate."""
         return self.level == 0 and self.through > self.rate * (1 - 1e-9)
 
     @property
@@ -83,12 +88,12 @@ class Flow:
 
     @property
     def grown(self) -> float:
-        """Its window, of what it can have; a power of 2."""
+        """Its window, as a share of the largest one; a power of 2."""
         return 2.0 ** min(0, self._doublings - DOUBLINGS) if self.ramp else 1.0
 
     @property
     def grows_in_s(self) -> float:
-        """Seconds until that doubles."""
+        """Seconds until the window doubles."""
         return (self._doublings + 1) * self._doubling_s - self.age_s if self.grown < 1 else math.inf
 
     @property
@@ -100,7 +105,7 @@ class Flow:
         return self.ramp / self.ports[0].rate
 
     def advance(self, seconds: float) -> None:
-        """Go on at its rate."""
+        """Advance at its rate."""
         self.left = max(0.0, self.left - self.rate * seconds)
         self.age_s += seconds
 
@@ -113,7 +118,7 @@ class Flows:
         self._flows: list[Flow] = []
 
     def start(self, egress: Bucket, ingress: Bucket, size_bytes: float, **details: float) -> Flow:
-        """Let a message pass both ports from now on; a short one when what stands before them has passed.
+        """Let a message pass both ports from now on; a short message waits until the queues in front of them have passed.
 
         Args:
             details: of the flow: kept, weight, ramp.
@@ -132,9 +137,9 @@ class Flows:
         self._go_on()
 
     def backlog_s(self, egress: Bucket, ingress: Bucket) -> float:
-        """Seconds until what stands before two ports has passed them, one after the other.
+        """Seconds until the queues in front of two ports have passed them, one after the other.
 
-        Bytes stand before the port that holds them up: that of a receiver only if they come through others that do not.
+        Bytes queue in front of the port that limits them: in front of a receiver's only if no sender's port limits them.
         """
         self._advance()
         before = [flow for flow in self._flows if egress.busy and flow.ports[0] is egress]
@@ -176,7 +181,7 @@ class Flows:
         times_s = [min(left / flow.rate, flow.grows_in_s) for left, flow in zip(to_go, self._flows, strict=True)]
         times_s += [port.lasts_s for port in ports]
         if self._flows:
-            soon_s = max(min(times_s), math.ulp(self._env.now))  # sooner, and the clock would stand still
+            soon_s = max(min(times_s), math.ulp(self._env.now))  # sooner than the clock resolves, it would stand still
             self._env.timeout(soon_s, self._timer).callbacks.append(self._look)
 
     def _look(self, timer: simpy.Event) -> None:

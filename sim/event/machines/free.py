@@ -21,11 +21,11 @@ class Free:
     """How one rank's work, messages and waits take time where nothing that ranks share makes its work longer.
 
     A rank's text runs ahead on its own clock. Messages queue at the ports of hosts in the order in which they come there: a receiver's
-    port takes them at events; a sender's port that is the rank's own needs none, and one that ranks share is come to in turn.
+    port takes them at events. A sender's port needs no event if it is the rank's own; ranks that share one take turns.
     """
 
-    quick = True  # works that follow one another may be one
-    own_port = True  # nobody else's messages leave by it
+    quick = True  # works that follow one another may be joined
+    own_port = True  # no other rank sends by this port
     __slots__ = (
         "_ahead", "_byte_s", "_gap_s", "_inbox", "_latency_s", "_missing", "_overhead_s", "_peers", "_plain", "_sending",
         "_timed", "_waits", "_wake", "comes", "core", "course", "env", "ingress", "link", "local", "machine", "others", "port",
@@ -40,11 +40,11 @@ class Free:
         self.work, self.works, self.work_on = core.work, core.works, core.work_on
         self.spend, self.rest, self.rest_until = core.spend, core.rest, core.rest_until
         self.port, self.ingress = machine.egress, machine.ingress
-        self._inbox: list[Any] = []  # what has come: messages, and when their bytes move
-        self._peers: Any = ()  # from whom the next is waited for
-        self._wake: Any = None  # who goes on then
+        self._inbox: list[Any] = []  # messages that have come, and when their bytes move
+        self._peers: Any = ()  # ranks from one of which the next message is waited for
+        self._wake: Any = None  # the thread that then goes on
         self._timed = False
-        self._missing: Any = None  # from whom gradients are still waited for, to be added up
+        self._missing: Any = None  # ranks whose gradients are still waited for, to be added up
         self._overhead_s, self._latency_s = rank.amounts.overhead_s[machine.speed], link.latency_s
         self._gap_s, self._byte_s = link.gap_s, rank.amounts.byte_s
         self.slow = SlowPort(self) if link.sustained_bytes_per_s or link.tcp or link.store_and_forward else None
@@ -57,7 +57,7 @@ class Free:
         self.comes: Any = None  # comes(reach_s, message): a message is on its way to this rank
 
     def join(self, everyone: list, alone: bool) -> None:
-        """The mechanics of all ranks are there.
+        """Take note of the mechanics of all ranks.
 
         Args:
             alone: rank 0 alone sends to workers, as far as is known of the protocol.
@@ -73,18 +73,18 @@ class Free:
     # ---- time
 
     def begin_step(self, slept_s: float) -> None:
-        """No other threads work beside."""
+        """Do nothing: no other threads work beside the rank."""
 
     def come_together(self):
-        """Ranks that wait are woken at once."""
+        """Do nothing: ranks that wait are woken at once."""
         return DONE
 
     def at(self, time_s: float, call) -> None:
-        """Call then."""
+        """Call a function at a time."""
         self.rank.world.at(time_s, call)
 
     def sync(self, but_s: float = 0.0):
-        """Wait until the world is where this rank is, but for so many seconds."""
+        """Wait until the world's clock has reached this rank's, except for so many seconds."""
         clock_s = self.rank.clock_s
         ahead_s = clock_s - but_s - self.env.now
         if ahead_s > 0:
@@ -94,7 +94,7 @@ class Free:
     # ---- messages that leave
 
     def send_all(self, peers, letter):
-        """A message to each of `peers`, in order; go on when all have left.
+        """Send a message to each of `peers`, in order; go on when all have left.
 
         Args:
             letter: letter(peer) makes the message.
@@ -102,12 +102,12 @@ class Free:
         return self._sending.send_all(peers, letter)
 
     def post_all(self, peers, letter, record: bool = False, one: bool = False):
-        """A message to each of `peers`, in order; go on at once.
+        """Send a message to each of `peers`, in order; go on at once.
 
         Args:
             letter: letter(peer) makes the message.
-            record: when they have left.
-            one: the one before must have left.
+            record: whether to record them, when they have left.
+            one: whether each waits until the one before has left.
         """
         return self._sending.post_all(peers, letter, record, one)
 
@@ -153,7 +153,7 @@ class Free:
         self.put(message, begin_s, end_s)
 
     def put(self, message: Message, begin_s: float, end_s: float | None) -> None:
-        """A message is here: a waiting rank takes it, or it lies here.
+        """Deliver a message: a waiting rank takes it, or it is kept.
 
         Args:
             begin_s, end_s: when its bytes move; no end within a host, where the receiver copies.
@@ -168,7 +168,7 @@ class Free:
             self._gathered(message, begin_s, end_s)
 
     def take(self, peers):
-        """The first message from one of `peers` that lies here, and when its bytes move."""
+        """The first kept message from one of `peers`, and when its bytes move."""
         for index, arrived in enumerate(self._inbox):
             if arrived[0].sender in peers:
                 return self._inbox.pop(index)
@@ -196,9 +196,9 @@ class Free:
         return message
 
     def _receive_until(self, peers, until_s: float):
-        """The same, if it begins to come by then: what has come by now matters, so the world catches up first.
+        """The same, if it begins to come by a deadline. The world's clock catches up first, because messages that have come by now matter.
 
-        What comes at this very moment has not come yet.
+        A message that comes at this very moment has not come yet.
         """
         yield from self.sync(CLOCK_S)
         rank = self.rank
@@ -262,7 +262,7 @@ class Free:
             wake()
 
     def gather(self, missing: set[int]):
-        """A gradient from each of `missing`, added up in order of arrival, as they come; the text goes on after the last."""
+        """Receive a gradient from each of `missing`, and add each up as it comes; the text goes on after the last."""
         while missing and self._inbox and (arrived := self.take(missing)):
             self._took(*arrived)
             missing.remove(arrived[0].sender)
@@ -274,7 +274,7 @@ class Free:
     # ---- exchanges
 
     def swap(self, message: Message | None, to, source: int | None, ahead: bool):
-        """Hand one over, if any, while taking one, if any, which is returned."""
+        """Send a piece and receive one at the same time, either of which may be none; return the received one."""
         rank = self.rank
         departure: Any = None
         taken = None
@@ -297,13 +297,13 @@ class Free:
         return taken
 
     def fall_apart(self) -> None:
-        """Refer to nobody any more."""
+        """Drop all references to others, so that memory is free at once."""
         self.core.fall_apart()
         self.rank = self.comes = self._wake = self._sending = None
         self.others.clear()
 
     def departed(self):
-        """Until all that was handed over ahead has left."""
+        """Wait until all messages that were sent ahead have left."""
         ahead, self._ahead = self._ahead, []
         self.rank.clock_s = max(self.rank.clock_s, *ahead) if ahead else self.rank.clock_s
         return DONE

@@ -37,7 +37,7 @@ class InTurn:
         self._reaches(reach_s, message)
 
     def _first_of_ties(self, first):
-        """Of messages that come together the one whose sender's number is the least; the others stay on their way."""
+        """The message of the lowest sender among those that come together; the others stay on their way."""
         coming, ties = self._coming, [first]
         while coming and coming[0][0] <= first[0] + TIE_S:
             ties.append(heappop(coming))

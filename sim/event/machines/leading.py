@@ -33,7 +33,7 @@ class Burst(NamedTuple):
 
 
 def served(reach_s: np.ndarray, free_s: float, takes_s: float) -> np.ndarray:
-    """When a server that takes one customer after another begins with each, seconds.
+    """When a queue's server begins with each customer, one after another, seconds.
 
     Args:
         reach_s: when they come, in order.
@@ -45,7 +45,7 @@ def served(reach_s: np.ndarray, free_s: float, takes_s: float) -> np.ndarray:
 
 
 class Leading(Free):
-    """The same where nobody but a cohort is sent to, and nobody else sends."""
+    """Free's mechanics where all messages go to a cohort or come from it."""
 
     __slots__ = ("_burst", "_turn", "cohort")
 
@@ -56,12 +56,12 @@ class Leading(Free):
         self._turn = np.arange(rank.scenario.workers)
 
     def fall_apart(self) -> None:
-        """Refer to nobody any more."""
+        """Drop all references to others, so that memory is free at once."""
         super().fall_apart()
         self.cohort = None
 
     def send_all(self, peers, letter):
-        """The same message to each worker; go on when all have left."""
+        """Send the same message to each worker; go on when all have left."""
         if peers != self.rank.workers:
             raise ShortCutFailed
         rank, port, message = self.rank, self.port, letter(peers[0])
@@ -82,7 +82,7 @@ class Leading(Free):
         self._burst = Burst(reach_s, sizes_bytes, occupancy_s, samples)
 
     def gather(self, missing: set[int]):
-        """A gradient from each worker, added up in order of arrival; the text goes on after the last."""
+        """Receive a gradient from each worker, and add them up in order of arrival; the text goes on after the last."""
         if self._burst is None or len(missing) < len(self._burst.reach_s):
             raise ShortCutFailed
         self.env.call(max(float(self._burst.reach_s.max()), self.env.now), self._arrived, self.rank.thread.go)
@@ -110,16 +110,16 @@ class Leading(Free):
         rank.at_hand.what = SUM
         go()
 
-    # ---- what a cohort does not do
+    # ---- refused for a cohort
 
     def post(self, peer: int, message: Message) -> float:
-        """One worker alone is sent to."""
+        """Refuse to send to a single worker."""
         raise ShortCutFailed
 
     def post_all(self, peers, letter, record: bool = False, one: bool = False):
-        """Nobody waits until they have left."""
+        """Refuse to send and go on at once."""
         raise ShortCutFailed
 
     def receive(self, frm, until_s: float = math.inf, variable=None):
-        """A message of one worker alone is waited for."""
+        """Refuse to wait for the message of a single worker."""
         raise ShortCutFailed

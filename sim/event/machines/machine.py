@@ -15,7 +15,7 @@ from sim.platform.cluster import Host, Link
 
 
 class Machine:
-    """Its cores, the two directions of its port, and the memory through which GPUs' gradients are added.
+    """A host's cores, the two directions of its port, and the memory through which its GPUs' gradients are added.
 
     Args:
         speed, contention: of this run, see sim.platform.cluster.Host.
@@ -42,12 +42,12 @@ class Machine:
 
     @property
     def busy_s(self) -> float:
-        """Seconds for which messages took the busier direction of its port."""
-        return max(self.egress.busy_s, self.ingress.busy_s)
+        """Seconds for which messages took the busier direction of its port, or in which it earned their credit."""
+        return max(self.egress.taken_s, self.ingress.taken_s)
 
     @cached_property
     def cores(self) -> Cores:
-        """They are made when somebody needs to share them."""
+        """The cores; made when ranks share them for the first time."""
         return self._shared or Cores(*self._own)
 
     def shared_gpu(self, number: int) -> SharedGpu:
@@ -58,5 +58,5 @@ class Machine:
 
     @cached_property
     def memory(self) -> Port:
-        """Through which copies within the host pass one after another."""
+        """The memory, through which copies within the host pass one after another."""
         return Port()

@@ -1,4 +1,4 @@
-"""Work that nobody waits for: other threads of a runtime. It slows ranks that need the cores."""
+"""Background work: other threads of a runtime do it, no rank waits for it, and it slows ranks that need the cores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from sim.event.machines.cores import ROUND_OFF_S
 from sim.randomness import generator
 
-PIECES = 8  # of a step's: it comes with messages, and a pull and a push have four, of two ends each
+PIECES = (
+    8  # pieces of a step's background work, which comes with messages: a pull and a push have four, with two ends each
+)
 
 
 class OtherThreads:
@@ -29,10 +31,10 @@ class OtherThreads:
         return generator(seed, replication, number, "background")
 
     def begin_step(self, seconds: float, slept_s: float) -> None:
-        """A step's work begins, for as long as the step before took without the `slept_s` that this one slept.
+        """Begin a step's background work, spread over as long as the step before took without the `slept_s` of this one.
 
-        In pieces at random moments: all at once it would hold up the step's first phase, and at even distances workers that
-        share cores and ports would stay in step for ever, as real ones do not.
+        It comes in pieces at random moments. All at once, it would delay the step's first phase. At even distances, workers that
+        share cores and ports would stay in step for ever, which real ones do not.
         """
         now_s = self._env.now
         span_s, self._begun_s = now_s - self._begun_s - slept_s, now_s
@@ -41,12 +43,12 @@ class OtherThreads:
             self._env.process(self._piecemeal(seconds / PIECES, moments_s))
 
     def _piecemeal(self, piece_s: float, moments_s: np.ndarray):
-        """Equal pieces, one after another, none before its moment."""
+        """Do equal pieces one after another, each at its moment or later."""
         for moment_s in moments_s:
             yield self._env.timeout(max(0.0, moment_s - self._env.now))
             yield self._cores.work(piece_s)
 
     def work(self, seconds: float) -> None:
-        """Some, at once."""
+        """Do some background work at once."""
         if seconds > ROUND_OFF_S:
             self._cores.work(seconds)

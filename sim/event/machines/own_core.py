@@ -1,4 +1,4 @@
-"""The core of a rank that nobody else needs: work is arithmetic on the rank's clock."""
+"""A core that only one rank needs: work is arithmetic on the rank's clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OwnCore:
         self._rank, self._speed = rank, rank.speed
 
     def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Some seconds of a core."""
+        """Work for some seconds of a core."""
         rank = self._rank
         start_s = rank.clock_s
         if seconds > ROUND_OFF_S:
@@ -48,27 +48,27 @@ class OwnCore:
         return DONE
 
     def work_on(self, parts_s: list[float], activity: str, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Parts that would each take a core; here there is one."""
+        """Do parts that would each take a core one after another: there is one core."""
         return self.work(activity, parts_s[0], samples, size_bytes, peer, version)
 
     def spend(self, seconds: float, computing: bool = False):
-        """Seconds of a core, of which nothing is recorded."""
+        """Work for some seconds of a core; nothing is recorded."""
         if seconds > ROUND_OFF_S:
             self._rank.clock_s += seconds / self._speed
             self._rank.computed_s += seconds
         return DONE
 
     def rest(self, seconds: float):
-        """Asleep."""
+        """Sleep for some seconds."""
         self._rank.clock_s += seconds
         self._rank.computed_s += seconds
         return DONE
 
     def rest_until(self, time_s: float):
-        """Asleep until then; threads that share the rank's clock rest too."""
+        """Sleep until a time; threads that share the rank's clock sleep too."""
         self._rank.clock_s = max(self._rank.clock_s, time_s)
         return DONE
 
     def fall_apart(self) -> None:
-        """Refer to nobody any more."""
+        """Drop all references to others, so that memory is free at once."""
         self._rank = None

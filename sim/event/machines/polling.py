@@ -1,6 +1,6 @@
 """How a rank waits: it is woken at once, or it polls and sleeps in between (sim.platform.polling).
 
-A rank that polls sees at its next poll what it waits for, and its polls take the cores from whoever computes.
+A rank that polls notices a message at its next poll, and its polls take cores from ranks that compute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sim.randomness import BLOCK, generator
 
 
 class Woken:
-    """Whoever waits goes on at once.
+    """Waits that end at once.
 
     Args:
         mechanics: sim.event.machines.contended.Contended.
@@ -28,7 +28,7 @@ class Woken:
         self._mechanics = mechanics
 
     def until(self, event: simpy.Event):
-        """The event's value, when it has fired."""
+        """Wait for an event; its value."""
         if event.processed:
             return event.value
         value = yield event
@@ -36,16 +36,16 @@ class Woken:
         return value
 
     def notice(self, call: Callable[[], object]) -> None:
-        """Call when the rank sees that something has happened: now."""
+        """Call a function when the rank notices what has happened: now."""
         call()
 
     def come_together(self):
-        """Nothing: a library's call begins when the last rank comes."""
+        """Do nothing: a library's call begins when the last rank comes."""
         return ()
 
 
 class Polling:
-    """Whoever waits polls, ever more rarely, but for ranks within a library's call.
+    """Waits by polling, less and less often, except within a library's call.
 
     Args:
         mechanics: sim.event.machines.contended.Contended.
@@ -60,7 +60,7 @@ class Polling:
         self._rng = None
 
     def come_together(self):
-        """Before a library's call: a barrier whose ranks poll."""
+        """Wait at the barrier before a library's call; the ranks poll."""
         if not self._in_library:
             return
         rank, self._sleeps = self._mechanics.rank, True
@@ -70,7 +70,7 @@ class Polling:
         self._sleeps = False
 
     def until(self, event: simpy.Event):
-        """The event's value, at the first poll after it has fired; at once if it has."""
+        """Wait for an event, until the first poll after it has fired; its value. At once if it has fired."""
         if event.processed:
             return event.value
         self._waits_since_s = self._env.now
@@ -85,7 +85,7 @@ class Polling:
         return value
 
     def notice(self, call: Callable[[], object]) -> None:
-        """Call at the next poll, which takes a core; now, if this rank does not wait, or does not sleep."""
+        """Call a function at the next poll, which takes a core; now, if this rank does not wait or does not sleep."""
         if not self._at_next_poll(call):
             call()
 
@@ -114,7 +114,7 @@ class Polling:
         return self._shares.pop()
 
     def _take_polls(self, watch: int, stage: int) -> None:
-        """Take what polls of one stage of a wait take, all the while: one by one there would be a hundred events for each message."""
+        """Take the share of the cores of one stage's polls while it lasts. An event for each poll would be a hundred for each message."""
         if watch != self._watch or self._mechanics.one_work_a_core:
             return
         self._take(self._cluster.poll_s * polls_per_s(stage, self._cluster.oversleep_s))

@@ -10,7 +10,12 @@ class Port:
 
     def __init__(self):
         self.free_s = self.earned_s = self.busy_s = 0.0
-        self.reached_s = 0.0  # when the last message reached it, where that is kept
+        self.reached_s = 0.0  # when the last message reached it, where that is needed
+
+    @property
+    def taken_s(self) -> float:
+        """The seconds in which it serves its messages, or earns their credit, if that is more."""
+        return max(self.busy_s, self.earned_s)
 
     def take(self, now_s: float, occupancy_s: float, credit_s: float = 0.0) -> tuple[float, float]:
         """When the port begins and ends serving a message that comes now; it ends no sooner than its credit is earned."""

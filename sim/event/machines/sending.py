@@ -24,7 +24,7 @@ class Sending:
         self._posted: Any = None  # when the last one has left of those after which the next may leave
 
     def send_all(self, peers, letter):
-        """A message to each of `peers`, in order; go on when all have left.
+        """Send a message to each of `peers`, in order; go on when all have left.
 
         Args:
             letter: letter(peer) makes the message.
@@ -69,12 +69,12 @@ class Sending:
         return DONE
 
     def post_all(self, peers, letter, record: bool, one: bool):
-        """A message to each of `peers`, in order; go on at once.
+        """Send a message to each of `peers`, in order; go on at once.
 
         Args:
             letter: letter(peer) makes the message.
-            record: when they have left.
-            one: the one before must have left.
+            record: whether to record them, when they have left.
+            one: whether each waits until the one before has left.
         """
         rank = self._mechanics.rank
         for peer in peers:

@@ -41,7 +41,7 @@ class Amounts:
         return ((activity, seconds, 0, size_bytes),) if seconds else ()
 
     def staged_part(self, samples: int) -> tuple:
-        """The copy to the device for a gradient of some of a minibatch's samples."""
+        """The copy to the device for a gradient of a part of a minibatch."""
         size_bytes = self._scenario.to_device_bytes(samples)
         return self._copied(TO_DEVICE, self.costs.to_device(size_bytes) if size_bytes else 0.0, size_bytes)
 

@@ -24,10 +24,10 @@ class Calls:
     def __init__(self, rank):
         self._rank, self._costs, self._world = rank, rank.costs, rank.world
         self._cycle_from_s = -math.inf
-        self._tree = None  # to and from whom control messages pass, and whether they come from below
+        self._tree = None  # the ranks to which and from which control messages pass, and whether they come from below in the tree
 
     def cycle(self, cycle_s: float):
-        """Asleep until the first cycle that finds a gradient ready everywhere; the empty ones before it are taken to cost nothing."""
+        """Sleep until the first cycle that finds a gradient ready everywhere; empty cycles before it are taken to cost nothing."""
         rank, readiness = self._rank, self._world.readiness
         begin_s, asleep_s = max(rank.clock_s, self._cycle_from_s + cycle_s), rank.clock_s
         count = rank.book.reduced
@@ -44,7 +44,7 @@ class Calls:
         rank.waited(min(rank.clock_s, max(asleep_s, rank.idle_from_s)), rank.clock_s)
 
     def copy(self, piece: slice):
-        """Into the fusion buffer, or out of it."""
+        """Copy items into the fusion buffer, or out of it."""
         rank, size_bytes = self._rank, ITEM_BYTES * (piece.stop - piece.start)
         start_s = rank.clock_s
         yield from rank.work("pack", self._costs.pack(size_bytes), 0, size_bytes)
@@ -61,7 +61,7 @@ class Calls:
             yield from self.reduce(algorithm, piece)
 
     def _agree(self):
-        """Asleep until the library begins."""
+        """Sleep until the library begins."""
         rank = self._rank
         start_s, agree_s = rank.clock_s, self._costs.agree_s
         if agree_s:
@@ -71,12 +71,12 @@ class Calls:
         yield from self._negotiated()
 
     def _negotiated(self):
-        """Time for agreeing with others, besides the messages."""
+        """Take the time of an agreement with others, besides its messages."""
         if len(self._rank.workers) > 1 and self._costs.negotiate_s:
             yield from self._rank.work("pack", self._costs.negotiate_s)
 
     def reduce(self, algorithm: str, piece: slice):
-        """One call: what a library does around its exchanges, and these."""
+        """Make one call: its exchanges, and the library's work around them."""
         rank, size_bytes = self._rank, ITEM_BYTES * (piece.stop - piece.start)
         start_s, call_s = rank.clock_s, self._costs.call(size_bytes)
         if call_s:
@@ -135,7 +135,7 @@ class Calls:
         return least
 
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
-        """Hand a piece over while taking another; then add it up."""
+        """Send a piece while receiving another one; then add it up."""
         rank, message = self._rank, None
         if exchange.to is not None:
             size_bytes = exchange.sent_bytes

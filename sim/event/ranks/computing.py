@@ -8,7 +8,7 @@ from sim.verbs.at_hand import GRADIENT
 from sim.verbs.book import CLOCK_S
 from sim.verbs.me import Partition
 
-DONE = ()  # what a verb that waits for nothing returns: `yield from` it goes on at once
+DONE = ()  # the result of a verb that waits for nothing: `yield from` it goes on at once
 
 
 class Computing:
@@ -42,13 +42,13 @@ class Computing:
         self._input_noise = random.of(costs.input_noise, number, "input")
         self.known = self._factors.known
         self._fetched, self._slept_s = False, 0.0
-        self._warm_s = 0.0  # when it last ended a gradient or an update
+        self._warm_s = 0.0  # when its last gradient or update ended
         self.layers = Layers(rank, self) if rank.layerwise else None
 
     # ---- time and data
 
     def sleep(self):
-        """The induced straggler; one that sleeps at all oversleeps a little."""
+        """Sleep as an induced straggler; a rank that sleeps at all oversleeps a little."""
         if self.sleepless:
             return DONE
         seconds = self._sleeps[self.rank.step]
@@ -64,7 +64,7 @@ class Computing:
         rank.record("sleep", start_s)
 
     def fetch(self):
-        """A minibatch, before the parameters for it."""
+        """Fetch a minibatch before the parameters for it have come."""
         rank = self.rank
         self._fetched = True
         if rank.layerwise:
@@ -73,12 +73,12 @@ class Computing:
         return rank.works((self.input(),))
 
     def fetched(self) -> bool:
-        """Whether there is a minibatch, which is now used."""
+        """Use the minibatch that was fetched ahead; whether there was one."""
         found, self._fetched = self._fetched, False
         return found
 
     def input(self):
-        """Fetching a minibatch; the first work after a sleep."""
+        """The activity of fetching a minibatch, which may be the first work after a sleep."""
         amounts, slept_s, self._slept_s = self._amounts, self._slept_s, 0.0
         seconds = self._input_noise[self.rank.step] * amounts.input_s + (self._resume_s if slept_s else 0.0)
         return ("input", max(0.0, seconds), amounts.batch, 0)
@@ -95,7 +95,7 @@ class Computing:
             hand.begin_gradient()
         hand.what = GRADIENT
         rank.oldest, rank.samples, rank.minibatches = rank.version, amounts.batch, 1
-        if rank.quick:  # all in one go: nobody else can come between
+        if rank.quick:  # all in one go: no other rank can come between
             try:
                 seconds = amounts.compute_s * self.known[rank.step] + amounts.beside_s
             except IndexError:
@@ -138,7 +138,7 @@ class Computing:
         return rank.works(works)
 
     def compute_until(self, deadline_s: float, partitions: int):
-        """Partitions while there is time, at least one; the last overruns."""
+        """Compute partitions while there is time, at least one. The last one overruns."""
         rank, costs, spend = self.rank, self._amounts.costs, self.rank.mechanics.spend
         rank.at_hand.begin_gradient()
         yield from rank.works((self.input(), *self._amounts.staged))
@@ -172,18 +172,18 @@ class Computing:
     # ---- how long it takes
 
     def _gradient_s(self, seconds: float, line):
-        """Seconds of computing; where caches go cold they are known when it begins."""
+        """Seconds of computing. Where caches go cold, they are known only when it begins."""
         seconds *= self.factor()
         return (lambda: seconds + self.cold_s(line)) if self._amounts.rests else seconds
 
     def factor(self) -> float:
-        """On this step's computing."""
+        """The factor on this step's computing."""
         return self._factors[self.rank.step]
 
     def cold_s(self, line) -> float:
-        """Seconds more, where caches have gone cold."""
+        """Additional seconds, where caches have gone cold."""
         return float(line.cold(self.rank.clock_s - self._warm_s)) if line.cold_s else 0.0
 
     def warm(self) -> None:
-        """A gradient has just been computed or packed, or an update made."""
+        """Take note that a gradient was just computed or packed, or an update made."""
         self._warm_s = self.rank.clock_s

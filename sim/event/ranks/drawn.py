@@ -1,4 +1,4 @@
-"""Random numbers of one rank and purpose, by index, as cheap as a list."""
+"""Random numbers for one purpose of one rank, by index, as cheap as a list."""
 
 from __future__ import annotations
 

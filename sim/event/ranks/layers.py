@@ -32,7 +32,7 @@ class Layers:
             self._since_s = None
 
     def compute_all(self, order: str):
-        """All of them, one after another, where nothing that others share makes them longer.
+        """Pass all layers one after another, where nothing that ranks share makes them longer.
 
         Args:
             order: see sim.verbs.fusion.compute_by_layer.
@@ -64,12 +64,12 @@ class Layers:
         self._all_s = computing.factor() * rank.amounts.compute_s + computing.cold_s(rank.costs.compute) + copies_s
 
     def pause(self) -> None:
-        """The rank waits for parameters."""
+        """Take note that the rank begins to wait for parameters."""
         if self._since_s is not None:
             self._computed()
 
     def resume(self) -> None:
-        """It has waited."""
+        """Take note that it has waited."""
         if self._since_s is not None:
             self._since_s = self._rank.clock_s
 

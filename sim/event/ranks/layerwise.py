@@ -18,7 +18,7 @@ class Layerwise:
         self._left: dict[int, int] = {}  # versions of each variable that a server has let leave
 
     def send(self, number: int, peers) -> None:
-        """A variable's gradient, to the server that holds it; or its parameters, for the next step, to each of `peers`."""
+        """Send a variable's gradient to the server that holds it; or its parameters, for the next step, to each of `peers`."""
         rank = self._rank
         if not rank.serves:
             self._send_gradient(number)
@@ -38,7 +38,7 @@ class Layerwise:
             rank.mechanics.through_memory(number, lambda: rank.world.ranks[leader].letters.layers.add_here(gradient))
 
     def add_here(self, gradient: tuple[int, int]) -> None:
-        """One more gradient of (step, variable) of this host; all of them leave together."""
+        """Count one more gradient of (step, variable) of this host; all of them leave together."""
         rank, (step, number) = self._rank, gradient
         together = 1 + len(rank.neighbours)
         self._added[gradient] = self._added.get(gradient, 0) + 1

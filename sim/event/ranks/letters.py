@@ -27,15 +27,15 @@ class Letters:
 
     def __init__(self, rank):
         self.rank = rank
-        self._post: Any = None  # posts one message, where that needs nobody else
+        self._post: Any = None  # posts one message, where no other rank shares the port
         self.layers: Any = Layerwise(rank) if rank.layerwise else None
 
     def begin(self, mechanics) -> None:
-        """The rank's mechanics are known."""
+        """Take note of the rank's mechanics."""
         self._post = mechanics.post if self.rank.quick and mechanics.own_port else None
 
     def send(self, what, to, wait: bool = True):
-        """A message to each of `to`."""
+        """Send a message to each of `to`."""
         if self._post is not None:
             if type(to) is range and len(to) == 1:
                 to = to[0]
@@ -56,7 +56,7 @@ class Letters:
         return DONE
 
     def _posted(self, what, peer: int, wait: bool) -> bool:
-        """Whether one message was posted at once: that is so where nobody else needs the port, and nothing is waited for but it."""
+        """Post one message at once, where no other rank needs the port and the rank waits for nothing else; whether it was."""
         rank = self.rank
         if what is GRADIENT and wait and not rank.serves:
             rank.at_hand.what = ""

@@ -1,4 +1,4 @@
-"""Messages of the event world, and where they lie until a rank takes them."""
+"""Messages of the event world, and the inboxes that keep them until a rank takes them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Message:
         minibatches: how many a gradient sums.
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
         occupancy_s, credit_s: for which it takes a port, and in which a port earns its credit.
-        held_s: how much later than its port could send it its last byte leaves, for TCP's window.
+        held_s: delay of its last byte by TCP's window, beyond the time at which its port could have sent it.
         departure: of a message within a host, fires when its receiver has copied it.
         asked, landed: of a message that leaves when its receiver asks for it; fire when the control message has come, and when all
             bytes have.
         asked_s: when that comes; infinity until it is known.
     """
 
-    # Of each message only what differs from these is stored.
+    # A message stores only values that differ from these.
     begin_s = end_s = departure = asked = landed = receiver = None  # type: Any
     occupancy_s = held_s = credit_s = 0.0
     asked_s = math.inf
@@ -44,7 +44,7 @@ class Message:
         self.sizes_bytes, self.size_bytes, self.minibatches = sizes_bytes, size_bytes, minibatches
 
     def kept(self) -> Message:
-        """The same; nothing overwrites it."""
+        """A message that nothing overwrites: this one."""
         return self
 
 
@@ -68,7 +68,7 @@ class Inbox:
         self._wake: Any = None
 
     def put(self, message: Message) -> None:
-        """A message is here; a waiting thread takes it, or it lies here."""
+        """Deliver a message: a waiting thread takes it, or it is kept."""
         wake = self._wake
         if wake is not None and message.sender in self._peers:
             self._wake = None
@@ -77,7 +77,7 @@ class Inbox:
             self._messages.append(message)
 
     def take(self, peers) -> Message | None:
-        """The first message from one of `peers` that lies here."""
+        """The first kept message from one of `peers`."""
         for index, message in enumerate(self._messages):
             if message.sender in peers:
                 return self._messages.pop(index)
@@ -88,7 +88,7 @@ class Inbox:
         self._peers, self._wake = peers, wake
 
     def give_up(self, wake) -> bool:
-        """Let `wake` wait no longer; whether it still did."""
+        """Stop waiting with `wake`; whether it still waited."""
         waits = self._wake is wake
         if waits:
             self._wake = None

@@ -1,7 +1,7 @@
 """Ranks that post messages without an event and keep no trace: verbs of servers and their workers in one go.
 
-They do what the functions of sim.verbs.servers do verb by verb. A rank that waits is one generator here, where it is four there; what
-it sends is posted at once, and what comes moves its clock before it goes on.
+They do what the functions of sim.verbs.servers do verb by verb. A rank that waits is one generator here, where it is four there. Its
+messages are posted at once, and messages that come move its clock before it goes on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Poster(Rank):
     __slots__ = ("_inputless", "_known", "_sleepless")
 
     def _bind(self) -> None:
-        """Its verbs are its own, as far as they follow."""
+        """Use the verbs of this class, as far as it has them."""
         self._known, self.update = self.computing.known, self.summing.update
         self._sleepless = self.computing.sleepless
         self._inputless = self._sleepless and not self.amounts.input_s
@@ -35,11 +35,11 @@ class Poster(Rank):
     # ---- gradients
 
     def sleep(self):
-        """The induced straggler."""
+        """Sleep as the induced straggler."""
         return DONE if self._sleepless else self.computing.sleep()
 
     def fetch(self):
-        """A minibatch, before the parameters for it."""
+        """Fetch a minibatch before the parameters for it have come."""
         return DONE if self._inputless else self.computing.fetch()
 
     def compute(self, part=None):
@@ -89,7 +89,7 @@ class Poster(Rank):
     # ---- messages
 
     def send(self, what, to, wait: bool = True):
-        """A message to each of `to`."""
+        """Send a message to each of `to`."""
         peer = to if type(to) is int else to[0] if type(to) is range and len(to) == 1 else None
         if peer is None or self.serves or what is not GRADIENT or not wait:
             return self.letters.send(what, to, wait)

@@ -1,4 +1,4 @@
-"""The random numbers of the ranks of one run; what is alike at all of them exists once."""
+"""The random numbers of the ranks of one run. Draws that are equal at all ranks exist once."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from sim.verbs.book import Book
 
 
 class Rank:
-    """One rank. Its clock runs ahead of the world's while it needs nobody else; its mechanics bring it back where it does.
+    """One rank. Its clock runs ahead of the world's while it needs no other rank; its mechanics wait for the world where it does.
 
     Its verbs are those of its parts: computing, summing, letters and calls.
 
@@ -67,7 +67,7 @@ class Rank:
         self._begin(mechanics)
 
     def _begin(self, mechanics) -> None:
-        """Make the parts."""
+        """Make the rank's parts."""
         random, number = self.world.random, self.scenario.worker_number(self.rank)
         self.random_key, self.delays = random.key(number), random.delays(number)
         self.letters = letters = Letters(self)
@@ -82,7 +82,7 @@ class Rank:
         self._bind()
 
     def _bind(self) -> None:
-        """Its verbs are those of its parts."""
+        """Take the verbs of its parts as its own."""
         computing, summing = self.computing, self.summing
         self.sleep, self.fetch, self.compute, self.send = (
             computing.sleep,
@@ -93,13 +93,13 @@ class Rank:
         self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
 
     def fall_apart(self) -> None:
-        """Refer to nobody any more, so that memory is free at once."""
+        """Drop all references to others, so that memory is free at once."""
         self.mechanics.fall_apart()
         for part in (self.computing, self.summing, self.letters):
             part.rank = None
         self.thread = self._calls = None
 
-    # ---- where it is
+    # ---- its clock and its progress
 
     @property
     def now_s(self) -> float:
@@ -125,7 +125,7 @@ class Rank:
         return Stream(LogNormal(cv=self.world.link.unfairness), seed, replication, number, "share")
 
     def steps(self):
-        """Every round; sets `step`."""
+        """Yield the number of each step, and set `step`."""
         for step in range(self.scenario.rounds):
             self.step = step
             yield step
@@ -133,19 +133,19 @@ class Rank:
     # ---- verbs that its parts do
 
     def cycle(self, cycle_s: float):
-        """Asleep until a cycle that finds a gradient ready everywhere."""
+        """Sleep until a cycle that finds a gradient ready everywhere."""
         return self.calls.cycle(cycle_s)
 
     def copy(self, piece: slice):
-        """Into the fusion buffer, or out of it."""
+        """Copy items into the fusion buffer, or out of it."""
         return self.calls.copy(piece)
 
     def exchange(self, exchange, ready: int = 0, messages: int = 1):
-        """Hand a piece over while taking another; then add it up."""
+        """Send a piece while receiving another one; then add it up."""
         return self.calls.exchange(exchange, ready, messages)
 
     def departed(self):
-        """Until all that was handed over ahead has left."""
+        """Wait until all messages that were sent ahead have left."""
         return self.mechanics.departed()
 
     def gather(self, peers):
@@ -175,7 +175,7 @@ class Rank:
     # ---- two texts
 
     def beside(self, computing, communicating):
-        """Both texts at once, until both are at their end."""
+        """Run both texts at once, until both have ended."""
         self.idle_from_s, before, left = math.inf, self.thread, 2
 
         def ended(strand_computes: bool):
@@ -200,11 +200,11 @@ class Rank:
     # ---- records
 
     def run_out(self) -> None:
-        """There was time left, and no data."""
+        """Count a step in which data ran out before the time did."""
         self.recorder.ran_out += 1
 
     def warm(self) -> None:
-        """A gradient has just been computed."""
+        """Take note of a gradient that was just computed."""
         self.computing.warm()
 
     def record(self, activity: str, start_s: float, samples=0, size_bytes=0, peer=NOBODY, version=None) -> None:
@@ -222,5 +222,5 @@ class Rank:
 
     @property
     def timeline(self):
-        """The timeline, at rank 0, of whose thread it is."""
+        """The timeline, at rank 0: it shows that rank's thread."""
         return self.world.timeline if self.rank == 0 else None

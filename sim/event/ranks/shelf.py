@@ -1,4 +1,4 @@
-"""Where a worker's parameters are put down as they come, variable by variable, and picked up as they are needed."""
+"""A worker's parameters, variable by variable: kept as they come, and taken as they are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.recording.traces import Activity
 
 
 class Shelf:
-    """In place of a worker's inbox, where variables travel one by one; other threads put down what comes.
+    """Replaces a worker's inbox where variables travel one by one; other threads receive them.
 
     Args:
         mechanics: sim.event.machines.contended.Contended, of the worker.
@@ -21,7 +21,7 @@ class Shelf:
         self._awaited: dict[tuple[int, int], simpy.Event] = {}
 
     def put(self, message: Message) -> None:
-        """The first byte of a message is here; it is put down with its last."""
+        """Begin to receive a message, which is kept when its last byte has come."""
         mechanics = self._mechanics
         if message.asked is not None:
             message.landed.callbacks.append(lambda _: self._put_down(message))
@@ -39,7 +39,7 @@ class Shelf:
             about = (message.size_bytes, message.sender, message.version)
             times_s = (message.begin_s, self._mechanics.env.now)
             rank.recorder.rows.append(Activity(*times_s, rank.rank, message.version, "receive", 0, *about))
-        for neighbour in rank.neighbours:  # for whom this rank receives too
+        for neighbour in rank.neighbours:  # ranks for which this one receives too
             shelf, key = self._mechanics._to[neighbour].inbox, (message.version, message.variable)
             self._mechanics.through_memory(message.variable, lambda shelf=shelf, key=key: shelf.add(key))
         self.add((message.version, message.variable))

@@ -50,7 +50,7 @@ class Summing:
             hand.begin_add(letter)
         hand.what, hand.added = SUM, letter
         if rank.layerwise and letter.variable != rank.held[0]:
-            letter.samples = 0  # of all that a server holds, one variable counts the samples
+            letter.samples = 0  # one variable of each server counts the samples
         rank.samples += letter.samples
         rank.minibatches += letter.minibatches
         if rank.counts_updates and rank.rank == 0:
@@ -98,7 +98,7 @@ class Summing:
         return self._update_now() if rank.quick else self._update()
 
     def _update_now(self):
-        """In one go: nobody else can come between."""
+        """Do all parts in one go: no other rank can come between."""
         rank = self.rank
         samples, seconds = rank.samples, self._update_noise[rank.step] * self._update_s[self._updated[0]]
         rank.version += 1

@@ -1,4 +1,4 @@
-"""A text at work: it goes on when something that it waits for has happened."""
+"""A text that runs: it goes on when an event that it waits for has happened."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Thread:
-    """Drives one generator. It yields a SimPy event to wait for, or None where somebody will call `go`.
+    """Drives one generator. It yields a SimPy event to wait for, or None where another part calls `go`.
 
     Args:
         rank: whose text it is; `rank.clock_s` is where the text is in time, at the world's clock or ahead of it.
