@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,11 +13,55 @@ from sim.vector import compiled
 from sim.vector.by_name import ByName
 from sim.vector.by_tree import ByTree
 from sim.vector.decided import decided
-from sim.vector.exchanges import Unsettled, nearness
-from sim.vector.late_waits import Cycle, LateWaits
-from sim.vector.negotiation import Begun
+from sim.vector.exchanges import MOST_ROUNDS, Unsettled, nearness
+from sim.vector.late_waits import Cycle, LateWaits, Moved
+from sim.vector.negotiation import Asked, Begun, joined
+from sim.vector.tails import Meeting
 
 NEAR_S = 2e-13  # moments that differ by less may come in either order, as rounding has it
+
+
+class _Step(NamedTuple):
+    """A step of all ranks.
+
+    Args:
+        ready_s: when each gradient is ready, shape (gradients, replications, ranks).
+        everywhere_s: when it is so at all ranks, shape (gradients, replications).
+        computed_s: when each rank has computed, shape (replications, ranks).
+    """
+
+    ready_s: np.ndarray
+    everywhere_s: np.ndarray
+    computed_s: np.ndarray
+
+
+class _Agreed(NamedTuple):
+    """A cycle until all ranks have asked, in some replications.
+
+    Args:
+        now_s: when ranks have ended the cycle before, shape (replications, ranks).
+        begin_s: when they begin this one, likewise.
+        last: how many gradients are summed after it, shape (replications,).
+        asked: their requests.
+    """
+
+    now_s: np.ndarray
+    begin_s: np.ndarray
+    last: np.ndarray
+    asked: Asked
+
+    @classmethod
+    def joined(cls, parts: list[tuple[np.ndarray, _Agreed]], count: int) -> _Agreed:
+        """Of so many replications, in each of which is one of the parts, at some of their numbers."""
+        if len(parts) == 1:
+            return parts[0][1]
+        which, (now_s, begin_s, last, asked) = (
+            np.concatenate([some for some, _ in parts]),
+            zip(*(part for _, part in parts), strict=True),
+        )
+        order = np.argsort(which)
+        clocks = (np.concatenate(each)[order] for each in (now_s, begin_s, last))
+        return cls(*clocks, joined([some for some, _ in parts], asked, count))
 
 
 class Background:
@@ -32,7 +77,7 @@ class Background:
         self.settings, self._group, self._cycle_s = (algorithm, fusion_bytes, cycle_s, by_name), group, cycle_s
         speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
         link = scenario.network
-        self._negotiation = self._agreeing(scenario, replications, by_name)
+        self._negotiation = self._agreeing(scenario, by_name)
         self.table = decided(scenario, self._negotiation, speeds, self.settings)
         self._pace, self._shared = 1 / speeds, len(set(scenario.hosts)) < ranks
         self._overhead_s = link.overhead_s / speeds
@@ -41,7 +86,7 @@ class Background:
         # The decision that each replication has behind it, and when all requests for it had come.
         self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
 
-    def _agreeing(self, scenario, replications: int, by_name: bool) -> ByName | ByTree:
+    def _agreeing(self, scenario, by_name: bool) -> ByName | ByTree:
         """How ranks negotiate.
 
         Raises:
@@ -49,7 +94,7 @@ class Background:
         """
         link, ranks, hosts = scenario.network, scenario.ranks, scenario.hosts
         if len(set(hosts)) == ranks:
-            return ByName(replications, ranks, link) if by_name else ByTree(ranks, link)
+            return ByName(link) if by_name else ByTree(ranks, link)
         if by_name:
             raise Unsettled
         return ByTree(ranks, link, hosts, scenario.cluster.local)
@@ -68,7 +113,6 @@ class Background:
         """
         found = copy(self)
         found._group, found._kinds, found._fresh = group, self._kinds[rows], False
-        found._negotiation = self._negotiation.of(len(rows))
         (found._from_s, found._after_s), found._after = moments, numbers[0][:, 0].astype(int)
         return found
 
@@ -84,30 +128,86 @@ class Background:
         if compiled.in_use() and late.sums and self.can_be_compiled:
             with suppress(Unsettled):  # arrays say then whether it is so
                 return self._step_compiled(now_s, ready_s, computed_s, late.sums)
-        self._negotiation.begin()
-        everywhere_s, first_s = ready_s.max(axis=2), computed_s.min(axis=1)
-        rows, count, table = np.arange(len(now_s)), np.zeros(len(now_s), int), self.table
+        step = _Step(ready_s, ready_s.max(axis=2), computed_s)
+        first_s, table = computed_s.min(axis=1), self.table
+        rows, count = np.arange(len(now_s)), np.zeros(len(now_s), int)
         ended_s = np.empty_like(now_s)
         while rows.size:
-            begin_s = self._cycle(now_s, self._from_s[rows], everywhere_s[count, rows][:, None])
-            self._from_s[rows] = begin_s
-            last = self._agreed(begin_s, ready_s, everywhere_s, rows, count)
-            in_turn = self._in_turn(now_s, begin_s, everywhere_s[count, rows])
-            asked = self._negotiation.ask(self._begun(begin_s, ready_s, rows, in_turn))
-            kinds = self._kinds[rows]
-            numbers = np.array(table.numbers(kinds, count, last))
+            cycle = self._agree(step, rows, count, now_s, late)
+            self._from_s[rows], self._fresh = cycle.begin_s, False
+            kinds, asked = self._kinds[rows], cycle.asked
+            numbers = np.array(table.numbers(kinds, count, cycle.last))
             root_s = asked.root_s
             is_late = root_s[:, 0] + table.last_s[numbers] > first_s[rows]
             if is_late.any():
-                waits = [(slice(None), now_s, begin_s), *asked.waits]
+                waits = [(slice(None), cycle.now_s, cycle.begin_s), *asked.waits]
                 late.add(Cycle(rows, computed_s[rows], waits, asked.left_s, root_s, numbers, kinds).of(is_late))
-            now_s, count = root_s + table.ends_s[numbers], last
+            now_s, count = root_s + table.ends_s[numbers], cycle.last
             self._after[rows], self._after_s[rows] = numbers, root_s
             over = count == len(ready_s)
             if over.any():
                 ended_s[rows[over]] = now_s[over]
                 rows, count, now_s = rows[~over], count[~over], now_s[~over]
         return ended_s
+
+    def _agree(self, step: _Step, rows: np.ndarray, count: np.ndarray, now_s: np.ndarray, late: LateWaits) -> _Agreed:
+        """Ranks ask, and rank 0 knows.
+
+        Args:
+            rows: replications.
+            count: gradients that each has summed, shape (rows,).
+            now_s: when ranks have ended the last cycle, or begun the step, if nothing has held them up; shape (rows, ranks).
+            late: is told of waits that last longer where something has.
+        """
+        try:
+            return self._ask(step, rows, count, now_s)
+        except Unsettled:
+            numbers = self._after[rows]
+            found = [
+                self._meet(step, number, (rows, count, now_s), numbers == number, late) for number in np.unique(numbers)
+            ]
+            return _Agreed.joined(found, len(rows))
+
+    def _meet(self, step: _Step, number: int, whole, some: np.ndarray, late: LateWaits) -> tuple[np.ndarray, _Agreed]:
+        """The same of those replications that have a decision behind them, whose last messages requests may meet."""
+        rows, count, now_s = (one[some] for one in whole)
+        with suppress(Unsettled):
+            return np.flatnonzero(some), self._ask(step, rows, count, now_s)
+        tail, root_s = self.table.tail(number), self._after_s[rows]
+        first = ended = tail.play(None, len(rows))
+        before_s = np.full(first.come_s.shape, -np.inf)
+        for _ in range(MOST_ROUNDS):
+            meeting = Meeting(ended, root_s)
+            agreed = self._ask(step, rows, count, root_s + ended.ports.now_s, meeting)
+            if meeting.is_near(before_s):
+                late.add(Moved.of(rows, step.computed_s[rows], root_s, first.waits_s, ended.waits_s))
+                return np.flatnonzero(some), agreed
+            before_s = meeting.floors_s
+            ended = tail.play(before_s, len(rows))
+        raise Unsettled
+
+    def _ask(self, step: _Step, rows, count, now_s: np.ndarray, meeting: Meeting | None = None) -> _Agreed:
+        """The same, of ranks that end the last cycle, or begin the step, then."""
+        ready_s, everywhere_s, before_s = step.ready_s, step.everywhere_s, self._from_s[rows]
+        begin_s = self._cycle(now_s, before_s, everywhere_s[count, rows][:, None])
+        last = self._agreed(begin_s, ready_s, everywhere_s, rows, count)
+        in_turn = self._in_turn(now_s, begin_s, everywhere_s[count, rows])
+        overhead_s = self._overhead_s if len(self._overhead_s) == 1 else self._overhead_s[self._kinds[rows]]
+        numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
+        if meeting is None:
+            ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
+        else:
+            ports = meeting.in_free_s, meeting.last_reach_s
+
+        def more() -> np.ndarray:
+            there = ready_s[:, rows]
+            return np.count_nonzero((before_s < there) & (there <= begin_s), axis=0)
+
+        idle = partial(_later, table.idle_s, numbers, root_s)
+        begun = Begun(begin_s, overhead_s, *ports, idle, in_turn, more, meeting)
+        if self._shared:
+            begun = begun._replace(out_free_s=root_s + table.out_free_s[numbers], pace=self._pace[self._kinds[rows]])
+        return _Agreed(now_s, begin_s, last, self._negotiation.ask(begun))
 
     @property
     def can_be_compiled(self) -> bool:
@@ -185,9 +285,7 @@ class Background:
     def _in_turn(self, now_s: np.ndarray, begin_s: np.ndarray, everywhere_s: np.ndarray) -> np.ndarray:
         """Whether ranks begin in the order of their numbers, if at one instant: they have waited for the same and go on in that order."""
         alike = (begin_s == everywhere_s[:, None]).all(axis=1)
-        if self._fresh:
-            self._fresh, alike = False, alike | (now_s == now_s[:, :1]).all(axis=1)
-        return alike
+        return alike | (now_s == now_s[:, :1]).all(axis=1) if self._fresh else alike
 
     def _agreed(self, begin_s, ready_s, everywhere_s, rows, count) -> np.ndarray:
         """How many gradients are ready at all ranks when each begins, shape (rows,); one more than were before, at least."""
@@ -204,18 +302,6 @@ class Background:
             last[asks] += 1
             asks = asks[last[asks] < len(ready_s)]
         return last
-
-    def _begun(self, begin_s: np.ndarray, ready_s: np.ndarray, rows: np.ndarray, in_turn: np.ndarray) -> Begun:
-        overhead_s = self._overhead_s if len(self._overhead_s) == 1 else self._overhead_s[self._kinds[rows]]
-        numbers, root_s, table = self._after[rows], self._after_s[rows], self.table
-        ports = root_s + table.in_free_s[numbers], root_s + table.last_reach_s[numbers]
-        idle = partial(_later, table.idle_s, numbers, root_s)
-        begun = Begun(
-            rows, begin_s, overhead_s, *ports, idle, in_turn, lambda: (ready_s[:, rows] <= begin_s).sum(axis=0)
-        )
-        if not self._shared:
-            return begun
-        return begun._replace(out_free_s=root_s + table.out_free_s[numbers], pace=self._pace[self._kinds[rows]])
 
 
 def _later(idle_s: np.ndarray, numbers: np.ndarray, root_s: np.ndarray) -> np.ndarray:

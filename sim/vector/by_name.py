@@ -14,20 +14,11 @@ class ByName:
     """Every rank but 0 names the gradients that have become ready there, and one message more ends it.
 
     Args:
-        replications, ranks: how many.
         link: between hosts.
     """
 
-    def __init__(self, replications: int, ranks: int, link):
-        self._link, self._told = link, np.zeros((replications, ranks), int)
-
-    def of(self, replications: int) -> ByName:
-        """Of so many replications."""
-        return ByName(replications, self._told.shape[1], self._link)
-
-    def begin(self) -> None:
-        """A step begins."""
-        self._told[:] = 0
+    def __init__(self, link):
+        self._link = link
 
     def ask(self, begun: Begun) -> Asked:
         """All to rank 0, which takes them in the order of their ranks.
@@ -35,13 +26,14 @@ class ByName:
         Raises:
             Unsettled: which messages pass its port first cannot be told.
         """
-        ready = begun.ready()
-        messages = (ready - self._told[begun.rows] + 1)[:, 1:]
-        self._told[begun.rows] = ready
+        messages = (begun.more() + 1)[:, 1:]
         occupancy_s = self._link.gap_s + messages * REQUEST_BYTES / self._link.bandwidth_bytes_per_s
         posted_s = begun.now_s[:, 1:] + messages * begun.overhead_s[:, 1:]
         reach_s = posted_s + self._link.latency_s
-        pass_s = passing_s(reach_s[:, None], occupancy_s[:, None], begun, np.zeros(1, int), self._link.latency_s)[:, 0]
+        senders = np.arange(1, begun.now_s.shape[1])[None]
+        pass_s = passing_s(
+            reach_s[:, None], occupancy_s[:, None], senders, begun, np.zeros(1, int), self._link.latency_s
+        )[:, 0]
         busy_s = np.cumsum(messages * begun.overhead_s[:, :1], axis=1)
         taken_s = np.maximum.accumulate(pass_s + occupancy_s - np.pad(busy_s, ((0, 0), (1, 0)))[:, :-1], axis=1)
         now_s = np.concatenate([begun.now_s[:, :1], np.maximum(begun.now_s[:, :1], taken_s) + busy_s], axis=1)

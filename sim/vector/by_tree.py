@@ -8,7 +8,7 @@ from sim.collectives.base import CONTROL, Exchange
 from sim.collectives.schedule import NONE, schedule
 from sim.collectives.tree import tree
 from sim.vector.exchanges import Ports, Unsettled, play
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
+from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, joined, passing_s
 from sim.verbs.fusion import REQUEST
 
 
@@ -52,19 +52,14 @@ class ByTree:
         several = [own for own in children if len(own) > 1]
         self._several = np.array([own + [0] * (max(map(len, several)) - len(own)) for own in several], int)
 
-    def of(self, _replications: int) -> ByTree:
-        """Of so many replications."""
-        return self
-
-    def begin(self) -> None:
-        """A step begins."""
-
     def ask(self, begun: Begun) -> Asked:
         """Up the tree. Where messages wait for one another at a port, in the order in which they came there.
 
         Raises:
             Unsettled: that cannot be told.
         """
+        if begun.meeting is not None:
+            return self._in_order(begun)
         asked, reach_s = self._unhindered(begun)
         if begun.out_free_s is not None:
             posted_s = np.where(self._near, np.inf, reach_s - self._link.latency_s)
@@ -76,10 +71,8 @@ class ByTree:
             hindered |= (come_s[:, :, 1:] < come_s[:, :, :-1] + self._occupancy_s).any(axis=(1, 2))
         if not hindered.any():
             return asked
-        some = np.flatnonzero(hindered)
-        again = self._in_order(begun.of(some))
-        asked.root_s[some], asked.left_s[some] = again.root_s, again.left_s
-        return asked._replace(waits=_merged(asked.waits, again.waits, some))
+        some, others = np.flatnonzero(hindered), np.flatnonzero(~hindered)
+        return joined([others, some], [asked.of(others), self._in_order(begun.of(some))], len(hindered))
 
     def _unhindered(self, begun: Begun) -> tuple[Asked, np.ndarray]:
         """As if every port were free; and when each rank's request reaches its parent's."""
@@ -122,7 +115,7 @@ class ByTree:
             near, come_s = self._near[children], now_s[:, children] + away_s[:, children]
             port_s = np.broadcast_to(np.where(near, 0.0, self._occupancy_s), come_s.shape)
             by_port_s = np.where(near, np.inf, come_s)  # those of the same host pass none
-            pass_s = np.where(near, come_s, passing_s(by_port_s, port_s, begun, ranks, self._link.latency_s))
+            pass_s = np.where(near, come_s, passing_s(by_port_s, port_s, children, begun, ranks, self._link.latency_s))
             for turn in range(children.shape[1]):
                 waits.append((ranks, now_s[:, ranks], pass_s[:, :, turn]))
                 here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + port_s[:, :, turn])
@@ -152,18 +145,3 @@ class ByTree:
         for ranks, _, to_s in played.waits:
             pass_s[:, ranks] = to_s
         return Told(played.ports, pass_s, idle_before(played.ports.last_reach_s))
-
-
-def _merged(waits, again, some: np.ndarray):
-    """The waits of both, of which the second are of some replications, whose first are of no account."""
-    for _, from_s, to_s in waits:
-        to_s[some] = from_s[some]
-    if not waits:
-        return []
-    rows = len(waits[0][1])
-    merged = list(waits)
-    for ranks, from_s, to_s in again:
-        whole_from_s, whole_to_s = (np.zeros((rows, from_s.shape[1])) for _ in range(2))
-        whole_from_s[some], whole_to_s[some] = from_s, to_s
-        merged.append((ranks, whole_from_s, whole_to_s))
-    return merged

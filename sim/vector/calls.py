@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from sim.collectives.schedule import Schedule, schedule, template
 from sim.model.sizes import ITEM_BYTES
 from sim.vector import compiled
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, play
+from sim.vector.tails import CallTail, RingTail, Tail
 
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory
@@ -27,6 +29,20 @@ ALL = slice(None)
 
 class TooMany(Exception):
     """A call has too many messages to lay them out."""
+
+
+class Mark(NamedTuple):
+    """Where a ring is before one of its rounds.
+
+    Args:
+        clocks: of ranks, ports out and ports in, shape (replications, ranks) each.
+        reached_s: when the last message of the rounds before reached its port.
+        early: messages of this round, and maybe of further ones, come before the last of the calls before.
+    """
+
+    clocks: tuple[np.ndarray, np.ndarray, np.ndarray]
+    reached_s: float
+    early: bool
 
 
 class Calls:
@@ -83,6 +99,32 @@ class Calls:
             waited(from_s, to_s, ranks)
         return played.ports, played.idle_s
 
+    def tail(self, algorithm: str, piece: slice, ports: Ports, speeds, copy_s, after_ring: bool, idle_s) -> Tail:
+        """The end of a call, which may meet what ranks send after it.
+
+        Args:
+            copy_s: which each rank takes after it, shape (1, ranks).
+            algorithm, piece, ports, speeds, after_ring, idle_s: see `play`, of one call.
+
+        Raises:
+            Unsettled: messages of the calls before may meet them too.
+        """
+        if algorithm != "ring":
+            plan = self._plan(algorithm, [piece])
+            windows = None if idle_s is None else _last(idle_s)
+            return CallTail(plan, ports, self._link, speeds, self._reduce(plan.size_bytes), windows, copy_s)
+        rounds = _ring_rounds(len(self._hosts))
+        marks: dict[int, Mark | None] = {
+            max(0, len(rounds) - KNOWN * 2**turn): None for turn in range(len(rounds).bit_length())
+        }
+        after, _ = self._ring([piece], ports, speeds, lambda *_: None, after_ring, idle_s, marks)
+        first_s = (after.now_s + copy_s + self._link.overhead_s / speeds).min() + self._link.latency_s
+        first, mark = max((number, mark) for number, mark in marks.items() if mark and mark.reached_s < first_s)
+        if mark.early:
+            raise Unsettled
+        pieces = self.ring_pieces(_bounds([piece]))
+        return RingTail(mark.clocks, rounds[first:], pieces, self._link, speeds, copy_s)
+
     def _ring(
         self,
         pieces: list[slice],
@@ -91,24 +133,36 @@ class Calls:
         waited: Waited,
         after_ring: bool,
         before_s: np.ndarray | None,
+        marks: dict[int, Mark] | None = None,
     ):
-        """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`."""
+        """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`.
+
+        Args:
+            marks: by the numbers of rounds; those that a round passes are set.
+        """
         (now_s, out_free_s, in_free_s), last_s = (clock.copy() for clock in ports[:3]), ports.last_reach_s
         link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
-        overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.empty_like(now_s), True, True
+        overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.full_like(now_s, -np.inf), True, True
         port_s, add_s = self.ring_pieces(_bounds(pieces))
+        if (speeds == speeds[:, :1]).all():
+            add_s, speeds = add_s / speeds[:, :1], None
         rounds, known_s = _ring_rounds(ranks), []
         checks, idle_s = not after_ring, None if before_s is None else _last(before_s)
         for number, (sent, taken, adds) in enumerate(rounds):
+            marked = marks is not None and number in marks
+            if marked:
+                clocks, reached_s = (now_s.copy(), out_free_s.copy(), in_free_s.copy()), reach_s.max()
             now_s += overhead_s
             begin_s = np.maximum(now_s, out_free_s) if first else now_s  # it has left before the rank goes on
             np.add(begin_s[:, :-1], link.latency_s, out=reach_s[:, 1:])
             np.add(begin_s[:, -1:], link.latency_s, out=reach_s[:, :1])
             np.add(begin_s, port_s[:, sent : sent + ranks], out=out_free_s)
             early = checks and reach_s <= last_s
-            checks = np.any(early)
+            checks = bool(checks and early.any())
             if checks and before_s is None:
                 raise Unsettled
+            if marks is not None and marked:
+                marks[number] = Mark(clocks, reached_s, checks)
             if first or checks:
                 hindered = (reach_s < in_free_s).any()  # else none waits, for all are as far apart as they left
             first = False
@@ -130,7 +184,8 @@ class Calls:
             now_s += overhead_s
             np.maximum(now_s, out_free_s, out=now_s)
             if adds:
-                now_s += add_s[:, taken : taken + ranks] / speeds
+                add_here_s = add_s[:, taken : taken + ranks]
+                now_s += add_here_s if speeds is None else add_here_s / speeds
         last_s = last_s if first else np.maximum(last_s, reach_s)
         return Ports(now_s, out_free_s, in_free_s, last_s), np.array(known_s).reshape(-1, 2, *now_s.shape).swapaxes(
             0, 1

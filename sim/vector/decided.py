@@ -10,14 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from sim import collectives
+from sim.collectives.schedule import Schedule, schedule
 from sim.model.sizes import ITEM_BYTES
+from sim.vector.answers import met_answer
 from sim.vector.calls import KNOWN, Calls
+from sim.vector.decided_waits import InTurn, Waits
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared.calls import SharedCalls
+from sim.vector.tails import Tail
 from sim.verbs.fusion import fuse
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
 MOST_KEPT_BYTES = 2**26  # of tables of other jobs
+MOST_TAILS = 64  # that are kept
 MOST_NUMBERS = 4_000_000  # of messages, in calls that are worked out together; and of waits that are kept
 
 
@@ -103,6 +108,7 @@ class Decided:
         self._in_dense = 0  # how many of those that are known
         self._rows: dict[tuple, int] = {}
         self._kept: dict[int, InTurn] = {}
+        self._tails: dict[int, Tail] = {}
         self._decisions: list[Decision | None] = [None]  # the first row is what was before all of them
         never_s = -self._never_idle(1)
         first = np.concatenate([np.zeros((len(CLOCKS), 1, self._ranks)), *never_s]).swapaxes(0, 1)
@@ -114,6 +120,12 @@ class Decided:
         """Calls that begin with the answer, if that is some exchanges."""
         answers = self._answers()
         return None if answers is None else SharedCalls(self._scenario, self._scenario.hosts, answers)
+
+    @cached_property
+    def _answer_plan(self) -> Schedule | None:
+        """The answer, if that is some exchanges."""
+        answers = self._answers()
+        return None if answers is None else schedule(answers)
 
     @property
     def size_bytes(self) -> int:
@@ -159,7 +171,7 @@ class Decided:
         """What a decision comes to follows from this: its calls, and of most algorithms their sizes alone."""
         calls = []
         for buffer in fuse(self._pieces[decision.first : decision.last], self._fusion_bytes):
-            piece = slice(buffer[-1].start, buffer[0].stop)
+            piece = _whole(buffer)
             algorithm, items = self._calls.named(self._algorithm, piece), piece.stop - piece.start
             calls.append((algorithm, 0 if algorithm in BY_SIZE else piece.start, items, len(buffer) > 1))
         return (decision.kind, *calls)
@@ -193,6 +205,33 @@ class Decided:
         """Messages of all ranks in a call, roughly; those of a ring are not kept."""
         return 2 * self._ranks * self._ranks.bit_length()
 
+    def tail(self, number: int) -> Tail:
+        """The end of the last call of a decision.
+
+        Raises:
+            Unsettled: what comes to ports meanwhile cannot be told.
+        """
+        decision = self._decisions[number]
+        if number not in self._tails:
+            if decision is None or self._shared:
+                raise Unsettled
+            while len(self._tails) >= MOST_TAILS:
+                del self._tails[next(iter(self._tails))]
+            self._tails[number] = self._last_call(decision)
+        return self._tails[number]
+
+    def _last_call(self, decision: Decision) -> Tail:
+        speeds, buffers = (
+            self._speeds[[decision.kind]],
+            fuse(self._pieces[decision.first : decision.last], self._fusion_bytes),
+        )
+        before = decision._replace(last=decision.last - len(buffers[-1]))
+        ports, idle_s, _ = self._play([before], lambda *_: None)
+        *earlier, algorithm = [self._calls.named(self._algorithm, _whole(buffer)) for buffer in buffers]
+        ports, copy_s = self._entered(ports, [_whole(buffers[-1])], [len(buffers[-1]) > 1], speeds)
+        after_ring = earlier[-1:] == ["ring"]
+        return self._calls.tail(algorithm, _whole(buffers[-1]), ports, speeds, copy_s, after_ring, idle_s)
+
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray, np.ndarray]:
         """The calls of several decisions at once, buffer by buffer; clocks, times when ports were idle, and when ranks are told."""
         kinds = np.array([decision.kind for decision in decisions])
@@ -200,11 +239,11 @@ class Decided:
         idle_s = self._never_idle(len(decisions))
         idle_s[:, 0], told_s = self._told_idle_s[:, kinds], self._pass_s[kinds]
         buffers = [fuse(self._pieces[decision.first : decision.last], self._fusion_bytes) for decision in decisions]
-        for turn in range(max(map(len, buffers))):
+        for turn in range(max(map(len, buffers), default=0)):
             groups = defaultdict(list)
             for row, own in enumerate(buffers):
                 if turn < len(own):
-                    piece = slice(own[turn][-1].start, own[turn][0].stop)
+                    piece = _whole(own[turn])
                     algorithm = self._calls.named(self._algorithm, piece)
                     alike = () if self._calls.alike(algorithm) else (piece.start, piece.stop)
                     in_turn = before[row] == (algorithm if self._shared else "ring")
@@ -217,13 +256,17 @@ class Decided:
                 try:
                     self._call(algorithm, in_turn, calls, (ports, idle_s), kinds, waited)
                 except Unsettled:
-                    if turn or algorithm == "ring":
+                    if turn:
                         raise
                     self._answer_and_call(algorithm, calls, (ports, idle_s, told_s), kinds, waited)
         return ports, idle_s, told_s
 
     def _answer_and_call(self, algorithm: str, calls, clocks, kinds: np.ndarray, waited) -> None:
         """The same of the first call, if its messages may come to a port before the answer."""
+        if not self._shared:
+            for row, piece, several in calls:
+                self._answer_meets_call(algorithm, (row, piece, several), clocks, kinds[[row]], waited)
+            return
         if self._answering is None:
             raise Unsettled
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
@@ -238,24 +281,48 @@ class Decided:
         for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
             whole[rows] = part
 
+    def _answer_meets_call(
+        self, algorithm: str, call: tuple[int, slice, bool], clocks, kind: np.ndarray, waited
+    ) -> None:
+        """The same of ranks with a host each, in one row: what each is told and what it is sent pass its port as they come."""
+        if self._answer_plan is None or algorithm == "ring":
+            raise Unsettled
+        (row, piece, several), (ports, idle_s, told_s), speeds = call, clocks, self._speeds[kind]
+        met = met_answer(
+            self._answer_plan,
+            lambda told: self._entered(
+                told._replace(now_s=told.now_s + self._agreed_s[kind]), [piece], [several], speeds
+            ),
+            lambda begun, copy_s: self._calls.tail(algorithm, piece, begun, speeds, copy_s, False, None),
+            self._scenario.network,
+            speeds,
+        )
+        for whole, part in zip(ports, met.ended.ports, strict=True):
+            whole[row] = part[0]
+        told_s[row], idle_s[:, :, row], idle_s[:, 0, row] = met.told_s[0], np.inf, met.idle_s[:, 0]
+        for from_s, to_s in met.ended.waits_s.swapaxes(0, 1):
+            waited([row], from_s, to_s, slice(None))
+
     def _call(self, algorithm: str, after_ring: bool, calls, clocks, kinds: np.ndarray, waited) -> None:
         """Copy into the buffer, sum, and copy out of it; in some rows of the clocks."""
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
-        speeds, costs = self._speeds[kinds[rows]], self._costs
-        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
-        copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
-        ports, idle_s = clocks
-        some = Ports(*(clock[rows] for clock in ports))
-        now_s = some.now_s + copy_s + costs.call(size_bytes) / speeds
+        speeds, (ports, idle_s) = self._speeds[kinds[rows]], clocks
+        some, copy_s = self._entered(Ports(*(clock[rows] for clock in ports)), pieces, several, speeds)
         waited_in = _in_rows(waited, rows)
-        after, known_s = self._calls.play(
-            algorithm, pieces, some._replace(now_s=now_s), speeds, waited_in, after_ring, idle_s[:, :, rows]
-        )
+        after, known_s = self._calls.play(algorithm, pieces, some, speeds, waited_in, after_ring, idle_s[:, :, rows])
         idle_s[:, :, rows] = np.inf
         idle_s[:, : known_s.shape[1], rows] = known_s
         after = after._replace(now_s=after.now_s + copy_s)
         for whole, part in zip(ports, after, strict=True):
             whole[rows] = part
+
+    def _entered(
+        self, ports: Ports, pieces: list[slice], several: list[bool], speeds: np.ndarray
+    ) -> tuple[Ports, np.ndarray]:
+        """The clocks when ranks have copied into the buffer and begin to sum, and seconds of copying."""
+        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
+        copy_s = np.array(several)[:, None] * self._costs.pack(size_bytes) / speeds
+        return ports._replace(now_s=ports.now_s + copy_s + self._costs.call(size_bytes) / speeds), copy_s
 
     @property
     def can_be_dense(self) -> bool:
@@ -286,10 +353,13 @@ class Decided:
         found_s = np.zeros(len(ranks))
 
         def add(_, begin_s, end_s, who):
-            times_s = np.zeros((2, self._ranks))
-            times_s[:, who] = begin_s[0], end_s[0]
-            begin_s, end_s = times_s[:, ranks]
-            found_s[:] += np.maximum(end_s - np.maximum(begin_s, from_s), 0)
+            if isinstance(who, slice):
+                times_s = begin_s[0, ranks], end_s[0, ranks]
+            else:
+                of_all_s = np.zeros((2, self._ranks))
+                of_all_s[:, who] = begin_s[0], end_s[0]
+                times_s = of_all_s[:, ranks]
+            found_s[:] += np.maximum(times_s[1] - np.maximum(times_s[0], from_s), 0)
 
         self._play([self._decisions[number]], add)
         return found_s
@@ -311,46 +381,9 @@ class Decided:
         return self._kept[number]
 
 
-class InTurn:
-    """Waits of each rank, one after another.
-
-    Args:
-        from_s, to_s: shape (ranks, waits); both are 0 of a rank that has no part in one.
-    """
-
-    def __init__(self, from_s: np.ndarray, to_s: np.ndarray):
-        self._ends_s = np.maximum.accumulate(np.maximum(from_s, to_s), axis=1)
-        self._begins_s = np.maximum(from_s, np.pad(self._ends_s, ((0, 0), (1, 0)))[:, :-1])
-        waits_s = np.pad(self._ends_s - self._begins_s, ((0, 0), (0, 1)))
-        self._left_s = np.cumsum(waits_s[:, ::-1], axis=1)[:, ::-1]  # in each wait and those after it
-        self._span_s = 1 + self._ends_s.max(initial=0.0)
-        self._in_line_s = (self._ends_s + self._span_s * np.arange(len(from_s))[:, None]).ravel()
-        self.size = from_s.size
-
-    def after(self, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-        """Seconds that ranks wait after a moment, one for each of them."""
-        waits = self._ends_s.shape[1]
-        number = np.searchsorted(self._in_line_s, from_s + self._span_s * ranks, side="right") - waits * ranks
-        number = np.clip(number, 0, waits)
-        inside_s = from_s - self._begins_s[ranks, np.minimum(number, waits - 1)]
-        return self._left_s[ranks, number] - np.where(number < waits, np.maximum(inside_s, 0), 0)
-
-
-class Waits:
-    """Sums of waits, shape (decisions, ranks); of ranks that never wait the first is never and the last was never."""
-
-    def __init__(self, decisions: int, ranks: int):
-        shape = decisions, ranks
-        self.waits_s, self.from_s, self.to_s = np.zeros(shape), np.full(shape, np.inf), np.full(shape, -np.inf)
-
-    def add(self, rows: list[int], from_s: np.ndarray, to_s: np.ndarray, ranks) -> None:
-        """A wait of some ranks in some decisions."""
-        decisions = slice(None) if len(rows) == len(self.waits_s) else rows
-        where = (decisions, ranks) if slice in (type(decisions), type(ranks)) else np.ix_(decisions, ranks)
-        waits = to_s > from_s
-        self.waits_s[where] += np.where(waits, to_s - from_s, 0)
-        self.from_s[where] = np.minimum(self.from_s[where], np.where(waits, from_s, np.inf))
-        self.to_s[where] = np.maximum(self.to_s[where], np.where(waits, to_s, -np.inf))
+def _whole(buffer: list[slice]) -> slice:
+    """The piece that a buffer is; its variables lie side by side, the last of them first."""
+    return slice(buffer[-1].start, buffer[0].stop)
 
 
 def _in_rows(waited, rows: list[int]):

@@ -89,8 +89,25 @@ def play(
     if compiled.in_use() and idle_s is None:
         with suppress(Unsettled):  # arrays say then whether it is so
             return _played(plan, ports, link, speeds, add_s)
-    call = _Call.of(plan, ports, link, speeds, add_s, idle_s)
-    played, arrivals = call.reckon(_Arrivals.unknown(plan, len(speeds)))
+    return play_among(plan, ports, link, speeds, add_s, idle_s)[0]
+
+
+def play_among(
+    plan: Schedule,
+    ports: Ports,
+    link: Link,
+    speeds: np.ndarray,
+    add_s: np.ndarray,
+    idle_s: Windows | None = None,
+    floors_s: np.ndarray | None = None,
+) -> tuple[Played, Arrivals]:
+    """All exchanges of one call among messages that are none of its own, as `play`; and when its own reach their ports.
+
+    Args:
+        floors_s: before which messages do not pass ports, shape (most, ranks, replications); as if there were no others if None.
+    """
+    call = _Call.of(plan, ports, link, speeds, add_s, idle_s, floors_s)
+    played, arrivals = call.reckon(Arrivals.unknown(plan, len(speeds)))
     rows = np.flatnonzero(arrivals.overtake())
     if rows.size:
         _settle(call, rows, played, arrivals)
@@ -106,7 +123,7 @@ def play(
     last_s = np.where(reach_s < np.inf, reach_s, -np.inf).max(axis=0, initial=-np.inf).T
     last_s = np.maximum(ports.last_reach_s, last_s)
     played.idle_s[1, 0] = last_s
-    return played._replace(ports=played.ports._replace(last_reach_s=last_s))
+    return played._replace(ports=played.ports._replace(last_reach_s=last_s)), arrivals
 
 
 def limits_of(link: Link) -> tuple[float, tuple[float, float], float, int]:
@@ -133,7 +150,7 @@ def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s:
     return Played(Ports(*clocks, last_s), waits, np.stack([idle_from_s, last_s])[:, None])
 
 
-class _Arrivals(NamedTuple):
+class Arrivals(NamedTuple):
     """Of the messages at each port, in the order in which its rank takes them: when they reach it, and when they have passed.
 
     Both have the shape (most, ranks, replications); a message that there is not, or not yet, reaches it at infinity. `sources` are their
@@ -146,7 +163,7 @@ class _Arrivals(NamedTuple):
     held_up: np.ndarray
 
     @classmethod
-    def unknown(cls, plan: Schedule, replications: int) -> _Arrivals:
+    def unknown(cls, plan: Schedule, replications: int) -> Arrivals:
         """Before any is known."""
         shape = *plan.order.T.shape, replications
         return cls(np.full(shape, np.inf), np.full(shape, -np.inf), plan.sources, np.zeros(replications, bool))
@@ -178,7 +195,7 @@ class _Arrivals(NamedTuple):
             before = np.where(self.sources[:, ranks] < self.sources[slot, ranks], until, before)
         return np.where(before, passed_s, -np.inf).max(axis=0)
 
-    def of(self, rows: np.ndarray) -> _Arrivals:
+    def of(self, rows: np.ndarray) -> Arrivals:
         """In some replications; a copy."""
         reach_s, passed_s = self.reach_s.take(rows, axis=2), self.passed_s.take(rows, axis=2)
         return self._replace(reach_s=reach_s, passed_s=passed_s, held_up=self.held_up[rows])
@@ -200,16 +217,17 @@ class _Call(NamedTuple):
     add_s: np.ndarray
     speeds: np.ndarray
     idle_s: Windows | None
+    floors_s: np.ndarray | None
 
     @classmethod
-    def of(cls, plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray, idle_s) -> _Call:
+    def of(cls, plan: Schedule, ports: Ports, link: Link, speeds, add_s, idle_s, floors_s) -> _Call:
         """Of arrays that have them first."""
         occupancy_s = link.occupancy_s(plan.size_bytes)
         columns = [np.ascontiguousarray(np.atleast_2d(one).T) for one in (occupancy_s, add_s)]
         clocks = Ports(*(np.ascontiguousarray(clock.T) for clock in ports))
         by_rank = np.ascontiguousarray(speeds.T)
         idle_s = None if idle_s is None else tuple(np.ascontiguousarray(one.T) for one in idle_s)
-        return cls(plan, clocks, link.latency_s, link.overhead_s / by_rank, *columns, by_rank, idle_s)
+        return cls(plan, clocks, link.latency_s, link.overhead_s / by_rank, *columns, by_rank, idle_s, floors_s)
 
     def in_rows(self, rows: np.ndarray) -> _Call:
         """The call in some replications."""
@@ -223,9 +241,10 @@ class _Call(NamedTuple):
             *columns,
             self.speeds.take(rows, axis=1),
             None if self.idle_s is None else (self.idle_s[0].take(rows, axis=1), self.idle_s[1].take(rows, axis=1)),
+            None if self.floors_s is None else self.floors_s.take(rows, axis=2),
         )
 
-    def reckon(self, arrivals: _Arrivals) -> tuple[Played, _Arrivals]:
+    def reckon(self, arrivals: Arrivals) -> tuple[Played, Arrivals]:
         """Level after level.
 
         Args:
@@ -268,6 +287,8 @@ class _Call(NamedTuple):
                     pass_s, free_s = self._pass_before(
                         takers, taken, comes_s, (pass_s, free_s, odd), before_last_s, arrivals
                     )
+                if self.floors_s is not None:
+                    pass_s = np.maximum(pass_s, self.floors_s[slot, takers])
                 come_s[takers] = np.maximum(before_s, comes_s)
                 here_s = pass_s + occupancy_s[taken]
                 arrivals.passed_s[slot, takers] = here_s
@@ -276,8 +297,7 @@ class _Call(NamedTuple):
                 waits.append((takers, from_s.T, pass_s.T))
                 goes_s = np.maximum(from_s, here_s) + overhead_s[takers]
                 if (own != NONE).any():
-                    left_s = np.where((own == NONE)[:, None], -np.inf, leave_s[own])
-                    np.maximum(goes_s, left_s, out=goes_s)
+                    np.maximum(goes_s, np.where((own == NONE)[:, None], -np.inf, leave_s[own]), out=goes_s)
                 if adds.any():
                     goes_s += adds[:, None] * self.add_s[taken] / self.speeds[takers]
                 now_s[takers] = goes_s
@@ -286,7 +306,7 @@ class _Call(NamedTuple):
         idle_s = np.stack([idle_from_s.T, np.full(now_s.T.shape, np.inf)])[:, None]
         return Played(Ports(*(clock.T for clock in (now_s, out_free_s, in_free_s, last_s))), waits, idle_s), arrivals
 
-    def _pass_before(self, takers, taken, comes_s: np.ndarray, found, idle_s: np.ndarray, arrivals: _Arrivals):
+    def _pass_before(self, takers, taken, comes_s: np.ndarray, found, idle_s: np.ndarray, arrivals: Arrivals):
         """When messages begin to pass ports, and from when these are idle, if some come before the last of an earlier call.
 
         Args:
@@ -301,7 +321,7 @@ class _Call(NamedTuple):
         return np.where(early, begin_s, pass_s), np.where(early, here_s, free_s)
 
 
-def _settle(call: _Call, rows: np.ndarray, played: Played, arrivals: _Arrivals) -> None:
+def _settle(call: _Call, rows: np.ndarray, played: Played, arrivals: Arrivals) -> None:
     """Reckon the call again in some replications, where messages overtake one another.
 
     Args:

@@ -39,6 +39,50 @@ class Cycle(NamedTuple):
         parts = self.left_s[some], self.root_s[some], self.numbers[some], self.kinds[some]
         return Cycle(self.rows[some], self.computed_s[some], waits, *parts)
 
+    def add(self, sum_s: np.ndarray, table: Decided, low_s: np.ndarray, high_s: np.ndarray) -> None:
+        """Add seconds of waits between two moments to those of all replications, shape (replications, ranks); moments (replications,)."""
+        sum_s[self.rows] += idle_s(self, table, low_s, high_s)
+
+
+class Moved(NamedTuple):
+    """Waits for messages that requests have held up: those that would have been else, and are to be taken off; and those that were.
+
+    Args:
+        rows: the replication of each, shape (waits,).
+        ranks: who waits.
+        computed_s: when that rank had computed its gradient.
+        signs: 1, and -1 of what is taken off.
+        from_s, to_s: seconds.
+    """
+
+    rows: np.ndarray
+    ranks: np.ndarray
+    computed_s: np.ndarray
+    signs: np.ndarray
+    from_s: np.ndarray
+    to_s: np.ndarray
+
+    @classmethod
+    def of(cls, rows, computed_s, root_s, waits_s, held_up_s) -> Moved:
+        """From waits without requests and with them, shape (2, messages, replications, ranks), as sim.vector.tails has them.
+
+        Args:
+            rows: which replications.
+            computed_s, root_s: see Cycle.
+        """
+        counts = root_s + held_up_s[1] > computed_s
+        (message, row, rank), parts = (counts & (waits_s != held_up_s).any(axis=0)).nonzero(), []
+        for sign, times_s in ((1, held_up_s), (-1, waits_s)):
+            from_s, to_s = root_s[row, 0] + times_s[:, message, row, rank]
+            parts.append((rows[row], rank, computed_s[row, rank], np.full(len(row), sign), from_s, to_s))
+        return cls(*(np.concatenate(both) for both in zip(*parts, strict=True)))
+
+    def add(self, sum_s: np.ndarray, _table: Decided, low_s: np.ndarray, high_s: np.ndarray) -> None:
+        """Add seconds of waits between two moments to those of all replications, shape (replications, ranks); moments (replications,)."""
+        low_s, high_s = np.maximum(self.computed_s, low_s[self.rows]), high_s[self.rows]
+        inside_s = np.maximum(np.minimum(self.to_s, high_s) - np.maximum(self.from_s, low_s), 0)
+        np.add.at(sum_s, (self.rows, self.ranks), self.signs * inside_s)
+
 
 def idle_s(cycle: Cycle, table: Decided, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
     """Seconds that each rank was idle between two moments; shape (rows, ranks).
@@ -80,7 +124,7 @@ class LateWaits:
         self._settled_s = {steps: np.zeros((replications, ranks)) for steps in warmups}
         self._table: Decided | None = None
         self.sums = None  # waits are to be told one by one
-        self._steps: list[list[Cycle]] = []  # the last two, whose waits the end of the run may cut
+        self._steps: list[list[Cycle | Moved]] = []  # the last two, whose waits the end of the run may cut
 
     def begin_step(self, table: Decided, ends_s: list[np.ndarray]) -> None:
         """A step begins. No rank waits in a step when the next is over.
@@ -96,7 +140,7 @@ class LateWaits:
                     self._add(sum_s, cycles, ends_s[steps], np.full(len(sum_s), np.inf))
         self._steps.append([])
 
-    def add(self, cycle: Cycle) -> None:
+    def add(self, cycle: Cycle | Moved) -> None:
         """A cycle of the step at hand."""
         if len(cycle.rows):
             self._steps[-1].append(cycle)
@@ -108,9 +152,9 @@ class LateWaits:
             self._add(found_s, cycles, low_s, high_s)
         return found_s
 
-    def _add(self, sum_s: np.ndarray, cycles: list[Cycle], low_s: np.ndarray, high_s: np.ndarray) -> None:
+    def _add(self, sum_s: np.ndarray, cycles: list[Cycle | Moved], low_s: np.ndarray, high_s: np.ndarray) -> None:
         for cycle in cycles:
-            sum_s[cycle.rows] += idle_s(cycle, self._table, low_s, high_s)
+            cycle.add(sum_s, self._table, low_s, high_s)
 
 
 class LateBetween:
@@ -135,10 +179,10 @@ class LateBetween:
         """As of LateWaits."""
         self._table = table
 
-    def add(self, cycle: Cycle) -> None:
+    def add(self, cycle: Cycle | Moved) -> None:
         """As of LateWaits."""
         if len(cycle.rows):
-            self._idle_s[cycle.rows] += idle_s(cycle, self._table, *self._moments_s)
+            cycle.add(self._idle_s, self._table, *self._moments_s)
 
     def idle_s(self, _warmup: int, _low_s: np.ndarray, _high_s: np.ndarray) -> np.ndarray:
         """Seconds waited, shape (replications, ranks)."""

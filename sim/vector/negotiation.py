@@ -6,8 +6,8 @@ may still be at work on a message, and only where the next has come before the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from sim.model.sizes import ITEM_BYTES
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, unclear
 from sim.verbs.book import TIE_S
 from sim.verbs.fusion import REQUEST
+
+if TYPE_CHECKING:
+    from sim.vector.tails import Meeting
 
 REQUEST_BYTES = ITEM_BYTES * (REQUEST.stop - REQUEST.start)
 Wait = tuple[np.ndarray | slice, np.ndarray, np.ndarray]  # ranks, from, to; shape (replications, waits)
@@ -24,26 +27,26 @@ class Begun(NamedTuple):
     """Ranks that begin to negotiate, in some replications.
 
     Args:
-        rows: which replications, shape (rows,).
         now_s: when each rank begins, shape (rows, ranks).
         overhead_s: of a message at each rank, likewise, or one row for all.
         in_free_s: when each rank's port has passed all messages of the calls before.
         last_reach_s: when the last of them reached it.
         idle: finds from when until when ports were idle before that, as far as it is known, shape (2, times, rows, ranks).
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
-        ready: counts the gradients that are ready at each rank.
+        more: counts the gradients that have become ready at each rank since it asked before.
+        meeting: where requests come among the last messages of the call before.
         out_free_s: when the port by which each rank's messages leave is free, where ranks share one.
         pace: seconds that each rank takes for one of a core of speed 1, likewise.
     """
 
-    rows: np.ndarray
     now_s: np.ndarray
     overhead_s: np.ndarray
     in_free_s: np.ndarray
     last_reach_s: np.ndarray
     idle: Callable[[], np.ndarray]
     in_turn: np.ndarray
-    ready: Callable[[], np.ndarray]
+    more: Callable[[], np.ndarray]
+    meeting: Meeting | None = None
     out_free_s: np.ndarray | None = None
     pace: np.ndarray | None = None
 
@@ -53,12 +56,12 @@ class Begun(NamedTuple):
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
         shared = (None if one is None else one[some] for one in (self.out_free_s, self.pace))
         return Begun(
-            self.rows[some],
             self.now_s[some],
             overhead_s,
             *ports,
             self.in_turn[some],
-            lambda: self.ready()[some],
+            lambda: self.more()[some],
+            None,
             *shared,
         )
 
@@ -75,6 +78,24 @@ class Asked(NamedTuple):
     root_s: np.ndarray
     left_s: np.ndarray
     waits: list[Wait]
+
+    def of(self, some: np.ndarray) -> Asked:
+        """In some of these replications."""
+        waits = [(ranks, from_s[some], to_s[some]) for ranks, from_s, to_s in self.waits]
+        return Asked(self.root_s[some], self.left_s[some], waits)
+
+
+def joined(numbers: list[np.ndarray], parts: Sequence[Asked], rows: int) -> Asked:
+    """Requests in so many replications, which are parts of these by their numbers; they wait in one part and not in the others."""
+    root_s, left_s = np.empty((rows, 1)), np.empty((rows, parts[0].left_s.shape[1]))
+    waits = []
+    for some, part in zip(numbers, parts, strict=True):
+        root_s[some], left_s[some] = part.root_s, part.left_s
+        for ranks, *times_s in part.waits:
+            whole_s = np.zeros((2, rows, times_s[0].shape[1]))
+            whole_s[:, some] = times_s
+            waits.append((ranks, *whole_s))
+    return Asked(root_s, left_s, waits)
 
 
 class Told(NamedTuple):
@@ -100,23 +121,37 @@ def idle_before(reach_s: np.ndarray) -> np.ndarray:
 
 
 def passing_s(
-    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, latency_s: float
+    reach_s: np.ndarray,
+    occupancy_s: np.ndarray,
+    senders: np.ndarray,
+    begun: Begun,
+    ranks: np.ndarray,
+    latency_s: float,
 ) -> np.ndarray:
     """When messages begin to pass ports that serve the first to come first; shape (rows, ports, messages).
 
     Args:
         reach_s, occupancy_s: of messages, likewise, in the order of their senders.
+        senders: of each, shape (ports, messages).
         ranks: whose ports they are, shape (ports,).
         latency_s: of their link.
 
     Raises:
-        Unsettled: two come at one instant, or one holds up another of an earlier call.
+        Unsettled: two come at one instant, or one holds up another of an earlier call that is not in `begun.meeting`.
     """
-    early = reach_s <= begun.last_reach_s[:, ranks, None]
+    early, in_free_s = reach_s <= begun.last_reach_s[:, ranks, None] + 2 * TIE_S, begun.in_free_s[:, ranks]
     if not early.any():
-        return _queued(reach_s, occupancy_s, begun, ranks, latency_s)
-    late_s = _queued(np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s), begun, ranks, latency_s)
-    return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early, latency_s), late_s)
+        return queued(reach_s, occupancy_s, in_free_s, begun.in_turn, latency_s)
+    if begun.meeting is not None:  # with all messages of the ports
+        early = np.broadcast_to(early.any(axis=2, keepdims=True), early.shape)
+    later_s, takes_s = np.where(early, -np.inf, reach_s), np.where(early, 0.0, occupancy_s)
+    pass_s = queued(later_s, takes_s, in_free_s, begun.in_turn, latency_s)
+    if begun.meeting is None:
+        return np.where(early, _between(reach_s, occupancy_s, begun, ranks, early, latency_s), pass_s)
+    row, port = early[:, :, 0].nonzero()
+    found = reach_s[row, port], occupancy_s[row, port], senders[port], begun.in_turn[row]
+    pass_s[row, port] = begun.meeting.passing_s(row, ranks[port], *found, latency_s)
+    return pass_s
 
 
 def _between(
@@ -148,14 +183,26 @@ def _between(
     return pass_s
 
 
-def _queued(
-    reach_s: np.ndarray, occupancy_s: np.ndarray, begun: Begun, ranks: np.ndarray, latency_s: float
+def queued(
+    reach_s: np.ndarray, occupancy_s: np.ndarray, in_free_s: np.ndarray, in_turn: np.ndarray, latency_s: float
 ) -> np.ndarray:
+    """When messages begin to pass ports; shape (rows, ports, messages).
+
+    Args:
+        reach_s, occupancy_s: of messages, likewise, in the order of their senders. Those that have passed before come never and take 0.
+        in_free_s: when ports are free, shape (rows, ports).
+        in_turn: see Begun.
+        latency_s: of the link.
+
+    Raises:
+        Unsettled: two come so near to each other that rounding may decide which is first.
+    """
     turn = np.argsort(reach_s, axis=-1, kind="stable")
     with np.errstate(invalid="ignore"):  # between two that have passed before
         apart_s = np.diff(np.take_along_axis(reach_s, turn, -1), axis=-1)
-    served = np.take_along_axis(occupancy_s, turn, -1)[..., :-1] > 0
-    if (unclear(apart_s, latency_s) & served & ~(begun.in_turn[:, None, None] & (apart_s == 0))).any():
+    serves = np.take_along_axis(occupancy_s, turn, -1) > 0
+    matters = serves[..., :-1] | serves[..., 1:]
+    if (unclear(apart_s, latency_s) & matters & ~(in_turn[:, None, None] & (apart_s == 0))).any():
         raise Unsettled
     ties = apart_s <= TIE_S
     if ties.any():  # among those that come together the senders' order decides
@@ -163,7 +210,7 @@ def _queued(
         turn = np.take_along_axis(turn, np.argsort(together * turn.shape[-1] + turn, axis=-1), -1)
     come_s, service_s = np.take_along_axis(reach_s, turn, -1), np.take_along_axis(occupancy_s, turn, -1)
     before_s = np.cumsum(service_s, axis=-1) - service_s
-    ready_s = np.maximum(come_s, begun.in_free_s[:, ranks, None]) - before_s
+    ready_s = np.maximum(come_s, in_free_s[..., None]) - before_s
     begin_s = np.maximum.accumulate(ready_s, axis=-1) + before_s
     passes_s = np.empty_like(begin_s)
     np.put_along_axis(passes_s, turn, begin_s, -1)

@@ -178,7 +178,6 @@ def test_requests_that_wait_at_ports_are_the_sums_of_those_that_do_not(ranks):
     now_s = rng.uniform(0, 2e-4, (500, ranks))
     free_s, never_s = np.zeros(now_s.shape), np.full(now_s.shape, -np.inf)
     begun = Begun(
-        np.arange(500),
         now_s,
         np.full((1, ranks), 3e-5),
         free_s,

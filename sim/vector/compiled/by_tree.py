@@ -101,7 +101,7 @@ def _in_order(children, clock_s, overhead_s, link, ports, idle, in_turn, near_s,
             child = children[rank, count]
             reach_s[child] = clock_s[child] + (overhead_s[child] + link[0])
             pass_s[child] = 0.0
-            if reach_s[child] <= last_reach_s[rank]:
+            if reach_s[child] <= last_reach_s[rank] + 2 * TIE_S:
                 early += 1
                 pass_s[child] = _between(reach_s[child], link[1], idle, rank)
                 if early > 1 or pass_s[child] == np.inf:
