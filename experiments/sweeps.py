@@ -2,8 +2,9 @@
 
 Some scenarios of each kind of experiments/grids/ten_thousand.toml are simulated one after another in this process, twice: by arrays,
 and by loops that numba compiles (sim/vector/compiled). Their milliseconds are those of a core. Loading and compiling the loops does not
-count. Then every tenth scenario is swept on all cores, and the plan is made, in the seconds of a clock. Other work on the machine makes
-all of that longer: the load average says how much there was. The grid's own file says how to sweep all of it.
+count. Random numbers that the first have drawn are kept for the second, as a sweep keeps them from one scenario to the next. Then every
+tenth scenario is swept on all cores, and the plan is made, in the seconds of a clock. Other work on the machine makes all of that
+longer: the load average says how much there was. The grid's own file says how to sweep all of it.
 """
 
 from __future__ import annotations

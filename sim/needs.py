@@ -7,6 +7,7 @@ import os
 import resource
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,11 +142,13 @@ def _calls(scenario: Scenario) -> float:
 
 def _exchanges(scenario: Scenario) -> int:
     """The number of exchanges of a rank in a sum."""
-    hosts, algorithm = scenario.hosts[scenario.servers :], getattr(scenario.protocol, "algorithm", "ring")
-    if len(hosts) < 2:
-        return 0
-    whole = slice(0, scenario.summed_items + 1)
-    return sum(1 for _ in islice(collectives.allreduce(algorithm, 1, hosts, whole), MOST_EXCHANGES))
+    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), getattr(scenario.protocol, "algorithm", "ring")
+    return 0 if len(hosts) < 2 else _counted(algorithm, hosts, scenario.summed_items + 1)
+
+
+@lru_cache(maxsize=64)  # many jobs have the same ranks
+def _counted(algorithm: str, hosts: tuple[int, ...], items: int) -> int:
+    return sum(1 for _ in islice(collectives.allreduce(algorithm, 1, hosts, slice(0, items)), MOST_EXCHANGES))
 
 
 def _cores(scenario: Scenario) -> int:
@@ -185,11 +188,18 @@ def _drawn_rows(scenario: Scenario) -> list:
 
 def most_bytes() -> float:
     """Bytes of memory that a simulation may take on this machine."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), resource.getrlimit(resource.RLIMIT_AS)[0]]
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return SHARE * min(_bytes_here(), math.inf if limit == resource.RLIM_INFINITY else limit)
+
+
+@cache
+def _bytes_here() -> int:
+    """Bytes of the machine's memory, or of the container's."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     found += [
         int(text) for path in map(Path, LIMITS) if path.exists() and (text := path.read_text().strip()).isdecimal()
     ]
-    return SHARE * min(limit for limit in found if limit != resource.RLIM_INFINITY)
+    return min(found)
 
 
 def check(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:

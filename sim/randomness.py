@@ -31,7 +31,9 @@ PURPOSES = (
     "background",
     "pause",
 )
+MOST_LAWS = 256
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
+_laws: dict[tuple, Law] = {}
 
 
 def fresh_seed() -> int:
@@ -43,6 +45,16 @@ def generator(seed: int, replication: int, rank: int, purpose: str, *further: in
     """The generator of one rank or group of ranks; equal arguments give equal draws in every world."""
     key = (replication, rank, PURPOSES.index(purpose), *further)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def known(law: Law) -> Law:
+    """The first of equal laws, whose draws are kept: scenarios that come from another process have a law each. A user's own is itself."""
+    if not type(law).__module__.startswith("sim.laws."):
+        return law
+    if len(_laws) >= MOST_LAWS:
+        _laws.clear()
+    key = type(law), *(getattr(law, name) for name in type(law).model_fields)
+    return _laws.setdefault(key, law)
 
 
 class Ranks(NamedTuple):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import numpy as np
 
 from real.recording.recorder import Recorder
+from sim.job.replay import protocol_of
 from sim.job.scenario import Scenario
 from sim.recording.traces import Activity, Trace
 
@@ -121,32 +123,39 @@ def joined(scenario: Scenario, replication: int, accounts: list[dict], recorded:
         str(rank): account["cpu_s"] for rank, account in sorted(zip(ranks, accounts, strict=True), key=lambda a: a[0])
     }
     header = scenario.header("tensorflow", replication, cpu_s=cpu_s, **recorded)
-    return Trace.of(header, _ordered(rows, scenario.servers))
+    return Trace.of(header, _ordered(rows, scenario.servers, scenario.protocol.gradients_per_update(scenario.workers)))
 
 
 def renumbered(trace: Trace) -> Trace:
     """A trace that was joined from workers' parts, with its servers' updates numbered."""
     rows = [Activity(*row) for row in trace.rows.itertuples(index=False, name=None)]
-    return Trace.of(trace.header, _ordered(rows, trace.header.servers))
+    needed = protocol_of(trace.header).gradients_per_update(trace.header.workers)
+    return Trace.of(trace.header, _ordered(rows, trace.header.servers, needed))
 
 
-def _ordered(rows: list[Activity], servers: int) -> list[Activity]:
-    numbered = [row for k in range(servers) for row in _numbered([row for row in rows if row.rank == k])]
+def _ordered(rows: list[Activity], servers: int, needed: int) -> list[Activity]:
+    numbered = [row for k in range(servers) for row in _numbered([row for row in rows if row.rank == k], needed)]
     return [row for row in rows if row.rank >= servers] + numbered
 
 
-def _numbered(rows: list[Activity]) -> list[Activity]:
+def _numbered(rows: list[Activity], needed: int) -> list[Activity]:
     """A server's rows, its updates numbered in order, without gradients that came too late.
 
-    An accumulator does not report whether it took a gradient. A gradient came too late if it arrived after the end of the update of
-    its token's step: a clock may be read a little late.
+    An accumulator does not report whether it took a gradient. It takes those of the step that its tokens are of, the first ones, as many
+    as an update needs. Clocks do not tell: one may be read long after the gradient was taken.
+
+    Args:
+        needed: gradients that an accumulator takes for an update.
     """
-    numbered, made = [], 0
+    numbered, made, taken = [], 0, Counter[int]()
     tokens = any(row.activity == "reduce" and row.end_s > row.start_s for row in rows)
     for row in sorted(rows, key=lambda row: (row.end_s, 1) if row.activity == "update" else (row.start_s, 0)):
         if row.activity == "update":
             made += 1
             numbered.append(row._replace(step=made - 1, version=made))
-        elif not (tokens and row.version < made):
+        elif not tokens:
             numbered.append(row._replace(step=made))
+        elif taken[row.version] < needed:
+            taken[row.version] += 1
+            numbered.append(row._replace(step=row.version))
     return numbered

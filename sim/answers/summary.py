@@ -74,7 +74,8 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
 
 def told(scenario: Scenario, world: str, ran: Header | None = None) -> dict:
     """All of a scenario: the fields of its trace's header, and the cluster without its costs; of a real run, the host of each rank."""
-    header = asdict(scenario.header(world, training=ran and ran.training))
+    header = vars(scenario.header(world, training=ran and ran.training))
+    header = header | {"training": asdict(header["training"]) if header["training"] else None}
     of_runs = (*RECORDED, "world", "replication", "updates_per_step")
     cluster = scenario.cluster.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"costs"})
     if ran and ran.hosts:

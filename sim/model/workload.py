@@ -215,6 +215,9 @@ class Zoo(Mapping):
     def __len__(self):
         return len(_names())
 
+    def __contains__(self, name: object) -> bool:
+        return name in _names()
+
     def __getitem__(self, name: str) -> Workload:
         return _from_zoo(name)
 

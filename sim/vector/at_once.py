@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from sim.answers.outcome import Outcome
 from sim.job.scenario import Scenario
 from sim.protocols import is_ours
 from sim.randomness import BLOCK
+from sim.vector import compiled, lowered
+from sim.vector.calls import TooMany
+from sim.vector.exchanges import Unsettled
 from sim.vector.step_world import Carried, Rows, StepWorld
 from sim.vector.together import Refused
 from sim.vector.world import VectorWorld, outcome_of, refusal
@@ -176,7 +180,10 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: flo
     if reason:
         raise Refused(reason)
     together = _together(scenario, replications, within_s)
-    if together >= FEWEST:
+    if together >= FEWEST and compiled.in_use():
+        with suppress(Refused, lowered.NotLowered, Unsettled, TooMany):  # arrays say then whether it is so
+            return lowered.outcome(scenario, numbers, together, within_s)
+    if min(together, scenario.rounds - 1) >= FEWEST:
         try:
             return Run(scenario, numbers, together, within_s).outcome()
         except (Refused, Apart):  # one after another may do
@@ -185,8 +192,8 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: flo
 
 
 def _together(scenario: Scenario, replications: int, within_s: float) -> int:
-    """How many steps are made at once. Our own texts do the same in each and remember nothing; a user's may not."""
+    """How many steps are made at once, at most. Our own texts do the same in each and remember nothing; a user's may not."""
     if scenario.protocol.has_servers or not is_ours(scenario.protocol):
         return 0
     takes_long = within_s < math.inf and scenario.warmup > BLOCK  # and is all of it made
-    return 0 if takes_long else min(MOST_RANKS // (replications * scenario.ranks), scenario.rounds - 1)
+    return 0 if takes_long else MOST_RANKS // (replications * scenario.ranks)

@@ -81,7 +81,7 @@ class Background:
             computed_s: when each rank has computed.
             late: is told of cycles after that.
         """
-        if compiled.in_use() and late.sums and self._can_be_compiled:
+        if compiled.in_use() and late.sums and self.can_be_compiled:
             with suppress(Unsettled):  # arrays say then whether it is so
                 return self._step_compiled(now_s, ready_s, computed_s, late.sums)
         self._negotiation.begin()
@@ -110,9 +110,20 @@ class Background:
         return ended_s
 
     @property
-    def _can_be_compiled(self) -> bool:
+    def can_be_compiled(self) -> bool:
         """The loops know requests up a tree, of ranks with a host each."""
         return isinstance(self._negotiation, ByTree) and not self._shared and self.table.can_be_dense
+
+    @property
+    def for_loops(self) -> tuple:
+        """Tree, link, cycle_s, near_s and apart_s, as sim.vector.compiled.background.play_steps has them."""
+        negotiation = self._negotiation
+        return negotiation.layout, negotiation.link, self._cycle_s, NEAR_S, nearness(negotiation.link[0])
+
+    @property
+    def by_rank(self) -> tuple[np.ndarray, np.ndarray]:
+        """Overhead of a message, shape (kinds, ranks), and the kind of each replication."""
+        return self._overhead_s, self._kinds
 
     def _step_compiled(
         self, now_s: np.ndarray, ready_s: np.ndarray, computed_s: np.ndarray, sums: tuple[np.ndarray, np.ndarray]
@@ -131,27 +142,31 @@ class Background:
         state = from_s, computed_s, after, after_s, self._fresh
         ended_s, ends, among = np.empty_like(now_s), np.empty((len(now_s), 3), int), np.empty((2 * now_s.size, 4), int)
         found = ended_s, idle_s, ends, among, np.empty(len(among))
-        tree, limits = self._negotiation.layout, (self._cycle_s, NEAR_S, nearness(self._negotiation.link[0]))
         rows = np.arange(len(now_s))
         while rows.size:
             decided = self.table.dense()
-            count = loops.play_steps(
-                rows, tree, self._negotiation.link, *limits, *steps, decided, moments_s, state, found
-            )
+            count = loops.play_steps(rows, *self.for_loops, *steps, decided, moments_s, state, found)
             ended = ends[rows, 0]
             if count < 0 or not np.isin(ended, (loops.DONE, loops.UNDECIDED)).all():
                 raise Unsettled
-            self._add_among(among[:count], found[-1][:count], idle_s)
+            self.add_among(among[:count], found[-1][:count], idle_s)
             rows = rows[ended == loops.UNDECIDED]
             self.table.numbers(self._kinds[rows], ends[rows, 1], ends[rows, 2])
         self._from_s, self._after, self._after_s, self._fresh = from_s, after, after_s[:, None], False
         sums[1][:] = idle_s
         return ended_s
 
-    def _add_among(self, among: np.ndarray, from_s: np.ndarray, idle_s: np.ndarray) -> None:
-        """Seconds that ranks wait after moments that are among the waits of decisions."""
-        for number in np.unique(among[:, 2]):
-            own = among[:, 2] == number
+    def add_among(self, among: np.ndarray, from_s: np.ndarray, idle_s: np.ndarray) -> None:
+        """Add seconds that ranks wait after moments that are among the waits of decisions.
+
+        Args:
+            among: row of `idle_s`, rank, number of the decision, and sign; shape (moments, 4).
+            from_s: the moments, from when rank 0 knew the decision, shape (moments,).
+            idle_s: shape (rows, ranks).
+        """
+        order = np.argsort(among[:, 2], kind="stable")
+        numbers, firsts = np.unique(among[order, 2], return_index=True)
+        for number, own in zip(numbers.tolist(), np.split(order, firsts)[1:], strict=True):
             rows, ranks, _, signs = among[own].T
             np.add.at(idle_s, (rows, ranks), signs * self.table.waits_after(number, from_s[own], ranks))
 

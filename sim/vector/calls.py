@@ -75,7 +75,7 @@ class Calls:
                 with suppress(Unsettled):  # arrays say then whether it is so
                     return self._ring_compiled(pieces, ports, speeds, waited, after_ring, idle_s is not None, sums)
             return self._ring(pieces, ports, speeds, waited, after_ring, idle_s)
-        plan = self._plan(algorithm, pieces)
+        plan = self.plan(algorithm, pieces)
         played = play(
             plan, ports, self._link, speeds, self._reduce(plan.size_bytes), None if idle_s is None else _last(idle_s)
         )
@@ -96,7 +96,7 @@ class Calls:
         (now_s, out_free_s, in_free_s), last_s = (clock.copy() for clock in ports[:3]), ports.last_reach_s
         link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
         overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.empty_like(now_s), True, True
-        port_s, add_s = self._ring_pieces(_bounds(pieces))
+        port_s, add_s = self.ring_pieces(_bounds(pieces))
         rounds, known_s = _ring_rounds(ranks), []
         checks, idle_s = not after_ring, None if before_s is None else _last(before_s)
         for number, (sent, taken, adds) in enumerate(rounds):
@@ -151,21 +151,20 @@ class Calls:
         first_s = np.roll(begin_s + latency_s, 1, axis=1)
         if not after_ring and (first_s <= ports.last_reach_s).any():
             raise Unsettled
-        hindered = bool((first_s < in_free_s).any())
         rounds = _ring_rounds(len(self._hosts))
-        port_s, add_s = self._ring_pieces(_bounds(pieces))
+        port_s, add_s = self.ring_pieces(_bounds(pieces))
         listed_s = np.empty((2, 0 if sums else len(rounds), *now_s.shape))
         asked_s = np.empty((2, min(KNOWN, len(rounds)) if wants_idle else 0, *now_s.shape))
         moments_s, idle_s = sums or (np.zeros((2, len(now_s))), np.zeros_like(now_s))
         reach_s = np.empty_like(now_s)
         clocks, costs = (now_s, out_free_s, in_free_s), (overhead_s, latency_s, port_s, add_s, speeds)
-        play_rounds(*clocks, np.array(rounds, int), *costs, hindered, moments_s, idle_s, listed_s, asked_s, reach_s)
+        play_rounds(*clocks, np.array(rounds, int), *costs, moments_s, idle_s, listed_s, asked_s, reach_s)
         for from_s, to_s in zip(*listed_s, strict=True):
             waited(from_s, to_s, ALL)
         return Ports(now_s, out_free_s, in_free_s, np.maximum(ports.last_reach_s, reach_s)), asked_s
 
     @lru_cache(64)  # noqa: B019 there is one for each world
-    def _ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
+    def ring_pieces(self, pieces: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
         """For which each piece takes a port, and a core of speed 1 to be added, twice round; one row if all vectors are alike."""
         wholes = pieces if len(set(pieces)) > 1 else pieces[:1]
         cuts = [
@@ -174,7 +173,12 @@ class Calls:
         size_bytes = np.tile(np.array(cuts, float), 2)
         return self._link.occupancy_s(size_bytes), self._reduce(size_bytes)
 
-    def _plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
+    def plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
+        """A call by an algorithm that is no ring, on the piece of each replication.
+
+        Raises:
+            TooMany: it has too many messages.
+        """
         self._check(algorithm, pieces[0])
         alike, bounds = template(algorithm, self._hosts), _bounds(pieces)
         several = len(set(bounds)) > 1
@@ -183,6 +187,11 @@ class Calls:
         if several:
             raise ValueError(f"{algorithm} of vectors of several sizes")
         return self._laid_out(algorithm, pieces[0].start, pieces[0].stop)
+
+    @property
+    def rounds(self) -> list[tuple[int, int, bool]]:
+        """Of a ring: the numbers of the pieces that rank 0 hands over and takes, and whether it adds."""
+        return _ring_rounds(len(self._hosts))
 
     def may_be_ring(self, algorithm: str) -> bool:
         """Whether some piece may be summed by a ring."""

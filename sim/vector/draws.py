@@ -8,7 +8,7 @@ import numpy as np
 
 from sim.laws import Law
 from sim.laws.steps import Steps
-from sim.randomness import BLOCK, Draws, Stream
+from sim.randomness import BLOCK, Draws, Stream, known
 
 
 class Listed:
@@ -74,6 +74,8 @@ class Rounds:
         rounds: int,
         factor: float | np.ndarray = 1.0,
     ):
+        if law.sole is None:
+            law = known(law)
         self._draws = [Draws(law, seed, replication, purpose) for replication in replications]
         self._ranks, self._rounds, self._factor = ranks, rounds, factor
         self._sole = None if law.sole is None else law.sole * factor

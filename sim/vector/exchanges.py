@@ -109,6 +109,11 @@ def play(
     return played._replace(ports=played.ports._replace(last_reach_s=last_s))
 
 
+def limits_of(link: Link) -> tuple[float, tuple[float, float], float, int]:
+    """As sim.vector.compiled.exchanges.play has them."""
+    return link.latency_s, nearness(link.latency_s), SETTLED_S, MOST_ROUNDS
+
+
 def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s: np.ndarray) -> Played:
     """The same, compiled."""
     from sim.vector.compiled.exchanges import play_all
@@ -118,10 +123,10 @@ def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s:
     occupancy_s, add_s = np.broadcast_arrays(*map(np.atleast_2d, (link.occupancy_s(plan.size_bytes), add_s)))
     shape, takes = clocks.shape[1:], ends[-1] if len(ends) else 0
     waits_s, idle_from_s, last_s = np.empty((2, shape[0], takes)), np.empty(shape), np.empty(shape)
-    limits = link.latency_s, nearness(link.latency_s), SETTLED_S, MOST_ROUNDS
+    limits = limits_of(link)
     before_s, costs = np.ascontiguousarray(ports.last_reach_s), np.stack([occupancy_s, add_s])
     found = waits_s, idle_from_s, last_s
-    if not play_all(operations, plan.sources, clocks, before_s, costs, by_rank, *limits, *found):
+    if not play_all(operations, plan.sources, plan.ahead, clocks, before_s, costs, by_rank, limits, *found):
         raise Unsettled
     each = zip(*(np.split(times_s, ends[:-1], axis=1) for times_s in waits_s), strict=True) if takes else ()
     waits = [(level.takers, *both) for level, both in zip(plan.levels, each, strict=True) if len(level.taken)]

@@ -32,32 +32,40 @@ class Hub:
 
     def send(self, what, to, wait: bool = True):
         """One message to each rank of the other group, through one port; or from each rank, each through its own."""
+        others = self._receivers(what, to, wait)
+        if self.world.neighbours is not None:
+            yield from self._send_to_neighbours(others)
+            return
+        link, overhead_s = self._link, self._seconds(self._link.overhead_s)
+        occupancy_s = link.occupancy_s(self.message_bytes)
+        begin_s = np.maximum(self.now_s + overhead_s, self._out_free_s)
+        if self is self.world.master:
+            begin_s = _depart(begin_s, self.now_s + overhead_s, overhead_s, occupancy_s, len(others.ranks))
+        self._out_free_s = self.now_s = begin_s[:, -len(self.ranks) :] + occupancy_s
+        begin_s += link.latency_s
+        others.comes(begin_s, self.samples, occupancy_s)
+        yield from self._did()
+
+    def _receivers(self, what, to, wait: bool) -> Hub:
+        """The group to which a text sends, which hands the gradient on.
+
+        Raises:
+            Refused: it is something else, or not for all of that group.
+        """
         if not wait or what is not (PARAMETERS if self is self.world.master else GRADIENT):
             raise self.world.refuse(
                 "the text sends what is no gradient to the master or parameters to all, or goes on at once"
             )
         others = self._others("send", to)
-        if self.world.neighbours is not None:
-            yield from self._send_to_neighbours(others)
-            return
-        link, overhead_s = self._link, self._seconds(self._link.overhead_s)
-        occupancy_s = link.occupancy_s(self._message_bytes)
-        begin_s = np.maximum(self.now_s + overhead_s, self._out_free_s)
-        if self is self.world.master:
-            begin_s = _depart(begin_s, self.now_s + overhead_s, overhead_s, occupancy_s, len(others.ranks))
-        else:
+        if self is not self.world.master:
             self.at_hand.handed_on()
-        self._out_free_s = self.now_s = begin_s[:, -len(self.ranks) :] + occupancy_s
-        begin_s += link.latency_s
-        others.comes(begin_s, self.samples, occupancy_s)
-        yield from self._did()
+        return others
 
     def _send_to_neighbours(self, others):
         neighbours = self.world.neighbours
         if self is self.world.master:
             yield from neighbours.send_down(self, others)
         else:
-            self.at_hand.handed_on()
             yield from neighbours.send_up(self, others)
         yield from self._did()
 
@@ -78,9 +86,7 @@ class Hub:
 
     def receive(self, frm, until_s: float = math.inf, variable: int | None = None):
         """Wait for the parameters."""
-        if until_s < math.inf or variable is not None:
-            raise self.world.refuse("the text waits for a time or for one variable")
-        self._others("receive", frm, does=self is self.world.workers)
+        self._only_parameters(frm, until_s, variable)
         yield from self._until_message()
         if self.world.neighbours is not None:
             self.world.neighbours.receive(self)
@@ -89,18 +95,23 @@ class Hub:
         reach_s, _samples = self.inbox.popleft()
         link = self._link
         begin_s = np.maximum(reach_s, self._in_free_s)
-        self._in_free_s = begin_s + link.occupancy_s(self._message_bytes)
+        self._in_free_s = begin_s + link.occupancy_s(self.message_bytes)
         self._wait(self.now_s, begin_s)
         self.now_s = np.maximum(self.now_s, self._in_free_s)
         self._spend(link.overhead_s)
         yield from self._did()
         return PARAMETERS
 
+    def _only_parameters(self, frm, until_s: float, variable: int | None) -> None:
+        if until_s < math.inf or variable is not None:
+            raise self.world.refuse("the text waits for a time or for one variable")
+        self._others("receive", frm, does=self is self.world.workers)
+
     def take_up(self, letter):
         """New parameters replace those at hand."""
         if letter is not PARAMETERS:
             raise self.world.refuse("the text takes up what is no message with parameters")
-        self._spend(self.world.scenario.costs.take_up(self._message_bytes))
+        self._spend(self.world.scenario.costs.take_up(self.message_bytes))
         yield from self._did()
 
     def gather(self, peers):
@@ -109,16 +120,15 @@ class Hub:
         Two queues in tandem, the port and then the master's core, each serving all messages in equal time; the clock after
         the j-th is the running maximum of when the queue before let go of the i-th plus (j - i + 1) services.
         """
-        named = peers if isinstance(peers, int) or peers == self.world.workers.ranks else sorted(set(peers))
-        self._others("gather", named, does=self is self.world.master)
+        self._only_workers(peers)
         yield from self._until_message()
         if self.world.neighbours is not None:
             self.world.neighbours.gather(self)
             yield from self._did()
             return
         reach_s, samples = self.inbox.popleft()
-        occupancy_s = self._link.occupancy_s(self._message_bytes)
-        adding_s = self._seconds(self._link.overhead_s + self.world.scenario.costs.reduce(self._message_bytes))
+        occupancy_s = self._link.occupancy_s(self.message_bytes)
+        adding_s = self._seconds(self._link.overhead_s + self.world.scenario.costs.reduce(self.message_bytes))
         here_s = _serve(reach_s, self._in_free_s, occupancy_s)
         added_s = _serve(here_s, self.now_s, adding_s)
         self._waits.add_own(_waited_s(here_s - occupancy_s, self.now_s, added_s))
@@ -127,8 +137,12 @@ class Hub:
         self.at_hand.what = SUM
         yield from self._did()
 
+    def _only_workers(self, peers) -> None:
+        named = peers if isinstance(peers, int) or peers == self.world.workers.ranks else sorted(set(peers))
+        self._others("gather", named, does=self is self.world.master)
+
     @cached_property
-    def _message_bytes(self) -> int:
+    def message_bytes(self) -> int:
         """Of a message between master and workers: parameters, or a gradient."""
         return sum(load.answer_bytes for load in self.world.scenario.loads(0))
 

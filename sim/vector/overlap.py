@@ -67,21 +67,13 @@ class Overlap:
         except TooMany as error:
             raise self.world.refuse(str(error)) from None
         self.now_s = np.maximum(self.now_s, ended_s)
-        self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
+        self._all_samples()
         yield from self._did()
 
     def _compute_layers(self, order: str) -> np.ndarray:
         """When each gradient is ready, in the order in which they become so; shape (gradients, replications, ranks)."""
-        scenario, costs = self.world.scenario, self.world.scenario.costs
-        self.at_hand.begin_gradient()
-        self._input(scenario.batch)
-        more_s = self._cold_s(costs.compute) + self._to_device_s + self._to_host_s
-        layers_s = np.broadcast_to(
-            self._of_step(self._factors) * costs.compute(scenario.batch) + more_s, self.now_s.shape
-        )
-        shares = layer_shares([variable.size for variable in scenario.workload.variables], order)
-        shares = np.array([1 - sum(shares), *reversed(shares)])
-        if (shares[shares > 0].min() * layers_s > ROUND_OFF_S).all():
+        layers_s, shares = self._layers(order)
+        if all_count(shares, layers_s):
             ready_s = np.multiply.outer(np.cumsum(shares)[1:], layers_s / self.speeds)
             ready_s += self.now_s
         else:
@@ -92,6 +84,18 @@ class Overlap:
         self.now_s = self._warm_s = ready_s[-1]
         self.samples = self._whole_batch
         return ready_s
+
+    def _layers(self, order: str) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of a core of speed 1 for all layers, shape (replications, ranks), and the share of each, after that of no gradient."""
+        scenario, costs = self.world.scenario, self.world.scenario.costs
+        self.at_hand.begin_gradient()
+        self._input(scenario.batch)
+        more_s = self._cold_s(costs.compute) + self._to_device_s + self._to_host_s
+        layers_s = np.broadcast_to(
+            self._of_step(self._factors) * costs.compute(scenario.batch) + more_s, self.now_s.shape
+        )
+        shares = layer_shares([variable.size for variable in scenario.workload.variables], order)
+        return layers_s, np.array([1 - sum(shares), *reversed(shares)])
 
     def _sum_in_cycles(self, begun_s: np.ndarray, ready_s: np.ndarray, *settings) -> np.ndarray:
         """When each rank's background thread has summed all."""
@@ -108,3 +112,8 @@ class Overlap:
     def late(self) -> LateWaits:
         """Waits that are summed up when all steps are known."""
         return LateWaits(*self.now_s.shape, {self.world.patience.least_warmup, self.world.scenario.warmup})
+
+
+def all_count(shares: np.ndarray, layers_s: np.ndarray) -> bool:
+    """Whether no layer takes so little that the event world leaves it out."""
+    return bool((shares[shares > 0].min() * layers_s > ROUND_OFF_S).all())

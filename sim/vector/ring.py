@@ -22,9 +22,7 @@ class Lockstep:
         Raises:
             Refused: a master sums, or which message passes a port first cannot be told.
         """
-        if self.world.scenario.served:
-            raise self.world.refuse("a master or servers sum, and workers too")
-        self.at_hand.begin_sum()
+        self._begin_allreduce()
         costs = self.world.scenario.costs
         for whole in collectives.pieces(self.world.scenario.summed, fused):
             self._wait(self.now_s, self.now_s + costs.agree_s)
@@ -32,15 +30,24 @@ class Lockstep:
             self._spend((self.world.scenario.workers > 1) * costs.negotiate_s)
             self._spend(costs.call(ITEM_BYTES * (whole.stop - whole.start)))
             self._call(whole, algorithm)
-        self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
+        self._all_samples()
         yield from self._did()
+
+    def _begin_allreduce(self) -> None:
+        if self.world.scenario.served:
+            raise self.world.refuse("a master or servers sum, and workers too")
+        self.at_hand.begin_sum()
+
+    def _all_samples(self) -> None:
+        """Each rank has the sum over all ranks."""
+        self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
 
     def allgather(self):
         """Does nothing here, because this world refuses scenarios whose rows travel alone."""
         yield from self._did()
 
     def _call(self, piece: slice, algorithm: str) -> None:
-        algorithm = self._collectives.named(algorithm, piece)
+        algorithm = self.collectives.named(algorithm, piece)
         ports = Ports(
             self.now_s,
             self._out_free_s,
@@ -49,7 +56,7 @@ class Lockstep:
         )
         pieces = [piece] * len(self.now_s)
         try:
-            after, _ = self._collectives.play(
+            after, _ = self.collectives.play(
                 algorithm,
                 pieces,
                 ports,
@@ -68,9 +75,10 @@ class Lockstep:
 
     def _before(self, algorithm: str) -> bool:
         """Whether no message of the call before can come late."""
-        return self._calls == ("ring" if isinstance(self._collectives, Calls) else algorithm)
+        return self._calls == ("ring" if isinstance(self.collectives, Calls) else algorithm)
 
     @cached_property
-    def _collectives(self) -> Calls | SharedCalls:
+    def collectives(self) -> Calls | SharedCalls:
+        """Calls of these ranks."""
         hosts = self.world.scenario.hosts[self.world.scenario.servers :]
         return (Calls if len(set(hosts)) == len(hosts) else SharedCalls)(self.world.scenario, hosts)

@@ -129,9 +129,12 @@ class VectorWorld:
         factors = np.array([scenario.error_factor(replication) for replication in replications])
         speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
         first = scenario.servers
-        self.master = Group(self, range(first), speeds[:, :first])
-        self.workers = Group(self, range(first, scenario.ranks), speeds[:, first:])
+        self.master = self._group(range(first), speeds[:, :first])
+        self.workers = self._group(range(first, scenario.ranks), speeds[:, first:])
         self.refused: Refused | None = None
+
+    def _group(self, ranks: range, speeds: np.ndarray) -> Group:
+        return Group(self, ranks, speeds)
 
     @cached_property
     def neighbours(self) -> Neighbours | None:

@@ -9,6 +9,7 @@ from law_examples import LAWS as EXAMPLES
 from sim import laws, randomness, stragglers
 from sim.base.errors import WrongSetting
 from sim.randomness import BLOCK, Draws, Stream, generator, group_of
+from sim.vector.draws import Rounds
 
 DRAWS = 200_000
 
@@ -81,6 +82,18 @@ def test_kept_draws_are_forgotten_before_they_are_too_many(monkeypatch):
         assert len(randomness._kept) <= 3
     with pytest.raises(ValueError, match="read-only"):
         Draws(law, 7, 9, "sleep").of_group(group_of(1), 0)[0, 0] = 0.0
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_draws_of_equal_laws_are_kept_once(name):
+    """Each scenario of a sweep that comes from another process has a law of its own."""
+    randomness._kept.clear()
+    found = []
+    for _ in range(2):
+        law = EXAMPLES[name].model_copy()
+        found.append(Rounds(law, 7, [0], range(3), "noise", 5)[0])
+    np.testing.assert_array_equal(*found)
+    assert len(randomness._kept) == (law.sole is None)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

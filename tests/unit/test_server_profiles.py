@@ -286,17 +286,20 @@ def test_background_work_of_messages_takes_both_ends():
     assert step_s(1e-4) - step_s(0.0) == pytest.approx(8e-4, rel=0.01)
 
 
-def test_a_late_gradient_is_told_from_one_whose_clock_was_read_late():
-    """Arrived after the update of its token's step had ended, not merely after its gradients were taken."""
+@pytest.mark.parametrize("read_s", [1.005, 1.4])
+def test_a_late_gradient_is_told_from_one_whose_clock_was_read_late(read_s):
+    """An update takes one gradient of two workers, the first: even if its clock was read after the update had ended."""
     from real.servers.transcript import renumbered
 
     update = [Activity(t, t + 0.01, 0, 0, "update", 200, 100) for t in (1.0, 2.0)]
-    on_time = Activity(1.005, 1.006, 0, 0, "reduce", 100, 100, 1, 0)
+    on_time = Activity(read_s, read_s + 0.001, 0, 0, "reduce", 100, 100, 1, 0)
     late = Activity(1.5, 1.51, 0, 0, "reduce", 100, 100, 2, 0)
     fresh = Activity(1.6, 1.61, 0, 0, "reduce", 100, 100, 1, 1)
     header = Scenario(protocols.make("ps-backup"), workload.read("mlp"), workers=2).header("tensorflow")
     kept = renumbered(Trace.of(header, [*update, on_time, late, fresh])).rows
-    assert kept[kept["activity"] == "reduce"]["start_s"].tolist() == [1.005, 1.6]
+    added = kept[kept["activity"] == "reduce"]
+    assert added["start_s"].tolist() == [read_s, 1.6]
+    assert added["step"].tolist() == [0, 1]
     assert kept[kept["activity"] == "update"]["step"].tolist() == [0, 1]
 
 

@@ -136,21 +136,22 @@ def _add_inside(parents, clock_s, begin_s, waits_s, left_s, root_s, told_s, comp
 @loop
 def _all_alike(times_s, moment_s):
     """Whether all are at one moment."""
-    return (times_s == moment_s).all()
+    unlike = 0
+    for rank in range(len(times_s)):
+        unlike += times_s[rank] != moment_s
+    return unlike == 0
 
 
 @loop
 def _begin_cycle(clock_s, from_s, certain_s, cycle_s, near_s, begin_s):
     """Find when each rank's cycle begins, which also becomes `from_s`; False where a gradient becomes ready as it does."""
+    near = 0
     for rank in range(len(clock_s)):
         least_s, is_ready_s = max(clock_s[rank], from_s[rank] + cycle_s), max(clock_s[rank], certain_s)
-        if cycle_s:
-            cycles = (is_ready_s - least_s) / cycle_s
-            if abs(cycles - np.rint(cycles)) * cycle_s < near_s and cycles > -0.5 and cycles != 0:
-                return False
-            least_s += max(np.ceil(cycles), 0.0) * cycle_s
-        begin_s[rank] = from_s[rank] = max(is_ready_s, least_s)
-    return True
+        cycles = (is_ready_s - least_s) / cycle_s if cycle_s else 0.0
+        near += (abs(cycles - np.rint(cycles)) * cycle_s < near_s) & (cycles > -0.5) & (cycles != 0)
+        begin_s[rank] = from_s[rank] = max(is_ready_s, least_s + max(np.ceil(cycles), 0.0) * cycle_s)
+    return near == 0
 
 
 @loop

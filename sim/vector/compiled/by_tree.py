@@ -65,9 +65,13 @@ def _hindered(children, parents, reach_s, occupancy_s, in_free_s, turn):
         if reach_s[rank] < in_free_s[parents[rank]]:
             return True
     for rank in range(len(children)):
-        count = 0
+        count, in_turn = 0, True
         while count < children.shape[1] and children[rank, count] != NONE:
+            if count:
+                in_turn &= reach_s[children[rank, count]] >= reach_s[children[rank, count - 1]] + occupancy_s
             count += 1
+        if in_turn:
+            continue
         _sort(children[rank], reach_s, count, turn)
         for place in range(1, count):
             before, after = children[rank, turn[place - 1]], children[rank, turn[place]]
@@ -146,7 +150,8 @@ def _queued(ranks, count, occupancy_s, in_free_s, in_turn, near_s, reach_s, pass
                 return False
             ends = not apart_s <= TIE_S
         if ends:
-            turn[begin:place] = np.sort(turn[begin:place])
+            if place - begin > 1:
+                turn[begin:place] = np.sort(turn[begin:place])
             begin = place
     passed_s, free_s = 0.0, -np.inf
     for place in range(count):

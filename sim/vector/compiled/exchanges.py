@@ -95,11 +95,20 @@ def differ(passed_s, before_s, settled_s):
 
 
 @loop
-def near(reach_s, least_s, most_s):
-    """Whether two messages come to a port so near to each other: more than least_s apart, and at most most_s."""
+def near(reach_s, least_s, most_s, come_s):
+    """Whether two messages come to a port so near to each other: more than least_s apart, and at most most_s.
+
+    Args:
+        come_s: scratch, shape (slots,).
+    """
     for rank in range(reach_s.shape[1]):
-        come_s = np.sort(reach_s[:, rank])
-        for slot in range(1, len(come_s)):
+        for slot in range(len(reach_s)):
+            here_s, at = reach_s[slot, rank], slot
+            while at > 0 and come_s[at - 1] > here_s:
+                come_s[at] = come_s[at - 1]
+                at -= 1
+            come_s[at] = here_s
+        for slot in range(1, len(reach_s)):
             apart_s = come_s[slot] - come_s[slot - 1]
             if least_s < apart_s <= most_s:
                 return True
@@ -107,72 +116,88 @@ def near(reach_s, least_s, most_s):
 
 
 @loop
-def play_all(
-    operations,
-    sources,
-    clocks,
-    before_s,
-    costs,
-    by_rank,
-    latency_s,
-    near_s,
-    settled_s,
-    most_rounds,
-    waits_s,
-    idle_from_s,
-    last_s,
-):
+def scratch(slots, messages, ranks):
+    """Room for `play`."""
+    by_slot = np.empty((slots, ranks)), np.empty((slots, ranks)), np.empty((slots, ranks)), np.empty((slots, ranks))
+    return np.empty((2, messages)), by_slot, np.empty((3, ranks)), np.empty(slots)
+
+
+@loop
+def play(operations, sources, ahead, clocks, before_s, costs, limits, room, waits_s, idle_from_s, last_s):
+    """A call in one replication; False where it cannot be told which message passes a port first.
+
+    Args:
+        operations: see `take_turns`.
+        sources: the sender of each port's messages, shape (slots, ranks).
+        ahead: ranks that go on before a message has left, and wait for it at the end, shape (some,).
+        clocks: of ranks, ports out and ports in; overwritten; shape (3, ranks).
+        before_s: when the last message of the calls before reached each port, shape (ranks,).
+        costs: see `take_turns`.
+        limits: latency of the link; messages that are further apart than the first and not further than the second may come in either
+            order; moments that differ by less are the same; how often all may be reckoned again.
+        room: `scratch` of as many slots and messages, or more.
+        waits_s, idle_from_s: see `take_turns`; overwritten.
+        last_s: when the last message has reached each port, shape (ranks,); overwritten. It may be `before_s`.
+    """
+    latency_s, (least_s, most_s), settled_s, most_rounds = limits
+    left_s, (reach_s, passed_s, known_s, later_s), tried_s, come_s = room
+    slots, ranks = sources.shape
+    reach_s, passed_s, known_s, later_s = reach_s[:slots], passed_s[:slots], known_s[:slots], later_s[:slots]
+    reach_s[:], passed_s[:] = np.inf, -np.inf
+    known = reach_s, passed_s, sources
+    for turn in range(most_rounds + 1):
+        tried_s[:] = clocks
+        known_s[:] = passed_s
+        if turn:
+            earliest_after(reach_s, later_s)
+        idle_from_s[:] = np.inf
+        later = later_s if turn else later_s[:0]
+        take_turns(operations, tried_s, clocks[2], known, later, costs, latency_s, left_s, waits_s, idle_from_s)
+        if turn == 0:
+            if not overtakes(reach_s, 2 * TIE_S):
+                break
+        elif not differ(passed_s, known_s, settled_s):
+            idle_from_s[:] = np.inf
+            if near(reach_s, least_s, most_s, come_s):
+                return False
+            break
+        elif turn == most_rounds:
+            return False
+    clocks[:] = tried_s
+    for rank in ahead:
+        clocks[0, rank] = max(clocks[0, rank], clocks[1, rank])
+    for rank in range(ranks):
+        first_one_s, last_one_s = np.inf, -np.inf
+        for slot in range(slots):
+            first_one_s = min(first_one_s, reach_s[slot, rank])
+            if reach_s[slot, rank] < np.inf:
+                last_one_s = max(last_one_s, reach_s[slot, rank])
+        if before_s[rank] >= first_one_s:
+            return False
+        last_s[rank] = max(before_s[rank], last_one_s)
+    return True
+
+
+@loop
+def play_all(operations, sources, ahead, clocks, before_s, costs, by_rank, limits, waits_s, idle_from_s, last_s):
     """Every replication; False where it cannot be told which message passes a port first.
 
     Args:
-        operations, latency_s: see `take_turns`.
-        sources: the sender of each port's messages, shape (slots, ranks).
-        clocks: of ranks, ports out and ports in; overwritten; shape (3, replications, ranks).
-        before_s: when the last message of the calls before reached each port, shape (replications, ranks).
+        operations, sources, ahead, limits: see `play`.
+        clocks: overwritten, shape (3, replications, ranks).
+        before_s: shape (replications, ranks).
         costs: of each message at its ports, and to be added up; shape (2, replications or 1, messages).
         by_rank: overhead of a message, and speed; shape (2, replications or 1, ranks).
-        near_s: messages that are further apart than the first and not further than the second may come in either order.
-        settled_s: moments that differ by less are the same.
-        most_rounds: after so many it cannot be told.
-        waits_s: shape (2, replications, takes), idle_from_s and last_s: shape (replications, ranks); see `take_turns`; overwritten.
+        waits_s: shape (2, replications, takes), idle_from_s and last_s: shape (replications, ranks); overwritten.
     """
     replications, ranks = clocks.shape[1:]
-    slots, messages = len(sources), costs.shape[2]
-    left_s, later_s, none_s = np.empty((2, messages)), np.empty((slots, ranks)), np.empty((0, ranks))
-    reach_s, passed_s, known_s = np.empty((slots, ranks)), np.empty((slots, ranks)), np.empty((slots, ranks))
-    tried_s = np.empty((3, ranks))
+    room = scratch(len(sources), costs.shape[2], ranks)
     for row in range(replications):
         here = row % costs.shape[1], row % by_rank.shape[1]
         own = costs[0, here[0]], costs[1, here[0]], by_rank[0, here[1]], by_rank[1, here[1]]
-        first_s, waits = clocks[:, row].copy(), waits_s[:, row]
-        reach_s[:], passed_s[:] = np.inf, -np.inf
-        for turn in range(most_rounds + 1):
-            tried_s[:] = first_s
-            known_s[:] = passed_s
-            if turn:
-                earliest_after(reach_s, later_s)
-            known = reach_s, passed_s, sources
-            idle_from_s[row] = np.inf
-            later = later_s if turn else none_s
-            take_turns(operations, tried_s, first_s[2], known, later, own, latency_s, left_s, waits, idle_from_s[row])
-            if turn == 0:
-                if not overtakes(reach_s, 2 * TIE_S):
-                    break
-            elif not differ(passed_s, known_s, settled_s):
-                idle_from_s[row] = np.inf
-                if near(reach_s, near_s[0], near_s[1]):
-                    return False
-                break
-            elif turn == most_rounds:
-                return False
-        clocks[:, row] = tried_s
-        for rank in range(ranks):
-            first_one_s, last_one_s = np.inf, -np.inf
-            for slot in range(slots):
-                first_one_s = min(first_one_s, reach_s[slot, rank])
-                if reach_s[slot, rank] < np.inf:
-                    last_one_s = max(last_one_s, reach_s[slot, rank])
-            if before_s[row, rank] >= first_one_s:
-                return False
-            last_s[row, rank] = max(before_s[row, rank], last_one_s)
+        own_clocks = clocks[:, row].copy()
+        given = ahead, own_clocks, before_s[row], own, limits, room
+        if not play(operations, sources, *given, waits_s[:, row], idle_from_s[row], last_s[row]):
+            return False
+        clocks[:, row] = own_clocks
     return True

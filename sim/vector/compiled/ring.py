@@ -18,7 +18,6 @@ def play_rounds(
     port_s,
     add_s,
     speeds,
-    hindered,
     moments_s,
     idle_s,
     listed_s,
@@ -32,7 +31,6 @@ def play_rounds(
         steps: of each round the pieces that rank 0 hands over and takes, and whether it adds; shape (rounds, 3).
         overhead_s, port_s, add_s, speeds: a row for each replication, or one for all; those of pieces go twice round.
         latency_s: of the link.
-        hindered: whether some message may have to wait for its port.
         moments_s: between which waits are counted, shape (2, replications).
         idle_s: to which the waits of each rank are added, shape (replications, ranks).
         listed_s: from when and to when each rank waits, where that is asked for; shape (2, rounds or none, replications, ranks).
@@ -46,11 +44,9 @@ def play_rounds(
         now, out_free, in_free, idle = now_s[row], out_free_s[row], in_free_s[row], idle_s[row]
         overhead, speed = overhead_s[row % len(overhead_s)], speeds[row % len(speeds)]
         port, add = port_s[row % len(port_s)], add_s[row % len(add_s)]
+        low_s, high_s = moments_s[0, row], moments_s[1, row]
         for turn in range(len(steps)):
-            sent, taken = port[steps[turn, 0] :], port[steps[turn, 1] :]
-            for rank in range(ranks):
-                now[rank] += overhead[rank]
-            _hand_over(now, out_free, sent, latency_s, turn == 0, come_s)
+            hand_over(now, out_free, port[steps[turn, 0] :], overhead, latency_s, come_s)
             number = turn - (len(steps) - known)
             if number >= 0:
                 asked_s[0, number, row] = in_free
@@ -59,36 +55,39 @@ def play_rounds(
                 listed_s[0, turn, row] = now
             if turn == len(steps) - 1:
                 reach_s[row] = come_s
-            _take(now, out_free, in_free, come_s, taken, overhead, hindered, idle, moments_s[:, row])
             if listed:
-                listed_s[1, turn, row] = come_s
+                listed_s[1, turn, row] = np.maximum(come_s, in_free)
+            take(now, out_free, in_free, come_s, port[steps[turn, 1] :], overhead, idle, low_s, high_s)
             if steps[turn, 2]:
-                adding = add[steps[turn, 1] :]
-                for rank in range(ranks):
-                    now[rank] += adding[rank] / speed[rank]
+                add_up(now, add[steps[turn, 1] :], speed)
 
 
 @loop
-def _hand_over(now_s, out_free_s, sent_s, latency_s, first, come_s):
-    """Find when each rank's next message comes to it; only the first may have to wait for a port out."""
+def hand_over(now_s, out_free_s, sent_s, overhead_s, latency_s, come_s):
+    """Each rank hands a piece to the next; find when it comes there. A port out is free in all rounds but the first."""
     ranks = len(now_s)
     for rank in range(ranks):
-        begin_s = max(now_s[rank], out_free_s[rank]) if first else now_s[rank]
-        come_s[rank] = begin_s + latency_s
-        out_free_s[rank] = begin_s + sent_s[rank]
-    last_s = come_s[ranks - 1]
-    for rank in range(ranks - 1, 0, -1):
-        come_s[rank] = come_s[rank - 1]
-    come_s[0] = last_s
+        now_s[rank] += overhead_s[rank]
+        out_free_s[rank] = max(now_s[rank], out_free_s[rank])
+    for rank in range(ranks - 1):
+        come_s[rank + 1] = out_free_s[rank] + latency_s
+    come_s[0] = out_free_s[ranks - 1] + latency_s
+    for rank in range(ranks):
+        out_free_s[rank] += sent_s[rank]
 
 
 @loop
-def _take(now_s, out_free_s, in_free_s, come_s, taken_s, overhead_s, hindered, idle_s, moments_s):
-    """Messages pass ports in, which becomes `come_s`, and are taken."""
-    low_s, high_s = moments_s
+def take(now_s, out_free_s, in_free_s, come_s, taken_s, overhead_s, idle_s, low_s, high_s):
+    """Pieces pass ports in and are taken; waits between two moments are added up."""
     for rank in range(len(now_s)):
-        pass_s = max(come_s[rank], in_free_s[rank]) if hindered else come_s[rank]
+        pass_s = max(come_s[rank], in_free_s[rank])
         idle_s[rank] += max(min(pass_s, high_s) - max(now_s[rank], low_s), 0.0)
         in_free_s[rank] = pass_s + taken_s[rank]
         now_s[rank] = max(max(now_s[rank], in_free_s[rank]) + overhead_s[rank], out_free_s[rank])
-        come_s[rank] = pass_s
+
+
+@loop
+def add_up(now_s, add_s, speeds):
+    """Pieces are added up."""
+    for rank in range(len(now_s)):
+        now_s[rank] += add_s[rank] / speeds[rank]
