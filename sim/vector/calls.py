@@ -110,7 +110,7 @@ class Calls:
             Unsettled: messages of the calls before may meet them too.
         """
         if algorithm != "ring":
-            plan = self._plan(algorithm, [piece])
+            plan = self.plan(algorithm, [piece])
             windows = None if idle_s is None else _last(idle_s)
             return CallTail(plan, ports, self._link, speeds, self._reduce(plan.size_bytes), windows, copy_s)
         rounds = _ring_rounds(len(self._hosts))
