@@ -68,7 +68,7 @@ class Background:
     """The background threads of all ranks, in every replication.
 
     Args:
-        group: sim.vector.world.Group, of the ranks.
+        group: sim.vector.group.Group, of the ranks.
         algorithm, fusion_bytes, cycle_s, by_name: settings of the verb.
     """
 

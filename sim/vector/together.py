@@ -29,7 +29,7 @@ class Together:
     """`me` of the vector world; peers and the number of ranks look as in the other worlds.
 
     Args:
-        group: sim.vector.world.Group, whose verbs these are.
+        group: sim.vector.group.Group, whose verbs these are.
     """
 
     def __init__(self, group):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim.vector.group import CLOCKS, Group
 from sim.vector.overlap import ALONE, ByLayer, InCycles, all_count
 from sim.vector.step_world import Rows, StepWorld
-from sim.vector.world import CLOCKS, Group, VectorWorld
+from sim.vector.world import VectorWorld
 from sim.verbs.at_hand import SUM
 from sim.verbs.me import PARAMETERS
 

@@ -1,0 +1,333 @@
+"""The ranks of a vector world: all workers, or the master, as arrays of clocks."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.laws import Law
+from sim.model.copies import copies_s
+from sim.model.costs import Line
+from sim.vector.draws import Listed, Rounds
+from sim.vector.hub import Hub
+from sim.vector.overlap import Overlap
+from sim.vector.ring import Lockstep
+from sim.vector.served import Barrier
+from sim.vector.waits import Waits
+from sim.verbs.at_hand import AtHand
+from sim.verbs.book import CLOCK_S, Book
+
+if TYPE_CHECKING:
+    from sim.vector.world import VectorWorld
+
+ALL = slice(None)  # ranks of a group
+SHORTEST_S = 1e-100  # in place of a partition that takes no time
+CLOCKS = 4  # moments that every group carries from a step to the next
+MANY = 256  # waits, after which those are counted that can be
+
+
+class Group(Hub, Lockstep, Overlap, Barrier):
+    """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
+
+    def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
+        self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
+        self._speed = None if (speeds == 1).all() else speeds  # None spares a division
+        self.step: int | np.ndarray = 0  # the number of the round; of each worker where some are late
+        self.done = 0
+        self.ran_out = np.zeros(len(world.replications), int)
+        self._fetched, self.book = False, Book()
+        shape = (len(world.replications), len(ranks))
+        self.now_s, self._out_free_s, self._in_free_s, self._warm_s = (np.zeros(shape) for _ in range(4))
+        self._no_samples, self._whole_batch = (
+            np.broadcast_to(each, shape) for each in (0.0, float(world.scenario.batch))
+        )
+        self.samples, self._slept = self._no_samples, np.zeros(shape, bool)
+        # The algorithm of the last collective call, and when its last message reached a port.
+        self._last_reach_s, self._calls = np.full((shape[0], 1), -math.inf), ""
+        self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
+        self._waits = Waits(shape, {world.patience.least_warmup, world.scenario.warmup})
+        self._room = MANY  # waits, until they are counted
+        if ranks:
+            self.draw()
+
+    def draw(self) -> None:
+        """Sleeps and noise of each round, of the streams that the event world draws."""
+        scenario, replications = self.world.scenario, self.world.replications
+        costs, first = scenario.costs, scenario.worker_number(self.ranks[0])
+        self._to_device_s, self._to_host_s = copies_s(scenario)
+        self._cools = any(line.cold_s for line in (costs.compute, costs.partition, costs.update))
+        numbers = range(first, first + len(self.ranks))
+
+        def rounds(law, purpose, of=replications, factor=1.0):
+            return Rounds(law, scenario.seed, of, numbers, purpose, scenario.rounds, factor)
+
+        resumes = costs.resume_s or costs.resume_error_s
+        self._resume_s = np.array([[scenario.resume_s(one)] for one in replications]) if resumes else None
+        self._sleeps = self._slept_s(numbers)
+        self._factors = self._noise(numbers)
+        self._input_factors = rounds(costs.input_noise, "input")
+        self._update_factors = rounds(costs.update_noise, "update")
+
+    def _slept_s(self, numbers: range) -> Rounds | Listed:
+        """Seconds that workers, by their numbers, sleep in each round."""
+        scenario, of = self.world.scenario, self.world.replications
+        if isinstance(scenario.stragglers, Law):
+            random = [one if scenario.sleeps_of is None else scenario.sleeps_of for one in of]
+            return Rounds(scenario.stragglers, scenario.seed, random, numbers, "sleep", scenario.rounds)
+        return Listed([[scenario.sleeps(one, number) for number in numbers] for one in of], scenario.rounds)
+
+    def _noise(self, numbers: range) -> Rounds | Listed:
+        """Factors on the computing of workers, by their numbers, in each round."""
+        scenario, of, factors = self.world.scenario, self.world.replications, self._run_factors()
+        if not scenario.stragglers.slows_computing:
+            return Rounds(scenario.costs.noise, scenario.seed, of, numbers, "noise", scenario.rounds, factors)
+        return Listed([[scenario.noise(one, number) for number in numbers] for one in of], scenario.rounds, factors)
+
+    def _run_factors(self) -> float | np.ndarray:
+        """The factors of runs on their hosts, shape (replications, ranks); one number if all are alike."""
+        scenario = self.world.scenario
+        if scenario.costs.run.sole is not None:
+            return scenario.costs.run.sole
+        hosts = [scenario.hosts[rank] for rank in self.ranks]
+        return np.array([[scenario.run_factor(one, host) for host in hosts] for one in self.world.replications])
+
+    def steps(self):
+        """Every round; sets `step`."""
+        for step in self.world.rounds:
+            self._fold()
+            self._waits.begin(self.world.lows_s, self.now_s)
+            self.step = step
+            yield step
+
+    def sleep(self):
+        """The induced straggler; one that sleeps at all oversleeps a little."""
+        seconds, scenario = self._of_step(self._sleeps), self.world.scenario
+        if isinstance(seconds, np.ndarray) or seconds:
+            self.now_s = self.now_s + seconds
+            if scenario.cluster.oversleep_s:
+                self.now_s += np.greater(seconds, 0) * scenario.cluster.oversleep_s
+            if self._resume_s is not None:
+                self._slept = self._slept | np.greater(seconds, 0)
+        yield from self._did()
+
+    def compute(self, part=None):
+        """The gradient of the whole minibatch."""
+        if part is not None:
+            raise self.world.refuse("the text computes a gradient in parts")
+        batch = self.world.scenario.batch
+        self.at_hand.begin_gradient()
+        if not self._fetched:
+            self._input(batch)
+        self._fetched = False
+        self.samples = self._whole_batch
+        if self.pulled:
+            self.compute_later()
+        else:
+            self.now_s = self.computed_s(self.now_s)
+            self.end_computing()
+        yield from self._did()
+
+    def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
+        """When gradients that are begun then are there and packed, shape (replications, ranks)."""
+        costs = self.world.scenario.costs
+        core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
+        if costs.compute.cold_s:
+            core_s = core_s + costs.compute.cold(begun_s + self._seconds(self._to_device_s) - self._warm_s)
+        beside_s = self._to_device_s + costs.pack(self.world.scenario.packed_bytes) + self._to_host_s
+        self._computed_s = begun_s + self._seconds(core_s + beside_s)
+        return self._computed_s
+
+    def end_computing(self) -> None:
+        """Ranks are warm from where they had computed and packed last."""
+        self._warm_s = self._computed_s
+
+    def compute_until(self, deadline_s, partitions):
+        """Partitions while there is time, at least one; the last overruns."""
+        batch, costs = self.world.scenario.batch, self.world.scenario.costs
+        self.at_hand.begin_gradient()
+        self._input(batch)
+        if self._to_device_s:
+            self._spend(self._to_device_s)
+        factor, micro_batch = self._of_step(self._factors), batch // partitions
+        self._spend(factor * costs.loop_s + self._cold_s(costs.partition))
+        partition_s = self._seconds(factor * costs.partition(micro_batch))
+        left_s = deadline_s - self.now_s - CLOCK_S
+        done = _partitions(left_s, partition_s, partitions)
+        self.ran_out = self.ran_out + np.count_nonzero(left_s > partitions * partition_s, axis=1)
+        self.samples = done * micro_batch
+        done *= partition_s
+        done += self.now_s
+        self.now_s = done
+        self._packed()
+        yield from self._did()
+
+    def _packed(self) -> None:
+        """The gradient is packed; until then the ranks are warm."""
+        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes) + self._to_host_s)
+        self._warm_s = self.now_s
+
+    def _input(self, samples: int) -> None:
+        """Fetch a minibatch; the first work after a sleep."""
+        costs = self.world.scenario.costs
+        if self._resume_s is None:
+            input_s = costs.input(samples)
+            if input_s:
+                self._spend(self._of_step(self._input_factors) * input_s)
+            return
+        seconds = self._of_step(self._input_factors) * costs.input(samples) + self._slept * self._resume_s
+        self._spend(np.maximum(0.0, seconds))
+        self._slept = np.zeros(self.now_s.shape, bool)
+
+    def _cold_s(self, line: Line) -> float | np.ndarray:
+        """Seconds of work more, after the ranks have been idle."""
+        return line.cold(self.now_s - self._warm_s) if line.cold_s else 0.0
+
+    def _of_step(self, drawn: Rounds) -> float | np.ndarray:
+        """What has been drawn for this step, shape (replications, ranks), or a number of all."""
+        if np.max(self.step) >= self.world.scenario.rounds:
+            raise self.world.refuse("the text goes beyond its rounds")
+        if not isinstance(self.step, np.ndarray):
+            return drawn[self.step]
+        found = np.zeros(self.step.shape)
+        for step in np.unique(self.step).tolist():  # workers may be at several
+            np.copyto(found, drawn[step], where=self.step == step)
+        return found
+
+    def update(self, variables=None):
+        """Make new parameters of the sum; the first rank's update ends the step."""
+        if variables is not None:
+            raise self.world.refuse("the text updates some variables alone")
+        if self.world.scenario.served and self is self.world.workers:
+            raise self.world.refuse("the text has workers update")
+        if self.world.scenario.protocol.counts_updates:
+            self.step = len(self.world.updates)
+        self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
+        self.now_s = self._warm_s = self.now_s + self._seconds(self._update_s(self.now_s))
+        self._waits.updated(self.world.lows_s)
+        self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
+        self.samples = self._no_samples
+        yield from self._did()
+        if self.world.patience.updated():
+            yield
+
+    def _update_s(self, begun_s: np.ndarray) -> float | np.ndarray:
+        """Seconds of an update that begins then."""
+        update = self.world.scenario.costs.update
+        cold_s = update.cold(begun_s - self._warm_s) if update.cold_s else 0.0
+        return self._of_step(self._update_factors) * update(self._updated_bytes) + cold_s
+
+    def updated_s(self, begun_s: np.ndarray) -> np.ndarray:
+        """When updates that are begun then are over, and an evaluation if it is due; shape (replications, ranks)."""
+        return begun_s + self._seconds(self._update_s(begun_s)) + self._seconds(self._evaluate_s())
+
+    @cached_property
+    def has_hosts(self) -> bool:
+        """Whether each rank has a host, and so ports, of its own."""
+        hosts = [self.world.scenario.hosts[rank] for rank in self.ranks]
+        return len(set(hosts)) == len(hosts)
+
+    @cached_property
+    def _updated_bytes(self) -> np.ndarray:
+        """Of each rank's update, shape (ranks,); of workers, whose updates are alike, shape (1,)."""
+        several = self.ranks if self is self.world.master else self.ranks[:1]
+        return np.array([sum(self.world.scenario.updated_bytes(rank)) for rank in several])
+
+    def evaluate(self):
+        """Loss and accuracy, where they are due, at rank 0."""
+        self._spend(self._evaluate_s())
+        yield from self._did()
+
+    def _evaluate_s(self) -> float | np.ndarray:
+        due = self.world.evaluates(self.step)
+        if not np.any(due):
+            return 0.0
+        return due * np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size)
+
+    def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
+        """As the world's, of these ranks."""
+        return self._waits.idle_s(warmup, low_s, high_s) + self.late.idle_s(warmup, low_s, high_s)
+
+    def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """All that is carried from one step to the next: moments, and other numbers; each of shape (replications, some).
+
+        A port that is free before anything can come makes no difference, whenever that was.
+        """
+        begins_s = self.now_s if self.world.neighbours is None and self.has_hosts else self.world.first_s
+        out_free_s = np.maximum(self._out_free_s, begins_s)
+        in_free_s = np.maximum(self._in_free_s, self.world.first_s)
+        moments, numbers = [self.now_s, out_free_s, in_free_s, self._last_reach_s], []
+        if self._cools:
+            moments.append(self._warm_s)
+        if self._resume_s is not None:
+            numbers.append(self._slept)
+        if self.background is not None:
+            further, more = self.background.carried()
+            moments, numbers = [*moments, *further], [*numbers, *more]
+        return moments, numbers
+
+    def resumed(self, world: VectorWorld, rows: np.ndarray, draws: Callable, carried, waits, late) -> Group:
+        """These ranks in another world, beginning where a step here ends.
+
+        Args:
+            rows: which replication here each replication there is.
+            draws: finds what was drawn for each of them, in place of Rounds or Listed.
+            carried: as `carried` has it.
+            waits, late: count waits, and those of background threads.
+        """
+        found, moments, numbers = copy(self), iter(carried[0]), iter(carried[1])
+        found.world, found.at_hand, found.book, found.inbox = world, AtHand(), Book(), deque()
+        found.step, found.done, found.ran_out = 0, 0, np.zeros(len(rows), int)
+        found.speeds = self.speeds[rows]
+        found._speed = None if self._speed is None else found.speeds
+        found.now_s, found._out_free_s, found._in_free_s, found._last_reach_s = islice(moments, CLOCKS)
+        if self._cools:
+            found._warm_s = next(moments)
+        if self._resume_s is not None:
+            found._slept, found._resume_s = next(numbers).astype(bool), self._resume_s[rows]
+        found._no_samples, found._whole_batch = (
+            np.broadcast_to(each[:1, :1], found.now_s.shape) for each in (self._no_samples, self._whole_batch)
+        )
+        found.samples, found._waits, found.late = found._no_samples, waits, late
+        found._sleeps, found._factors = draws(self._sleeps), draws(self._factors)
+        found._input_factors, found._update_factors = draws(self._input_factors), draws(self._update_factors)
+        if self.background is not None:
+            found.background = self.background.resumed(found, rows, list(moments), list(numbers))
+        return found
+
+    def _fold(self) -> None:
+        """Count waits that have settled: a ring has many."""
+        self._waits.settle(self.world.lows_s, self.world.clock_s)
+        self._room = len(self._waits) + MANY
+
+    def _seconds(self, core_s):
+        """Seconds that the ranks take for so much work of a core of speed 1."""
+        return core_s if self._speed is None else core_s / self._speed
+
+    def _spend(self, core_s) -> None:
+        if isinstance(core_s, np.ndarray) or core_s:
+            self.now_s = self.now_s + self._seconds(core_s)
+
+    def _wait(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice = ALL) -> None:
+        self._waits.add(start_s, end_s, ranks)
+        if len(self._waits) >= self._room:
+            self._fold()
+
+    def _did(self):
+        """A verb is over; nothing is yielded, for nothing is waited for."""
+        self.done += 1
+        return
+        yield
+
+
+def _partitions(left_s: np.ndarray, partition_s: float | np.ndarray, most: int) -> np.ndarray:
+    """How many partitions a rank computes: one at least, and as long as there is time left; the last overruns."""
+    done = left_s / np.maximum(partition_s, SHORTEST_S)
+    np.ceil(done, out=done)
+    return np.minimum(np.maximum(done, 1, out=done), most, out=done)
