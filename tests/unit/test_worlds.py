@@ -137,9 +137,9 @@ def test_nothing_is_added_up_in_less_than_the_floor(name, algorithm, slots):
 
 
 @settings(max_examples=200, deadline=None)
-@given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.world.MANY]))
+@given(scenarios(), st.integers(0, 2), st.sampled_from([2, vector.group.MANY]))
 def test_worlds_agree(scenario, replication, many):
-    with mock.patch.object(vector.world, "MANY", many):
+    with mock.patch.object(vector.group, "MANY", many):
         outcome = by_vector(scenario, replication + 1)
     simulated = of_trace(event.trace(scenario, replication))
     np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
@@ -229,7 +229,7 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.world.MANY]))
+@given(scenarios(), st.integers(1, 6), st.sampled_from([2, vector.group.MANY]))
 def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, ends_with, many):
     """Of those of its warm-up one at least and one more; their idle time is what it is in a run that was to end there.
 
@@ -242,7 +242,7 @@ def test_a_vector_run_whose_time_is_over_is_the_run_of_so_many_steps(scenario, e
         mock.patch.object(vector.at_once, "MOST_RANKS", 0),
         mock.patch("time.monotonic", side_effect=looks),
     )
-    with one_by_one, clock, mock.patch.object(vector.world, "MANY", many):
+    with one_by_one, clock, mock.patch.object(vector.group, "MANY", many):
         cut = by_vector(scenario, 2, within_s=1.0)
     whole = by_vector(replace(scenario, warmup=warmup, steps=updates - warmup), 2)
     assert cut.warmup == warmup
