@@ -54,7 +54,7 @@ QUESTIONS = {
     ),
     "failures": Question(
         "What do ranks that are killed at random cost, for real and predicted?",
-        UNTRIED,
+        "8 min",
         "a run that nobody disturbs, and two whose ranks are killed, with other seeds",
     ),
     "published": Question(
