@@ -104,7 +104,7 @@ QUESTIONS = {
     ),
     "exhaustive": Question(
         "Are a plan's ten best those of simulating every configuration of a grid of 500?",
-        "10 min",
+        "2 min",
         "nothing: both are simulated",
     ),
     "evidence": Question(
