@@ -76,14 +76,14 @@ def test_asynchronous_workers_that_come_together_are_answered_after_the_next_one
 
 
 @pytest.mark.parametrize("want_trace", [True, False])
-def test_a_port_that_earns_credit_is_as_busy_as_the_rate_that_lasts(want_trace):
-    """It sends at 1 Gbyte/s while it has credit, of which it earns a tenth: what lasts bounds the job."""
+@pytest.mark.parametrize(("workers", "bounds"), [(20, True), (1, False)])
+def test_a_port_that_earns_credit_is_as_busy_as_the_rate_that_lasts(workers, bounds, want_trace):
+    """It sends at 1 Gbyte/s while it has credit, of which it earns a tenth: the share is that of what it earns in a step."""
     network = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e9, sustained_bytes_per_s=1e8)
-    cluster = Cluster(hosts=[Host(count=21)], network=network, costs={"mlp": Costs(compute=Line(base_s=0.01))})
-    scenario = Scenario(protocols.make("ps-async"), MLP, workers=20, cluster=cluster, steps=60)
-    if want_trace:
-        found = bottleneck.utilisation(event.trace(scenario), scenario)
-    else:
-        found = event.run(scenario, 0, want_trace=False)[0].arrivals.busy
-    assert max(found, key=found.get) == "server port"
-    assert found["server port"] == pytest.approx(1, abs=0.05)
+    cluster = Cluster(hosts=[Host(count=workers + 1)], network=network, costs={"mlp": Costs(compute=Line(base_s=0.01))})
+    scenario = Scenario(protocols.make("ps-async"), MLP, workers=workers, cluster=cluster, steps=60)
+    outcome = event.run(scenario, 0, want_trace=False)[0]
+    found = bottleneck.utilisation(event.trace(scenario), scenario) if want_trace else outcome.arrivals.busy
+    assert (max(found, key=found.get) == "server port") == bounds
+    gradients_per_s = outcome.throughput()[0] / scenario.batch
+    assert found["server port"] == pytest.approx(MLP.message_bytes * gradients_per_s / 1e8, rel=0.03)
