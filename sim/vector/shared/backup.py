@@ -3,7 +3,7 @@
 Each worker does one thing after another, whatever the update. When the server updates, a worker's gradient is among those added, or it
 is on its way, or a request is. So a worker has at most one of each in a round: a late gradient of older parameters, a note, a request,
 an answer, a gradient of the newest parameters. The round ends when enough of the last are added. All is reckoned anew with when messages
-came, until that stays (sim.vector.shared.barrier); what a server would do after the round is left to the next one.
+came, until that stays (sim.vector.shared.wires); what a server would do after the round is left to the next one.
 
 All that workers send is to one server. So it takes the messages of a host in the order in which they leave, and those that it has not
 taken are played again in the next round, behind what a neighbour has sent meanwhile.
@@ -15,9 +15,8 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.barrier_round import Sizes
-from sim.vector.exchanges import MOST_ROUNDS, Unsettled
-from sim.vector.shared.barrier import Ranks, Taken, flat, leads_s, same, take, taken_s
-from sim.vector.shared.wires import Wires
+from sim.vector.shared.barrier import Ranks, Taken, leads_s, take, taken_s
+from sim.vector.shared.wires import Passed, Wires, settle
 from sim.vector.ties import check_apart
 
 KINDS = range(5)
@@ -73,19 +72,15 @@ class Backup:
         Raises:
             Unsettled: two messages come at one instant, and which is first cannot be told.
         """
-        called_s, place = self._called_s, self._place
-        for _ in range(MOST_ROUNDS):
-            passed = self._wires.carry(flat(called_s), flat(place), self._free_s, flat(self._never_s))
-            times_s = [one.reshape(called_s.shape) for one in passed]
-            served, taken = self._serve(times_s, servers)
+
+        def go_on(passed: Passed, _called_s: np.ndarray, _place: np.ndarray):
+            served, taken = self._serve(passed, servers)
             found_s, in_place = self._after(served, taken)
-            notes, answers, left_s = self._work(times_s, served, servers.speeds, workers, found_s)
-            if same(found_s, called_s) and np.array_equal(in_place, place):
-                break
-            called_s, place = found_s, in_place
-        else:
-            raise Unsettled
-        self._check(called_s, times_s[1])
+            return found_s, in_place, (served, taken, *self._work(passed, served, servers.speeds, workers, found_s))
+
+        before = self._called_s, self._place, self._free_s, self._never_s
+        called_s, _, passed, (served, taken, notes, answers, left_s) = settle(self._wires, *before, go_on)
+        self._check(called_s, passed.reach_s)
         over_s = np.where(taken, served.done_s, -np.inf).max(axis=2)
         in_turn = np.arange(served.place.shape[2]) < np.count_nonzero(taken, axis=2)[:, :, None]
         waits = tuple(np.where(in_turn, one, 0.0) for one in served.waits)
@@ -94,11 +89,11 @@ class Backup:
         self._added_place = np.where(by_kind[:, 2], served.place[:, 0, -self._workers :], len(UP) * self._workers)
         return over_s, waits, [self._waits(*one) for one in (notes, answers)]
 
-    def _serve(self, times_s: list[np.ndarray], servers: Ranks) -> tuple[Taken, np.ndarray]:
+    def _serve(self, passed: Passed, servers: Ranks) -> tuple[Taken, np.ndarray]:
         """The server takes what comes, and what of that it takes before enough gradients are added; those of workers in UP's order."""
         overhead_s = self._away * self._sizes.overhead_s
         core_s = [self._gradient_s + overhead_s, self._request_s + overhead_s, self._gradient_s + self._sizes.reduce_s]
-        come_s = [one[:, UP].reshape(len(one), 1, -1) for one in times_s[1:]]
+        come_s = [one[:, UP].reshape(len(one), 1, -1) for one in passed[1:]]
         core_s = np.concatenate(core_s) / servers.speeds[:, :, None]
         served = take(np.tile(np.arange(self._workers), len(UP)), come_s, servers.now_s, core_s)
         gradients = np.sort(served.place[:, :, -self._workers :], axis=2)
@@ -119,9 +114,7 @@ class Backup:
         found_s[:, ANSWER], place[:, ANSWER] = done_s[:, 1], in_place[:, 1]
         return found_s, place
 
-    def _work(
-        self, times_s: list[np.ndarray], served: Taken, server_speeds: np.ndarray, workers: Ranks, found_s: np.ndarray
-    ):
+    def _work(self, passed: Passed, served: Taken, server_speeds: np.ndarray, workers: Ranks, found_s: np.ndarray):
         """Workers go on with what comes; `found_s` gets when they send.
 
         Returns:
@@ -130,23 +123,23 @@ class Backup:
         speeds, overhead_s = workers.speeds, self._away * self._sizes.overhead_s / workers.speeds
         begun_s = served.begun_s.reshape(len(speeds), len(UP), -1)
         late_s, gradient_s = (
-            np.where(self._away, times_s[0][:, kind], begun_s[:, row] + self._gradient_s / server_speeds)
+            np.where(self._away, passed.leave_s[:, kind], begun_s[:, row] + self._gradient_s / server_speeds)
             for kind, row in ((LATE, 0), (GRADIENT, 2))
         )
         late_s = np.maximum(late_s, found_s[:, LATE])
         notes_from_s = np.where(found_s[:, LATE] < np.inf, late_s, self._from_s)
-        told_s = np.maximum(notes_from_s, times_s[3][:, NOTE]) + self._note_s / speeds
+        told_s = np.maximum(notes_from_s, passed.here_s[:, NOTE]) + self._note_s / speeds
         asks = self._called_s[:, REQUEST] == np.inf
         begun_s = np.where(self._begins, 0.0, told_s) + workers.now_s + overhead_s
         found_s[:, REQUEST] = np.where(asks, begun_s, found_s[:, REQUEST])
-        answered_s = np.maximum(found_s[:, REQUEST], times_s[3][:, ANSWER])
+        answered_s = np.maximum(found_s[:, REQUEST], passed.here_s[:, ANSWER])
         answered_s = answered_s + (self._answer_s + self._sizes.take_up_s) / speeds
         found_s[:, GRADIENT] = workers.then_s(answered_s) + overhead_s
-        notes = notes_from_s, times_s[2][:, NOTE], found_s[:, NOTE] < np.inf
-        answers = found_s[:, REQUEST], times_s[2][:, ANSWER], found_s[:, ANSWER] < np.inf
+        notes = notes_from_s, passed.pass_s[:, NOTE], found_s[:, NOTE] < np.inf
+        answers = found_s[:, REQUEST], passed.pass_s[:, ANSWER], found_s[:, ANSWER] < np.inf
         return notes, answers, np.maximum(found_s[:, GRADIENT], gradient_s)
 
-    def _carry_on(self, passed, called_s: np.ndarray, taken: np.ndarray, left_s: np.ndarray) -> None:
+    def _carry_on(self, passed: Passed, called_s: np.ndarray, taken: np.ndarray, left_s: np.ndarray) -> None:
         """What is on its way at the end of the round, and when ports are free of what is not.
 
         Args:
@@ -157,8 +150,8 @@ class Backup:
         self._added = taken[:, 2]
         gone = called_s < np.inf
         gone[:, UP] = taken
-        self._free_s = self._wires.free_s(passed, (flat(gone), flat(gone)), self._free_s)
-        own_s = np.where(self._away, passed.leave_s.reshape(called_s.shape)[:, LATE], np.inf)
+        self._free_s = self._wires.free_s(passed, (gone, gone), self._free_s)
+        own_s = np.where(self._away, passed.leave_s[:, LATE], np.inf)
         left_s = np.where(self._added | self._away, left_s, np.inf)
         self._from_s = np.where(late_stays, own_s, np.where(answered, left_s, called_s[:, REQUEST]))
         self._called_s = self._never_s.copy()
@@ -188,6 +181,6 @@ class Backup:
 
     def _check(self, called_s: np.ndarray, reach_s: np.ndarray) -> None:
         """What comes to a port or to the server together is on its way before."""
-        self._wires.check_apart(flat(called_s), flat(reach_s), self._leads_s)
+        self._wires.check_apart(called_s, reach_s, self._leads_s)
         senders = np.tile(np.arange(self._workers), len(UP))
         check_apart(reach_s[:, UP].reshape(len(reach_s), -1), senders, self._leads_s[2])
