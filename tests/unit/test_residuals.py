@@ -11,6 +11,7 @@ from calibration.evidence.seats import Placement
 from calibration.profiles import Probe, Source, make
 from sim import event, stragglers, vector
 from sim.answers import outcome
+from sim.answers.ignorance import CORE
 from sim.answers.notes import notes
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -43,6 +44,16 @@ def test_intervals_hold_nine_new_runs_in_ten():
         low, high = vector.run(job, 20).interval()
         covered.append(np.mean((low <= new) & (new <= high)))
     assert np.mean(covered) == pytest.approx(0.9, abs=3 * 0.037)
+
+
+def test_a_fit_that_is_far_off_its_two_runs_is_no_worse_than_nominal_computing(monkeypatch):
+    """Two runs of one kind leave one degree of freedom: Student's t would say a factor of thousands, which no profile may hold."""
+    far, zero = np.full(2, 0.36), np.zeros(2)
+    found = Residuals(far, zero, zero + 0.5, zero, zero)
+    assert found.error() > 2 * CORE.deviation
+    monkeypatch.setattr(residuals, "of_runs", lambda *_: found)
+    profile = make(list(runs_of(DRIFTING, 0)), "runs")
+    assert profile.costs["mlp"].error == CORE.deviation
 
 
 def coverage(kinds: int, repeats: int, of_kinds: float, of_runs: float, trials: int = 1200) -> float:
