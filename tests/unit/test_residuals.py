@@ -269,7 +269,6 @@ def test_a_job_unlike_those_fitted_is_noted():
         return notes(scenario, outcome.of_trace(event.trace(scenario)), "event")
 
     assert said(workers=2, steps=2) == []
-    (note,) = said(workers=3, steps=2, **law)
-    assert "induced sleeps" in note
-    assert "more workers than cores" in note
-    assert "too narrow" in note
+    slept, crowded = said(workers=3, steps=2, **law)
+    assert "no fitted run slept" in slept
+    assert "more workers than cores: the interval may be too narrow" in crowded
