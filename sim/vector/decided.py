@@ -191,8 +191,7 @@ class Decided:
         self.last_s = self.ends_s.max(axis=1)
 
     def _never_idle(self, decisions: int) -> np.ndarray:
-        most = 4 * KNOWN if self._shared else KNOWN
-        known = max(1, min(most, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
+        known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
         return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _messages(self) -> int:
@@ -284,14 +283,10 @@ class Decided:
                 self._answer_meets_call(algorithm, (row, piece, several), clocks, kinds[[row]], waited)
             return
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
-        ports, idle_s, told_s = clocks
-        speeds = self._speeds[kinds[rows]]
+        (ports, _, told_s), speeds = clocks, self._speeds[kinds[rows]]
         _, copy_s = self._entered(Ports(*(clock[rows] for clock in ports)), pieces, several, speeds)
         work_s = self._work_s(kinds[rows], pieces, copy_s)
-        after, known_s, told_s[rows] = self._calls.answer_and_play(
-            algorithm, pieces, speeds, work_s, _in_rows(waited, rows), idle_s.shape[1]
-        )
-        idle_s[:, :, rows] = known_s
+        after, told_s[rows] = self._calls.answer_and_play(algorithm, pieces, speeds, work_s, _in_rows(waited, rows))
         for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
             whole[rows] = part
 

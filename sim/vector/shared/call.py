@@ -188,25 +188,6 @@ class Call:
         over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2, initial=-np.inf)
         return turn, begin_s, over_s
 
-    def idle_s(self, hosts: int, times: int) -> np.ndarray:
-        """From when until when each host's port is idle before the last messages come to it, shape (2, times, replications, hosts).
-
-        Args:
-            times: at most so many; those that there are not are from infinity on.
-        """
-        side, come_s = self._plan.into, self.come_s[1]
-        found_s = np.full((2, times, len(come_s), hosts), np.inf)
-        if not side.messages.size:
-            return found_s
-        comes_s, floors_s = come_s[:, side.messages], self._floors()[1][:, side.messages]
-        order = in_order(comes_s)
-        number = np.count_nonzero(side.messages < len(self._plan.local), axis=1)[:, None] - np.arange(times, 0, -1)
-        which = np.take_along_axis(order, np.broadcast_to(np.maximum(number, 0), (len(order), *number.shape)), 2)
-        for side_s, one_s in zip(found_s, (floors_s, comes_s), strict=True):
-            last_s = np.where(number < 0, np.inf, np.take_along_axis(one_s, which, 2))
-            side_s[:, :, side.hosts] = last_s.transpose(2, 0, 1)
-        return found_s
-
     def _floors(self) -> np.ndarray:
         """When ports are free for each message, if all come when they came the last time; as `pass_s`."""
         found_s = np.full(self.pass_s.shape, -np.inf)

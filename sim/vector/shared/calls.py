@@ -75,7 +75,7 @@ class SharedCalls:
 
     def may_be_ring(self, _algorithm: str) -> bool:
         """Whether it is known for many messages when a port was idle."""
-        return True
+        return False
 
     def alike(self, algorithm: str) -> bool:
         """Whether calls on vectors of different sizes can be played together."""
@@ -89,7 +89,7 @@ class SharedCalls:
         speeds: np.ndarray,
         waited: Waited,
         after_alike: bool,
-        idle_s: np.ndarray | None = None,
+        _idle_s: np.ndarray | None = None,
         _sums: Sums | None = None,
     ) -> tuple[Ports, np.ndarray]:
         """As of Calls, but ports are those of a rank's host, and waits are told one by one.
@@ -104,11 +104,11 @@ class SharedCalls:
         clocks, last_s = self._clocks(ports)
         laid, call = self._begun((CALL,), algorithm, pieces, speeds, clocks)
         after = call.play()
-        came_s = self._check_after(laid, call, clocks, last_s, after_alike)
+        self._check_after(laid, call, clocks, last_s, after_alike)
         for ranks, from_s, to_s in call.waits():
             waited(from_s, to_s, ranks)
-        times = 1 if idle_s is None else idle_s.shape[1]
-        return self._ports(after, came_s), call.idle_s(self._count, times)[:, :, :, self._host_of]
+        found = self._ports(after, np.maximum(last_s, self._last_s(laid, call)))
+        return found, np.full((2, 1, *found.now_s.shape), np.inf)
 
     def answer_and_play(
         self,
@@ -117,17 +117,14 @@ class SharedCalls:
         speeds: np.ndarray,
         work_s: np.ndarray,
         waited: Waited,
-        times: int,
-    ) -> tuple[Ports, np.ndarray, np.ndarray]:
+    ) -> tuple[Ports, np.ndarray]:
         """The clocks after rank 0 has answered all from time 0 on, each has done some work, and all have summed.
 
         Args:
             work_s: shape (replications, ranks).
-            times: before which ports were idle, at most.
 
         Returns:
-            The clocks; from when until when ports were idle before the last messages, shape (2, times, replications, ranks); and when the
-            answer begins to come to each rank, shape (replications, ranks).
+            The clocks; and when the answer begins to come to each rank, shape (replications, ranks).
 
         Raises:
             Unsettled, TooMany: as of `play`.
@@ -138,9 +135,7 @@ class SharedCalls:
         told_s[:, laid.receivers[answers]] = call.pass_s[1][:, answers]
         for ranks, from_s, to_s in call.waits(1):
             waited(from_s, to_s, ranks)
-        known_s = call.idle_s(self._count, times)
-        last_s = np.where(known_s[1, -1] < np.inf, known_s[1, -1], NEVER_S)
-        return self._ports(after, last_s), known_s[:, :, :, self._host_of], told_s
+        return self._ports(after, self._last_s(laid, call)), told_s
 
     def ask(self, ports: Ports, speeds: np.ndarray, messages: np.ndarray) -> tuple[Clocks, list[Wait]]:
         """The clocks when all have asked, and waits until then.
@@ -221,23 +216,27 @@ class SharedCalls:
         """By ranks."""
         return Ports(after.now_s, *(one[:, self._host_of] for one in (after.out_free_s, after.in_free_s, last_s)))
 
-    def _check_after(self, laid: Plan, call: Call, clocks: Clocks, last_s: np.ndarray, after_alike: bool) -> np.ndarray:
-        """When the last message came to each host, if all come after those of earlier calls; shape (replications, hosts).
+    def _check_after(self, laid: Plan, call: Call, clocks: Clocks, last_s: np.ndarray, after_alike: bool) -> None:
+        """Check that all messages come after those of earlier calls.
 
         Raises:
             Unsettled: one leaves a host, or comes to it, before one of an earlier call.
         """
-        found_s, in_turn = last_s.copy(), laid.in_turn and after_alike
+        if laid.in_turn and after_alike:
+            return
         for side, come_s, before_s in (
             (laid.out, call.come_s[0], clocks.out_free_s),
             (laid.into, call.come_s[1], last_s),
         ):
-            comes_s = come_s[:, side.messages]
-            first_s = comes_s.min(axis=2, initial=np.inf)
-            if not in_turn and (first_s <= before_s[:, side.hosts] + 2 * TIE_S).any():
+            first_s = come_s[:, side.messages].min(axis=2, initial=np.inf)
+            if (first_s <= before_s[:, side.hosts] + 2 * TIE_S).any():
                 raise Unsettled
-        latest_s = np.where(comes_s < np.inf, comes_s, -np.inf).max(axis=2, initial=-np.inf)
-        found_s[:, laid.into.hosts] = np.maximum(found_s[:, laid.into.hosts], latest_s)
+
+    def _last_s(self, laid: Plan, call: Call) -> np.ndarray:
+        """When the last message came to each host, shape (replications, hosts)."""
+        comes_s = call.come_s[1][:, laid.into.messages]
+        found_s = np.full((len(comes_s), self._count), NEVER_S)
+        found_s[:, laid.into.hosts] = np.where(comes_s < np.inf, comes_s, NEVER_S).max(axis=2, initial=NEVER_S)
         return found_s
 
     def _of_hosts(self, by_rank_s: np.ndarray) -> np.ndarray:
