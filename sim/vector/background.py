@@ -188,9 +188,11 @@ class Background:
         """The same of ranks that share hosts: the last call and requests are played as one."""
         rows, count, now_s = of
         everywhere_s, root_s, before_s = step.everywhere_s[count, rows], self._after_s[rows], self._from_s[rows]
+        step_s = np.where(count[:, None] == 0, now_s, -np.inf)  # from when a rank may ask, if none has in this step
 
         def begin(ranks, ended_s: np.ndarray) -> np.ndarray:
-            return self._cycle(root_s + ended_s, before_s[:, ranks], everywhere_s[:, None]) - root_s
+            at_s = np.maximum(root_s + ended_s, step_s[:, ranks])
+            return self._cycle(at_s, before_s[:, ranks], everywhere_s[:, None]) - root_s
 
         def more(begin_s: np.ndarray) -> np.ndarray:
             return self._more(step, rows, root_s + begin_s)
@@ -200,7 +202,7 @@ class Background:
             late.add(moved)
         begin_s = root_s + found.begin_s
         last = self._agreed(begin_s, step.ready_s, step.everywhere_s, rows, count)
-        return _Agreed(root_s + found.ended_s, begin_s, last, found.asked.after(root_s))
+        return _Agreed(np.maximum(root_s + found.ended_s, step_s), begin_s, last, found.asked.after(root_s))
 
     def _more(self, step: _Step, rows: np.ndarray, begin_s: np.ndarray) -> np.ndarray:
         """Gradients that have become ready at each rank since it asked before, until it asks then."""
@@ -225,7 +227,7 @@ class Background:
         begun = Begun(begin_s, overhead_s, *ports, idle, in_turn, more, meeting)
         if isinstance(self._negotiation, Asking):
             out_free_s, speeds = root_s + table.out_free_s[numbers], self._speeds[self._kinds[rows]]
-            begun = begun._replace(out_free_s=out_free_s, speeds=speeds)
+            return _Agreed(now_s, begin_s, last, self._negotiation.ask(begun, out_free_s, speeds))
         return _Agreed(now_s, begin_s, last, self._negotiation.ask(begun))
 
     @property

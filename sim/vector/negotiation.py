@@ -35,8 +35,6 @@ class Begun(NamedTuple):
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         more: counts the gradients that have become ready at each rank since it asked before.
         meeting: where requests come among the last messages of the call before.
-        out_free_s: when the port by which each rank's messages leave is free, where ranks share one.
-        speeds: of each rank's core, likewise.
     """
 
     now_s: np.ndarray
@@ -47,8 +45,6 @@ class Begun(NamedTuple):
     in_turn: np.ndarray
     more: Callable[[], np.ndarray]
     meeting: Meeting | None = None
-    out_free_s: np.ndarray | None = None
-    speeds: np.ndarray | None = None
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""

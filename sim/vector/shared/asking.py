@@ -23,7 +23,7 @@ class Again(NamedTuple):
     Args:
         ended_s, begin_s: when ranks have ended the call, and ask; shape (replications, ranks).
         asked: their requests.
-        waits, held_up_s: in the call, without requests and with them: ranks, from, to.
+        waits, held_up: in the call, without requests and with them: ranks, from, to.
     """
 
     ended_s: np.ndarray
@@ -56,14 +56,18 @@ class Asking:
         self._by_name = by_name
         self.calls = SharedCalls(scenario, scenario.hosts, (_by_name if by_name else _by_tree)(scenario.ranks))
 
-    def ask(self, begun: Begun) -> Asked:
+    def ask(self, begun: Begun, out_free_s: np.ndarray, speeds: np.ndarray) -> Asked:
         """All requests.
+
+        Args:
+            out_free_s: when the port by which each rank's messages leave is free, shape (replications, ranks).
+            speeds: of each rank's core, likewise.
 
         Raises:
             Unsettled: which message passes a port first cannot be told, or one may come before the last of a call.
         """
-        ports = Ports(begun.now_s, begun.out_free_s, begun.in_free_s, begun.last_reach_s)
-        return _asked(*self.calls.ask(ports, begun.speeds, self._messages(begun.now_s, begun.more)))
+        ports = Ports(begun.now_s, out_free_s, begun.in_free_s, begun.last_reach_s)
+        return _asked(*self.calls.ask(ports, speeds, self._messages(begun.now_s, begun.more)))
 
     def ask_after(self, last: Last, ended_s: np.ndarray, begin, more: Callable[[np.ndarray], np.ndarray]) -> Again:
         """All requests after a call, whose messages they may hold up.

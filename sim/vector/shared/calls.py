@@ -166,17 +166,15 @@ class SharedCalls:
         """
         count = 1 if messages is None else len(messages)
         speeds, copy_s = (np.repeat(one, count, axis=0) for one in (last.speeds, last.copy_s))
-        parts, works = (CALL, ASK), [lambda ranks, now_s: ask(ranks, now_s + copy_s[:, ranks])]
+        first = last.ports is None
+        parts = (*[ANSWER] * first, CALL, *[ASK] * (messages is not None))
+        works = [lambda ranks, now_s: ask(ranks, now_s + copy_s[:, ranks])]
         if last.ports is None:
-            parts, works = (ANSWER, *parts), [_takes(np.repeat(last.work_s, count, axis=0)), *works]
-            clocks = self._told(speeds)
+            works, clocks = [_takes(np.repeat(last.work_s, count, axis=0)), *works], self._told(speeds)
         else:
             clocks = self._clocks(Ports(*(np.repeat(clock, count, axis=0) for clock in last.ports)))[0]
-        if messages is None:
-            parts = parts[:-1]
         _, call = self._begun(parts, last.algorithm, [last.piece], speeds, clocks, works, messages)
-        after = call.play()
-        return after, call.waits(parts.index(CALL)), [] if messages is None else call.waits(len(parts) - 1)
+        return call.play(), call.waits(first), call.waits(first + 1)
 
     def _begun(
         self,
