@@ -120,6 +120,10 @@ def test_a_change_of_no_cluster_s_hosts_is_refused(name):
         ("network.bandwith=3", "did you mean bandwidth?"),
         ("hosts.3.count=2", "of hosts: 0"),
         ("hosts.0.count=0", "greater than or equal to 1"),
+        (
+            "protocol=ps-async, servers=3, hosts.0.count=2",
+            "allowed: a cluster with more slots: .* has 2 slots, 3 for servers",
+        ),
         ("hosts.0.count.x=1", "nothing below it"),
         ("network.bandwidth=fast", "a quantity such as"),
         ("protocol=amb, window_s=3", "time_limit_s"),
