@@ -95,6 +95,23 @@ def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
     assert len(set(applied("workers=15, hosts.0.count=16", "--cluster", str(path)).hosts)) == 16
 
 
+def test_other_hosts_and_another_network_are_changed_further(tmp_path):
+    """Of --hosts and --network: what a change does not name is as in the job that it is compared with."""
+    path = tmp_path / "four.toml"
+    path.write_text('schema = "cluster/1"\nhosts = [{ name = "node", count = 4 }]\n')
+    words = "--cluster", str(path), "--hosts", "9", "--network", "100 Mbit/s, 1 ms", "--workers", "6"
+    network = applied("network.latency=2 ms", *words).cluster.network
+    assert (network.latency_s, network.bandwidth_bytes_per_s) == (2e-3, 12.5e6)
+    more = applied("workers=11, hosts.0.count=12", *words).cluster
+    assert (more.hosts[0].count, more.network.bandwidth_bytes_per_s) == (12, 12.5e6)
+
+
+@pytest.mark.parametrize("name", ["hosts", "network"])
+def test_a_change_of_no_cluster_s_hosts_is_refused(name):
+    with pytest.raises(WrongSetting, match="nothing without --cluster"):
+        applied("network.latency=2 ms", f"--{name}", "5")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
