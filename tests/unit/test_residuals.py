@@ -140,13 +140,13 @@ def known(cluster, **about):
 
 def test_worlds_draw_the_same_error():
     job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)
-    assert len({job.error_factor(replication) for replication in range(5)}) == 5
+    assert len({job.draws.error_factor(replication) for replication in range(5)}) == 5
     np.testing.assert_allclose(vector.run(job, 2).step_s[1], outcome.of_trace(event.trace(job, 1)).step_s[0], rtol=1e-9)
 
 
 def test_error_is_a_factor_on_all_work_with_median_one():
     job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)
-    logs = np.log([job.error_factor(replication) for replication in range(200)])
+    logs = np.log([job.draws.error_factor(replication) for replication in range(200)])
     assert np.median(logs) == pytest.approx(0, abs=0.01)
     assert logs.std() == pytest.approx(0.08, rel=0.1)
 

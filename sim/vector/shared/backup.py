@@ -42,7 +42,7 @@ class Backup:
         self._workers, self._hosts, self._shape = workers, hosts, (replications, workers)
         self._away = hosts[1:] != hosts[0]
         self._sizes, self._link, local = Sizes.of(scenario), scenario.network, scenario.cluster.local
-        load = scenario.loads(0)[0]
+        load = scenario.traffic.loads(0)[0]
         sizes_bytes = HEADER_BYTES, load.request_bytes, load.answer_bytes, load.gradient_bytes
         self._note_s, self._request_s, self._answer_s, self._gradient_s = (
             taken_s(self._away, self._link, local, size_bytes) for size_bytes in sizes_bytes

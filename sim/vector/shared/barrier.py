@@ -104,7 +104,7 @@ class Crowd:
         self._away = serves[:, None] != works  # not on one host, shape (servers, workers)
         self._sizes = sizes = Sizes.of(scenario)
         self._link, local = scenario.network, scenario.cluster.local
-        loads = [scenario.loads(server)[0] for server in range(servers)]
+        loads = [scenario.traffic.loads(server)[0] for server in range(servers)]
         sizes_bytes = (
             np.array([[getattr(load, name)] for load in loads], float)
             for name in ("request_bytes", "answer_bytes", "gradient_bytes")
