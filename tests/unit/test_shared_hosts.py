@@ -83,8 +83,8 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
         "evaluate_every": 2,
     }
     if name == "ps-backup":
-        of |= {"servers_on": draw(st.sampled_from(["own", "workers"])), "steps": 8}
-    if name == "ps-sync":
+        of |= {"steps": 8}
+    if name in ("ps-sync", "ps-backup"):
         of |= {"servers": draw(st.integers(1, 4)), "servers_on": draw(st.sampled_from(["own", "workers"]))}
         of |= {"model": draw(st.sampled_from([MLP, SMALL_FIRST]))}
         of |= {"test_size": of["test_size"] * (of["servers"] == 1)}
@@ -123,6 +123,8 @@ def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
 @example(job("ps-backup", "barrier=true", "backup=2", workers=8, noise=1.0, steps=9))
 @example(job("ps-backup", "barrier=true", "backup=3", workers=8, slots=4, servers_on="workers", noise=0.0))
 @example(job("ps-backup", "barrier=true", "backup=1", workers=5, slots=1, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=2", workers=7, servers=3, servers_on="workers", noise=1.0, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=3", workers=8, servers=2, model=SMALL_FIRST, noise=0.0, steps=9))
 @given(jobs(["ps-backup"]))
 def test_the_worlds_agree_where_some_gradients_are_late(scenario):
     """A late worker goes on by itself, and may miss several updates."""
