@@ -120,6 +120,14 @@ def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
 
 
 @settings(max_examples=40, deadline=None)
+@example(
+    job(  # workers wait until a server on their host takes a gradient, while another server's note is there
+        "ps-backup", "barrier=true", "backup=1", slots=4, servers=4, servers_on="workers", noise=0.0, seed=6, steps=8,
+        network=Link(latency_s=1e-6, overhead_s=0.0, bandwidth_bytes_per_s=345623233.0),
+        local=Link(latency_s=1e-3, overhead_s=0.0, bandwidth_bytes_per_s=632186747.0),
+        stragglers=stragglers.read("niagara*0.002"),
+    )
+)  # fmt: skip
 @example(job("ps-backup", "barrier=true", "backup=2", workers=8, noise=1.0, steps=9))
 @example(job("ps-backup", "barrier=true", "backup=3", workers=8, slots=4, servers_on="workers", noise=0.0))
 @example(job("ps-backup", "barrier=true", "backup=1", workers=5, slots=1, steps=9))

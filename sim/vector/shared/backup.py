@@ -58,11 +58,10 @@ class Worked(NamedTuple):
 
     Args:
         computed_s: when they have the gradient of each turn, shape (replications, workers).
-        reach_s, waits: messages from servers in the order in which they take them, shape (replications, workers, messages).
+        waits: for messages from servers, shape (replications, workers, messages).
     """
 
     computed_s: list[np.ndarray]
-    reach_s: np.ndarray
     waits: Wait
 
 
@@ -202,7 +201,7 @@ class Backup:
         found_s[:, DOWN] = np.where(self._taken, found_s[:, DOWN], posted_s)
         place[:, DOWN] = np.where(self._taken, place[:, DOWN], in_place(number))
         self._tell(servers, over_s, found_s, place, np.where(last, number, 0).max(axis=2))
-        taken_s = in_place(begun_s + take_s / speeds)[:, [1, 3]]
+        taken_s = in_place(np.where(taken, begun_s + take_s / speeds, np.inf))[:, [1, 3]]
         copied_s = np.where(self._taken[:, [1, 3]], self._copied_s, taken_s)
         waits = np.concatenate([servers.now_s[:, :, None], done_s[:, :, :-1]], axis=2), pass_s
         return Served(turn, reach_s, done_s, waits, taken, added, over_s, copied_s)
@@ -220,7 +219,7 @@ class Backup:
 
     def _work(self, passed: Passed, workers: Ranks, computing, copied_s: np.ndarray, found_s: np.ndarray) -> Worked:
         """Workers go on with what comes; `found_s` gets when they send."""
-        come_s, all_computed_s, before_s = [], [], self._warm_s
+        all_computed_s, before_s = [], self._warm_s
         taken: list[Taken] = []
         for number in range(TURNS):
             first = TURN * number
@@ -235,12 +234,11 @@ class Backup:
             left_s = np.where(self._away, passed.leave_s[:, first + GRADIENT], copied_s[:, number])
             from_s = np.maximum(gradients_s[:, -1], left_s.max(axis=1))
             notes = self._collect(passed, first + NOTE, from_s, self._note_s, workers.speeds)
-            come_s += [np.sort(passed.reach_s[:, first + kind].swapaxes(1, 2), axis=2) for kind in (ANSWER, NOTE)]
             before_s = np.where(computed_s < np.inf, computed_s, before_s)
             all_computed_s.append(before_s)
             taken += [answers, notes]
         from_s, to_s = (np.concatenate([one.waits[side] for one in taken], axis=2) for side in (0, 1))
-        return Worked(all_computed_s, np.concatenate(come_s, axis=2), (from_s, to_s))
+        return Worked(all_computed_s, (from_s, to_s))
 
     def _collect(self, passed: Passed, kind: int, now_s: np.ndarray, core_s: np.ndarray, speeds: np.ndarray) -> Taken:
         """Each worker takes a message from each server."""
@@ -289,10 +287,10 @@ class Backup:
         final[:, 0] = served.taken[:, 0]
         after_s = np.maximum(self._begun_s, np.where(final, served.done_s, -np.inf).max(axis=2))
         after_s[:, 0] = in_turn_s[:, -1]
-        of_workers = worked.reach_s < cut_s
-        self._known = _few(served.waits, final), [_few(worked.waits, of_workers & (worked.reach_s >= self._cut_s))]
+        over = worked.waits[1] < cut_s  # of a longer one the beginning may not be known either
+        self._known = _few(served.waits, final), [_few(worked.waits, over & (worked.waits[1] >= self._cut_s))]
         open_ = ~final & (np.arange(self._servers)[:, None] > 0)  # the first server goes on in the next round
-        self._left_over = _few(served.waits, open_), [_few(worked.waits, ~of_workers)]
+        self._left_over = _few(served.waits, open_), [_few(worked.waits, ~over)]
         self._cut_s = cut_s
         self._keep(final)
         return after_s
