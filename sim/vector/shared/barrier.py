@@ -58,6 +58,9 @@ def take(senders: np.ndarray, come_s: Sequence[np.ndarray], now_s: np.ndarray, c
         core_s: for which each message takes a core, likewise.
     """
     reach_s, pass_s, here_s = come_s
+    if reach_s.shape[2] == 1:
+        begun_s = np.maximum(here_s, now_s[:, :, None])
+        return Taken(np.zeros(reach_s.shape, int), begun_s, begun_s + core_s, (now_s[:, :, None], pass_s))
     turn = in_order(reach_s, lambda: senders)
     core_s = np.take_along_axis(np.broadcast_to(core_s, turn.shape), turn, 2)
     begun_s = queue(np.take_along_axis(here_s, turn, 2), now_s, core_s)
