@@ -91,7 +91,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
         from real.training.row_optimiser import check_by_rows
 
         check_by_rows(options.optimiser)
-    if described.sends_rows:
+    if described.traffic.sends_rows:
         _check_rows(described, options.optimiser)
     return described
 
@@ -105,7 +105,7 @@ def _check_layerwise(described: Scenario) -> None:
     if described.protocol.local_aggregation:
         allowed = "false: no thread of a busy worker adds up the gradients of others; simulated only (sim.run)"
         raise WrongSetting("--set local_aggregation", True, allowed)
-    if described.sends_rows:
+    if described.traffic.sends_rows:
         allowed = (
             f"a model without sparse variables for {described.protocol.name}: their rows are simulated only (sim.run)"
         )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 
 from sim.base.errors import WrongSetting
+from sim.base.units import number_or_text
 
 TOKEN = re.compile(r"[()\[\]{},=*+]|(?:[^()\[\]{},=*+]|(?<=[0-9][eE])\+(?=[0-9]))+")
 DEEPEST, LONGEST = 8, 100_000  # nested parentheses, characters
@@ -81,7 +82,7 @@ class Inline:
         return found
 
     def _law_or_text(self):
-        return self._sum() if self._begins_a_law() else _number(self._word())
+        return self._sum() if self._begins_a_law() else number_or_text(self._word())
 
     def _table(self) -> dict:
         return self._settings("a table", "}")
@@ -124,13 +125,3 @@ class Inline:
             f"{needed}{where}; as in lognormal(mean=50ms, cv=1.5) or niagara*0.02 + slow-ranks(rank=3, factor=1.3)"
         )
         return WrongSetting("--stragglers", self._text, allowed)
-
-
-def _number(word: str) -> float | int | str:
-    """A number without a unit; else the text."""
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            pass
-    return word

@@ -74,7 +74,7 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
     by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
     if scenario.protocol.has_servers:
-        found.add("--servers", PLACING_S * scenario.servers * len(scenario.placed))
+        found.add("--servers", PLACING_S * scenario.servers * len(scenario.traffic.placed))
     if world == "vector":
         _of_vector(found, scenario, least, within_s)
     else:
@@ -124,8 +124,8 @@ def messages(scenario: Scenario) -> float:
     """The number of messages that ranks send in a step, roughly."""
     protocol, workers, found = scenario.protocol, scenario.workers, 0.0
     if scenario.served:
-        apart = protocol.layerwise or scenario.sends_rows
-        parts = len(scenario.placed) if apart else scenario.servers
+        apart = protocol.layerwise or scenario.traffic.sends_rows
+        parts = len(scenario.traffic.placed) if apart else scenario.servers
         found += workers * parts * (4 if protocol.has_servers else 2)
     if scenario.summed:
         found += workers * _calls(scenario) * _exchanges(scenario)
@@ -182,7 +182,7 @@ def _ahead(scenario: Scenario) -> float:
 
 def _drawn_rows(scenario: Scenario) -> list:
     """The sparse variables of which it has to be known how many rows are drawn."""
-    served = scenario.served if scenario.sends_rows else ()
+    served = scenario.served if scenario.traffic.sends_rows else ()
     return [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
 
 

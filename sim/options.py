@@ -186,7 +186,7 @@ def scenario(
         variable_partitions=max(1, options.servers) if searches else options.variable_partitions,
         **further,
     )
-    if searches and not described.sends_rows:
+    if searches and not described.traffic.sends_rows:
         allowed = (
             f"a number: with {described.protocol.name}, {described.workload.name} has no sparse variables on servers"
         )

@@ -11,6 +11,7 @@ from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
+from sim.base.units import number_or_text
 from sim.command import Parser
 
 if TYPE_CHECKING:
@@ -121,26 +122,16 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     lists = {name.replace("-", "_"): text.split(",") for name in LISTS if (text := _of(given, name)) is not None}
     single = (*TARGETS, "workload", "stragglers", "failures", "seed", "keep")
     found: dict[str, Any] = {
-        name.replace("-", "_"): _number(text) for name in single if (text := _of(given, name)) is not None
+        name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }
-    found |= {name: [_number(text) for text in texts] for name, texts in lists.items()}
-    settings = assignments("--set", given.set, lambda text: [_number(one) for one in text.split(",")])
-    prices = assignments("--price", given.price, _number)
+    found |= {name: [number_or_text(text) for text in texts] for name, texts in lists.items()}
+    settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in text.split(",")])
+    prices = assignments("--price", given.price, number_or_text)
     return found | ({"settings": settings} if settings else {}) | ({"prices": prices} if prices else {})
 
 
 def _of(given: argparse.Namespace, name: str) -> str | None:
     return getattr(given, name.replace("-", "_"))
-
-
-def _number(text: str) -> int | float | str:
-    """A number where the text is one."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
 
 
 def write(found: Plan, path: str) -> None:

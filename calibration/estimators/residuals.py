@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.estimators.errors import Residuals
 from sim.answers import outcome
+from sim.answers.ignorance import CORE
 from sim.answers.trust import plain
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.progress import each
@@ -42,7 +43,7 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
             continue
         resume_s = max(0.0, costs[name].resume_s + found.resume_s())
         found = found.after(resume_s - costs[name].resume_s)
-        error = found.error()
+        error = min(found.error(), CORE.deviation)  # what was measured is no worse known than what is nominal
         said = {"error": error, "resume_s": resume_s, "resume_error_s": found.resume_error_s(error)}
         costs[name] = costs[name].model_copy(update=said)
         repeated.append(name)

@@ -31,6 +31,10 @@ SUMMARY = (
     Line("TensorFlow's parameter servers", "servers", 0, REGIMES),
     Line("allreduce by MPI, Horovod, TensorFlow; Parallax's hybrid", "collectives", 0, REGIMES),
 )
+COVERED, OF_PLACES = (
+    "covered by 90 %",
+    "Mean absolute error of a step (places",
+)  # a column of tables of regimes; the title of one of rates
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 
 
@@ -54,11 +58,11 @@ def lines() -> list[list[str]]:
 
 def _summed_up(line: Line) -> list[str]:
     """Means over all cells, of means over the cells of each row."""
-    table = kept(line.experiment).tables[line.table]
+    table = [table for table in kept(line.experiment).tables if COVERED in table.columns][line.table]
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows if row[0] in line.rows]
     cells = [int(row["cells"]) for row in rows]
     error, floor = (_mean([row[name] for row in rows], cells) for name in ("step", "floor"))
-    covered = [row["covered by 90 %"].split(" of ") for row in rows]
+    covered = [row[COVERED].split(" of ") for row in rows]
     held, several = (sum(int(pair[index]) for pair in covered) for index in (0, 1))
     return [line.said, f"`{line.experiment}`", str(sum(cells)), error, floor, f"{held} of {several}"]
 
@@ -72,7 +76,7 @@ def _mean(shares: list[str], weights: list[int]) -> str:
 def _of_testbed() -> list[str]:
     """All places. Each rate has as many places as the others."""
     result = kept("testbed")
-    table = result.tables[0]
+    table = next(table for table in result.tables if table.title.startswith(OF_PLACES))
     everything, floors = (next(row for row in table.rows if row[0] == name) for name in ("all", "repeats differ by"))
     error, _, places = everything[-1].partition(" (")
     floor = _mean(floors[1:4], [1, 1, 1])

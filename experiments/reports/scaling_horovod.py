@@ -71,7 +71,7 @@ def table(constants: Constants):
             made.add_row(
                 where,
                 model,
-                f"{max(sixteen_gpus(model, of_all).server_bytes) / 1e6:.0f} MB",
+                f"{max(sixteen_gpus(model, of_all).traffic.server_bytes) / 1e6:.0f} MB",
                 f"{images_per_s:g}",
                 f"{by_all:.4g} ({of_all.port_bytes_per_s / GBIT:.2g})",
                 f"{by_all / images_per_s - 1:+.0%}",

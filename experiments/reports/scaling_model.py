@@ -77,6 +77,7 @@ def throughput(scenario: Scenario) -> float:
     """Images per second of one simulated run."""
     found = float(simulate(scenario, "event", 1).outcome.throughput()[0])
     advance(
-        scenario.workers * scenario.rounds * len(scenario.placed), f"{scenario.workload.name}, {scenario.workers} GPUs"
+        scenario.workers * scenario.rounds * len(scenario.traffic.placed),
+        f"{scenario.workload.name}, {scenario.workers} GPUs",
     )
     return found

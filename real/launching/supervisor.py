@@ -52,7 +52,7 @@ def _check_job(given: Namespace, scenario: Scenario, world: str) -> None:
     allowed = ""
     if scenario.protocol.name not in PROTOCOLS or world != "mpi":
         allowed = f"one of {', '.join(PROTOCOLS)} over MPI with it: rank 0 has the whole state of these"
-    elif scenario.ranks == 1 or scenario.sends_rows or scenario.gathered_variables:
+    elif scenario.ranks == 1 or scenario.traffic.sends_rows or scenario.gathered_variables:
         allowed = "with it, at least one worker, and no rows of sparse variables"
     elif given.replications not in (None, 1) or given.testbed or given.cluster:
         allowed = "one run on this machine with it"

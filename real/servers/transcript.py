@@ -51,7 +51,7 @@ class Transcript:
             start_s, slept_s, end_s: readings of this host's clock; slept_s is None without a sleep.
             done: what Replica.step gave.
         """
-        here, batch, sizes = self.clocks.here, self.scenario.batch, self.scenario.server_bytes
+        here, batch, sizes = self.clocks.here, self.scenario.batch, self.scenario.traffic.server_bytes
         version, now_s = int(done["version"]), here(start_s)
         if slept_s is not None:
             now_s = self._row(step, "sleep", now_s, here(slept_s), version=version)
@@ -75,7 +75,7 @@ class Transcript:
         """The treatment of the gradient by each server."""
         label, self._label = (self._label, after) if self._tokens else (version, 0)
         for server, (begin_s, end_s) in enumerate(zip(arrived_s, applied_s, strict=True)):
-            about = (self.scenario.batch, self.scenario.server_bytes[server])
+            about = (self.scenario.batch, self.scenario.traffic.server_bytes[server])
             reduced_s = end_s if self._tokens else begin_s  # an optimiser adds nothing up
             self._add(server, after, "reduce", begin_s, reduced_s, *about, self.rank, label)
             if not self._tokens:
@@ -86,7 +86,7 @@ class Transcript:
         samples = self.scenario.protocol.gradients_per_update(self.scenario.workers) * self.scenario.batch
         for server, (taken_s, updated_s) in enumerate(zip(made["taken"], made["updated"], strict=True)):
             times = self.clocks.there(server, taken_s), self.clocks.there(server, updated_s)
-            self._add(server, 0, "update", *times, samples, self.scenario.server_bytes[server])
+            self._add(server, 0, "update", *times, samples, self.scenario.traffic.server_bytes[server])
 
     def report(self) -> dict:
         """All rows and facts of this process, as JSON for the chief."""

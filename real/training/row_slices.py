@@ -40,7 +40,7 @@ class Part:
 
 def parts_of(scenario: Scenario) -> list[Part]:
     """The parts of all variables on servers, in the order in which they were placed."""
-    placed, found = iter(scenario.placed), []
+    placed, found = iter(scenario.traffic.placed), []
     for number, variable in enumerate(scenario.served):
         of, width = min(scenario.variable_partitions, variable.shape[0]), variable.size // variable.shape[0]
         found += [Part(number, index, of, next(placed)[1], width) for index in range(of)]

@@ -107,7 +107,7 @@ class Workshop:
     def _made(self, scenario: Scenario) -> Gradients:
         workload, training = scenario.workload, self.training
         kind = "layered" if computes_by_layer(scenario.protocol) else "whole"
-        kind = "rows" if scenario.sends_rows or scenario.gathered_variables else kind
+        kind = "rows" if scenario.traffic.sends_rows or scenario.gathered_variables else kind
         if (workload, kind) not in self._gradients:
             settings = workload, training.threads, self._device(scenario), self.gpu_index
             self._gradients[workload, kind] = self.engine.gradients(kind, *settings)
@@ -126,7 +126,7 @@ class Workshop:
 
     def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
         """The optimiser of the rows that this rank updates, if any."""
-        serves_rows = scenario.sends_rows and self.rank < scenario.servers
+        serves_rows = scenario.traffic.sends_rows and self.rank < scenario.servers
         return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
 
     def _new_optimiser(self) -> Optimiser:
@@ -134,11 +134,11 @@ class Workshop:
 
     def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
         """The optimiser of the dense variables that this rank updates, if any."""
-        updated, serves = scenario.updated_by(self.rank), self.rank < scenario.servers
-        if not updated or (serves and scenario.sends_rows):
+        updated, serves = scenario.traffic.updated_by(self.rank), self.rank < scenario.servers
+        if not updated or (serves and scenario.traffic.sends_rows):
             return None
         if serves and scenario.protocol.layerwise:
-            held = {n: v.size for n, (v, server) in enumerate(scenario.placed) if server == self.rank}
+            held = {n: v.size for n, (v, server) in enumerate(scenario.traffic.placed) if server == self.rank}
             return OptimiserByVariable(held, self._new_optimiser)
         return self._warm_optimiser(updated)
 

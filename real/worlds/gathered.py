@@ -70,7 +70,7 @@ class GatheringRank(Rank):
         size_bytes = 0
         if self.summed:
             self.trainee.optimiser.apply(self._held, self._sum, self.samples)
-            size_bytes = self.scenario.updated_bytes(self.rank)[0]
+            size_bytes = self.scenario.traffic.updated_bytes(self.rank)[0]
         widths = [of.values.shape[1] for of in self._rows]
         touched = [width * table.update(self.samples) for width, table in zip(widths, self._tables, strict=True)]
         self.trainee.row_optimiser.end_update()

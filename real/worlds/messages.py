@@ -22,7 +22,7 @@ class Messages:
     def _begin_messages(self, hosts) -> None:
         """Make the buffers of messages."""
         self._at = hosts
-        self._shards, self._answers = Shards(self.scenario.server_slices), Answers(self.comm)
+        self._shards, self._answers = Shards(self.scenario.traffic.server_slices), Answers(self.comm)
         self._posted: tuple[object, Sent] | None = None  # the gradient that is on its way while the next is computed
         self._spare: Parcel | None = None
         self._in, self._out = ({s: Parcel(self._shards.size(s)) for s in self._kept()} for _ in range(2))

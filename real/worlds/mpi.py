@@ -63,7 +63,10 @@ class Rank(Work, Messages):
         self.idle_from_s = 0.0  # until then a rank computes, and its waits do not count
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
-        self._sleeps, self.delays = scenario.sleeps(replication, number), scenario.delays(replication, number)
+        self._sleeps, self.delays = (
+            scenario.draws.sleeps(replication, number),
+            scenario.draws.delays(replication, number),
+        )
         self.log, self._minibatch = Log(log, scenario.stragglers.mean > 0), None
         self._begin_messages(hosts)
         self._held = self._initially_held(trainee)
@@ -127,7 +130,7 @@ class Rank(Work, Messages):
         """Those of all parameters that are this rank's to give: a server's own, or of the first rank all."""
         if self.rank not in self.servers or not self.scenario.protocol.has_servers:
             return [(slice(None), self.parameters)] if self.rank == 0 else []
-        places = self.scenario.server_slices[self.rank]
+        places = self.scenario.traffic.server_slices[self.rank]
         ends = np.cumsum([place.stop - place.start for place in places])[:-1]
         return list(zip(places, np.split(self.parameters, ends), strict=True))
 

@@ -112,7 +112,7 @@ class Session:
             return VariablesRank
         if scenario.gathered_variables:
             return GatheringRank
-        return SparseRank if scenario.sends_rows else self.rank_class
+        return SparseRank if scenario.traffic.sends_rows else self.rank_class
 
     def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
         """The trainee of this rank of `comm`."""

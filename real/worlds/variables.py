@@ -22,7 +22,7 @@ class VariablesRank(Rank):
 
     def _begin_messages(self, hosts) -> None:
         """Make a message for each variable."""
-        placed = self.scenario.placed
+        placed = self.scenario.traffic.placed
         self.variables, self._holders = range(len(placed)), [server for _, server in placed]
         self.held = [number for number in self.variables if self._holders[number] == self.rank]
         ends = [0, *accumulate(variable.size for variable, _ in placed)]
@@ -124,7 +124,7 @@ class VariablesRank(Rank):
             piece = self._pieces[number]
             self.trainee.optimiser.apply(number, self._held[piece], self._sum[piece], self._added[number])
             self._added[number] = 0
-        return sum(self.scenario.updated_bytes(self.rank))
+        return sum(self.scenario.traffic.updated_bytes(self.rank))
 
 
 class Leaving:

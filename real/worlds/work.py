@@ -117,7 +117,7 @@ class Work:
         if variables is not None:
             self._update_some(variables)
             return
-        if not self.scenario.updated_bytes(self.rank):
+        if not self.scenario.traffic.updated_bytes(self.rank):
             raise WrongText(NOTHING_TO_UPDATE)
         due = None if self.counts_updates or self.rank else self.version
         self.at_hand.begin_update(self.samples, self.step, due)
@@ -132,7 +132,7 @@ class Work:
     def _apply(self) -> int:
         """Apply the optimiser; the number of bytes that it updated."""
         self.trainee.optimiser.apply(self._held, self._sum, self.samples)
-        return sum(self.scenario.updated_bytes(self.rank))
+        return sum(self.scenario.traffic.updated_bytes(self.rank))
 
     @verb
     def evaluate(self):
@@ -179,7 +179,7 @@ class Work:
         self.log.computed(self.now_s)
 
     def _packed_bytes(self) -> int:
-        return self.scenario.packed_bytes
+        return self.scenario.traffic.packed_bytes
 
     def run_out(self) -> None:
         """Count a step in which data ran out before the time did."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, hypot, log
+from math import exp, hypot, log, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +22,10 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
 SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
 BETWEEN = 1.5  # both_ways if it is unknown whether it is 1 or 2
+# What a rank reads after a sleep, from memory where caches held it before: parameters, gradient, what was received and what is sent, and
+# two that an optimiser keeps; a core's part of a host's memory bandwidth is 5 to 20 GB/s.
+COLD_COPIES = 6
+MEMORY_BYTES_PER_S = 1e10
 TIMES = ("time_limit_s", "window_s")  # settings that fix the duration of a step's computing
 
 
@@ -112,6 +116,10 @@ def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: 
         slower = interval.of_normal(log(1 - share + share * scenario.network.both_ways / BETWEEN))
         said = "on two hosts both directions share a pair's flow, it is supposed: a byte may take longer on more hosts"
         yield Unknown(slower, 0.0, said, (("both ways", slower, 0.0),))
+    if trust.unlike_sleeps(scenario):
+        cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
+        slower = log1p(cold_s / interval.middle(outcome.step_s.mean(axis=1)))
+        yield Unknown(slower, 0.0, "", (("caches after a sleep", slower, 0.0),))  # trust says which sleeps
     if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
         yield _of_link(scenario, outcome, share)
 

@@ -82,18 +82,23 @@ def plain(law: str) -> str:
     return law.partition("*")[0][:LONGEST_LAW]
 
 
+def unlike_sleeps(scenario: Scenario) -> bool:
+    """Whether ranks sleep by a law that no run slept by that its profile was fitted on."""
+    known = scenario.cluster.provenance
+    if known is None or scenario.stragglers.mean <= 0:
+        return False
+    return not known.slept or bool(known.laws and plain(scenario.stragglers_name) not in known.laws)
+
+
 def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
     """In what this job is unlike all runs that were fitted."""
     found = []
     if scenario.workload.name not in known.models:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
-    new, law = [], plain(scenario.stragglers_name)
-    if scenario.stragglers.mean > 0 and not known.slept:
-        new.append("no fitted run had induced sleeps")
-    elif scenario.stragglers.mean > 0 and known.laws and law not in known.laws:
-        found.append(f"sleeps are of {law}; those of the runs that were fitted were of {', '.join(known.laws)}")
+    if unlike_sleeps(scenario):
+        law, fitted = plain(scenario.stragglers_name), ", ".join(known.laws)
+        those = f"those of the runs that were fitted were of {fitted}" if known.slept else "no fitted run slept"
+        found.append(f"sleeps are of {law}; {those}: the interval contains caches that are cold after a sleep")
     if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
-        new.append("no fitted run had more workers than cores")
-    if new:
-        found.append(f"{' and '.join(new)}: the interval may be too narrow")
+        found.append("no fitted run had more workers than cores: the interval may be too narrow")
     return found

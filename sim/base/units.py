@@ -68,6 +68,20 @@ def count(text: str | int, example: str) -> int:
     return int(value)
 
 
+def number_or_text(text: str) -> int | float | str:
+    """A number without a unit where the text is one; else the text.
+
+    >>> number_or_text("1e3"), number_or_text("50ms")
+    (1000.0, '50ms')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
 def _in(written: str, unit: str, text: str, example: str) -> float:
     """The size of the `written` unit in multiples of `unit`."""
     import pint

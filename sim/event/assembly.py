@@ -17,7 +17,7 @@ def speeds(world) -> np.ndarray:
     """The speed of each rank's core in this run, shape (ranks,)."""
     scenario = world.scenario
     hosts = scenario.machines
-    return np.array([hosts[host].speed for host in scenario.hosts]) / scenario.error_factor(world.replication)
+    return np.array([hosts[host].speed for host in scenario.hosts]) / scenario.draws.error_factor(world.replication)
 
 
 def master_host(world) -> Machine:
@@ -42,10 +42,10 @@ def led(world):
 def machines(world) -> list[Machine]:
     """The hosts of all ranks."""
     scenario, replication = world.scenario, world.replication
-    error = scenario.error_factor(replication)
+    error = scenario.draws.error_factor(replication)
     hosts = scenario.machines
     contention = [
-        scenario.contention(replication, host) if host.contention_error else host.contention for host in hosts
+        scenario.draws.contention(replication, host) if host.contention_error else host.contention for host in hosts
     ]
     turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
     shared = Cores(world.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None

@@ -39,7 +39,7 @@ class Cohort:
         self._numbers = np.arange(first, scenario.ranks, dtype=float)
         self._in_free_s, self._out_free_s = np.zeros(workers), np.zeros(workers)
         self._draw(replication, world.random.resume_s)
-        self._sizes = tuple(load.gradient_bytes for load in scenario.loads(0))
+        self._sizes = tuple(load.gradient_bytes for load in scenario.traffic.loads(0))
         self._occupancy_s = link.gap_s + sum(self._sizes) * (1 / link.bandwidth_bytes_per_s)
         self._slept: Any = 0.0  # which workers have slept since they last computed
         self._hand, self._samples = AtHand(), np.zeros(workers, int)
@@ -62,9 +62,9 @@ class Cohort:
         if isinstance(law, Law):
             self._sleeps = drawn(law, "sleep", replication if scenario.sleeps_of is None else scenario.sleeps_of)
         else:
-            self._sleeps = Listed([[scenario.sleeps(replication, number) for number in numbers]], rounds)
+            self._sleeps = Listed([[scenario.draws.sleeps(replication, number) for number in numbers]], rounds)
         if law.slows_computing:
-            self._factors = Listed([[scenario.noise(replication, number) for number in numbers]], rounds, run)
+            self._factors = Listed([[scenario.draws.noise(replication, number) for number in numbers]], rounds, run)
         else:
             self._factors = drawn(costs.noise, "noise", factor=run)
         self._input_noise, self._resume_s = drawn(costs.input_noise, "input"), resume_s
@@ -196,7 +196,7 @@ def _run_factors(scenario: Scenario, replication: int) -> float | np.ndarray:
     if scenario.costs.run.sole is not None:
         return scenario.costs.run.sole
     hosts = scenario.hosts[scenario.servers :]
-    return np.array([[scenario.run_factor(replication, host) for host in hosts]])
+    return np.array([[scenario.draws.run_factor(replication, host) for host in hosts]])
 
 
 def _row(values):

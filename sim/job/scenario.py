@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,25 +12,18 @@ import numpy as np
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
-from sim.laws import Constant, FoldedMixture, Stragglers
-from sim.laws.steps import Steps, joined
+from sim.job.draws import Draws
+from sim.job.traffic import Traffic
+from sim.laws import Constant, Stragglers
 from sim.model.costs import Costs, Line
-from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.sparse_rows import Load
-from sim.model.variable_placement import placed, server_bytes, server_slices
 from sim.model.workload import Variable, Workload
 from sim.platform import named_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
-from sim.random_streams import RandomStreams
-from sim.randomness import Stream, generator
 
 if TYPE_CHECKING:
     from sim.job.header import Header
-
-GOLDEN_RATIO = (5**0.5 - 1) / 2
-SILVER_RATIO, BRONZE_RATIO = 2**0.5 - 1, (13**0.5 - 3) / 2  # so that walks through several laws do not keep step
-NICKEL_RATIO = (29**0.5 - 5) / 2  # the fourth of these means, 5**0.5 - 2, does keep step with the first
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 
@@ -119,7 +110,7 @@ class Scenario:
         self.protocol.check(self)
         self.stragglers.check(self)
         if self.servers:
-            _ = self.server_slices
+            _ = self.traffic.server_slices
         if self.cluster is None:
             beside = self.servers_on == "workers" and self.workers
             hosts, threads = self.workers if beside else self.ranks, 2 if self.protocol.overlaps else 1
@@ -242,7 +233,7 @@ class Scenario:
     @cached_property
     def cores_suffice(self) -> bool:
         """Whether every thread that works has a core of its own, and none slows another down."""
-        if self.threaded or self.cluster.shared_cores or self.sends_rows or self.cluster.poll_s:
+        if self.threaded or self.cluster.shared_cores or self.traffic.sends_rows or self.cluster.poll_s:
             return False
         if self.gpus_shared:
             return False
@@ -292,41 +283,6 @@ class Scenario:
         return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
 
     @cached_property
-    def placed(self) -> list[tuple[Variable, int]]:
-        """Every variable that servers hold, or its parts, with its server, in creation order."""
-        return placed(self.placeable, self.servers, self.placement, self.variable_partitions)
-
-    @cached_property
-    def server_bytes(self) -> list[int]:
-        """Bytes of a message with all that a server holds, shape (servers,)."""
-        return server_bytes(self.placeable, self.servers, self.placement, self.variable_partitions)
-
-    @cached_property
-    def server_slices(self) -> list[list[slice]]:
-        """The pieces of the flat vector of served variables that each server holds, shape (servers, pieces)."""
-        given = self.servers, self.placement, self.variable_partitions
-        return server_slices(self.placeable, *given) if self.served else []
-
-    @cached_property
-    def loads(self) -> Callable[..., list[Load]]:
-        """The loads that minibatches (1) need of a server, by `loads(server, minibatches)`; each is a message of its own.
-
-        All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
-        """
-        return cache(self._loads)
-
-    def _loads(self, server: int, minibatches: int = 1) -> list[Load]:
-        held = [variable for variable, holder in self.placed if holder == server]
-        if self.protocol.has_servers and any(variable.rows for variable in held):
-            return [variable.load(self.batch, minibatches) for variable in held]
-        return [Load(0, sum(variable.size for variable in held))]
-
-    @cached_property
-    def sends_rows(self) -> bool:
-        """Whether rows of sparse variables travel between servers and workers."""
-        return self.protocol.has_servers and any(variable.rows for variable in self.served)
-
-    @cached_property
     def gathered_loads(self) -> list[Load]:
         """The rows that workers hand to one another, of each variable."""
         return [variable.load(self.batch) for variable in self.gathered_variables]
@@ -336,51 +292,6 @@ class Scenario:
         """The variables of which workers hand rows to one another."""
         return self.protocol.gathered(self.workload)
 
-    @cached_property
-    def packed_bytes(self) -> int:
-        """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
-        loads = [load for server in range(self.servers) for load in self.loads(server)] + self.gathered_loads
-        return HEADER_BYTES + ITEM_BYTES * (sum(load.rows + load.numbers for load in loads) + self.summed_items)
-
-    @property
-    def stages(self) -> bool:
-        """Whether a worker's parameters and gradients are copied between host and device as whole vectors; of rows nothing is known."""
-        return not (self.sends_rows or self.gathered_variables)
-
-    def to_device_bytes(self, samples: int) -> int:
-        """Bytes that a worker copies to its device for a gradient: all parameters, samples and their labels."""
-        numbers = self.workload.parameters + samples * (math.prod(self.workload.sample_shape) + 1)
-        return ITEM_BYTES * numbers * self.stages
-
-    @property
-    def to_host_bytes(self) -> int:
-        """Bytes of a gradient that a worker copies to its host."""
-        return ITEM_BYTES * self.workload.parameters * self.stages
-
-    def updated_bytes(self, rank: int) -> list[int]:
-        """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
-        if rank < self.servers:
-            return [load.answer_bytes for load in self.loads(rank, self._applied_at_once)]
-        return self._updated_by_worker
-
-    @cached_property
-    def _updated_by_worker(self) -> list[int]:
-        loads = [variable.load(self.batch, self._applied_at_once) for variable in self.gathered_variables]
-        return [HEADER_BYTES + ITEM_BYTES * self.summed_items] * (self.summed_items > 0) + [
-            load.answer_bytes for load in loads
-        ]
-
-    @property
-    def _applied_at_once(self) -> int:
-        """Minibatches whose gradients an update applies together."""
-        return max(1, min(self.workers, self.protocol.gradients_per_update(self.workers)))
-
-    def updated_by(self, rank: int) -> int:
-        """The number of parameters that a rank applies the optimiser to."""
-        if rank < self.servers:
-            return sum(variable.size for variable, server in self.placed if server == rank)
-        return self.summed_items
-
     def worker_number(self, rank: int) -> int:
         """1 for the first worker, whatever the number of servers, so that its random numbers are the same; a server's is its rank."""
         return rank - self.servers + 1 if rank >= self.servers else rank
@@ -388,6 +299,16 @@ class Scenario:
     def rank_of(self, worker: int) -> int:
         """The rank of a worker by its number."""
         return worker + self.servers - 1
+
+    @cached_property
+    def draws(self) -> Draws:
+        """The random numbers of it."""
+        return Draws(self)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """The sizes of what travels and is updated."""
+        return Traffic(self)
 
     @property
     def rounds(self) -> int:
@@ -404,24 +325,6 @@ class Scenario:
         """Whether the master evaluates at the end of this step."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
-    def sleeps(self, replication: int, worker: int) -> Stream | Steps:
-        """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
-        return self.stragglers.sleeps(self, self._random(replication), worker)
-
-    def noise(self, replication: int, worker: int) -> Stream | Steps:
-        """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
-        noise = Stream(self.costs.noise, self.seed, replication, worker, "noise")
-        return joined([noise, self.stragglers.factors(self, self._random(replication), worker)], np.multiply, 1.0)
-
-    def _random(self, replication: int) -> RandomStreams:
-        return RandomStreams(self.seed, replication if self.sleeps_of is None else self.sleeps_of)
-
-    def delays(self, replication: int, worker: int) -> Stream | None:
-        """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
-        std_s = self.protocol.delay_std_s
-        law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": std_s, "weight": 1}]})
-        return Stream(law, self.seed, replication, worker, "delay") if std_s > 0 else None
-
     @cached_property
     def network(self) -> Link:
         """The link between hosts, as the protocol's messages find it."""
@@ -431,47 +334,6 @@ class Scenario:
         if slower == 1:
             return link
         return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / slower})
-
-    def run_factor(self, replication: int, host: int) -> float:
-        """The factor on all computation of one run on one host, by its index in the cluster's machines.
-
-        Replications walk through the law by the golden ratio from a random start. The mean of a few is then near the law's. Drawn
-        independently, 20 of them leave a prediction uncertain by a quarter of the drift.
-        """
-        if self.costs.run.sole is not None:
-            return self.costs.run.sole
-        start = generator(self.seed, 0, host, "run").random()
-        return self.costs.run.quantile((start + replication * GOLDEN_RATIO) % 1)
-
-    def error_factor(self, replication: int) -> float:
-        """The factor on all work of one run for the error of its profile, median 1; replications walk through it likewise.
-
-        On GPUs that are known by name alone the error is large. The first replication then has the median, and later pairs are at
-        equal distances from it: the answer of a few replications would otherwise have a large error.
-        """
-        if self.on_named_gpus:
-            place = ((replication + 1) // 2 * SILVER_RATIO + 0.5) % 1
-            return math.exp(self.costs.error * _normal(place) * (-1) ** replication)
-        return math.exp(self._off(self.costs.error, replication, 0, SILVER_RATIO))
-
-    def resume_s(self, replication: int) -> float:
-        """Further seconds of the first work after a sleep in one run, as far as its profile knows; may be negative."""
-        return self.costs.resume_s + self._off(self.costs.resume_error_s, replication, 2, NICKEL_RATIO)
-
-    def contention(self, replication: int, host: Host) -> float:
-        """The contention between busy cores of a host in one replication, with calibration's uncertainty.
-
-        Some draws are below 0, because ignorance would otherwise make jobs slower. All busy cores together never work twice as fast.
-        """
-        off = math.exp(self._off(host.contention_error, replication, 1, BRONZE_RATIO))
-        return max(-0.5 / host.cores, (1 + host.contention) * off - 1)
-
-    def _off(self, deviation: float, replication: int, number: int, ratio: float) -> float:
-        """Normal, of mean 0; replications walk through it, as through the law of runs."""
-        if not deviation:
-            return 0.0
-        start = generator(self.seed, 0, number, "error").random()
-        return deviation * _normal((start + replication * ratio) % 1)
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""
@@ -513,10 +375,3 @@ class Scenario:
         from sim.job import heading
 
         return heading.header_of(self, world, replication, **recorded)
-
-
-def _normal(share: float) -> float:
-    """The quantile of a normal distribution."""
-    from scipy.special import ndtri
-
-    return float(ndtri(share))

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 def copies_s(scenario: Scenario) -> tuple[float, float]:
     """Seconds of a worker's copies to its device and back, for a gradient of a whole minibatch; 0 where nothing is copied."""
-    if not scenario.stages:
+    if not scenario.traffic.stages:
         return 0.0, 0.0
     costs = scenario.costs
-    return costs.to_device(scenario.to_device_bytes(scenario.batch)), costs.to_host(scenario.to_host_bytes)
+    return costs.to_device(scenario.traffic.to_device_bytes(scenario.batch)), costs.to_host(
+        scenario.traffic.to_host_bytes
+    )

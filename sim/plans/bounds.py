@@ -148,8 +148,8 @@ class Bounds:
         if scenario.costs.run.sole is not None:
             of_hosts = scenario.costs.run.sole
         else:
-            of_hosts = min(scenario.run_factor(0, host) for host in {*scenario.hosts})
-        return min(1.0, scenario.error_factor(0) * of_hosts)
+            of_hosts = min(scenario.draws.run_factor(0, host) for host in {*scenario.hosts})
+        return min(1.0, scenario.draws.error_factor(0) * of_hosts)
 
 
 def _calls(scenario: Scenario, sum_s: float) -> Calls:
@@ -184,18 +184,18 @@ class Ports(NamedTuple):
     @classmethod
     def of(cls, scenario: Scenario) -> Ports:
         """The bound of a scenario; none if servers pass rows, because their number is unknown."""
-        if not scenario.served or scenario.sends_rows or not scenario.workers:
+        if not scenario.served or scenario.traffic.sends_rows or not scenario.workers:
             return cls()
         hosts = scenario.hosts
         receivers = Counter(hosts[sender] for sender in scenario.groups(hosts).senders)
         held: Counter[int] = Counter()
-        for server, size_bytes in enumerate(scenario.server_bytes):
+        for server, size_bytes in enumerate(scenario.traffic.server_bytes):
             held[hosts[server]] += size_bytes
         everywhere, whole = sum(receivers.values()), sum(held.values())
         busiest = [size_bytes * (everywhere - receivers[host]) for host, size_bytes in held.items()]
         busiest += [count * (whole - held[host]) for host, count in receivers.items()]
         beside = scenario.servers > 1 or any(host in receivers for host in held)
-        one_bytes = 0.0 if beside else min(scenario.server_bytes)
+        one_bytes = 0.0 if beside else min(scenario.traffic.server_bytes)
         return cls(tuple((size_bytes, receivers[host]) for host, size_bytes in held.items()), max(busiest), one_bytes)
 
     def by_arrival_s(self, bytes_per_s: float, compute_s: float, workers: int) -> float:

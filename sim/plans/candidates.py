@@ -35,7 +35,7 @@ class Effort(NamedTuple):
     def affordable(self, round_s: float, within_s: float) -> Effort:
         """The part of it within the time, if a step of a run takes `round_s`: fewer steps, and then fewer runs.
 
-        Runs are odd in number, because those after the first are at equal distances from the median (Scenario.error_factor).
+        Runs are odd in number, because those after the first are at equal distances from the median (Draws.error_factor).
         """
         rounds = within_s / round_s if round_s else math.inf
         runs = next((runs for runs in (self.runs, 3) if rounds / runs >= FEWEST_ROUNDS), 1)

@@ -36,7 +36,7 @@ class LayerwiseServers(Protocol):
     name = "ps-layers"
 
     def check(self, scenario):
-        if not scenario.server_slices[0]:
+        if not scenario.traffic.server_slices[0]:
             allowed = "fewer, or another --placement: the first server would hold no trained variable, and it counts the steps"
             raise WrongSetting("--servers", scenario.servers, allowed)
 

@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
     def of(cls, scenario) -> Sizes:
         """The sizes of a scenario whose servers hold dense variables: a message each."""
         link, costs = scenario.network, scenario.costs
-        loads = [scenario.loads(server)[0] for server in range(scenario.servers)]
+        loads = [scenario.traffic.loads(server)[0] for server in range(scenario.servers)]
         request, answer, gradient = (
             np.array([getattr(load, name) for load in loads], float)
             for name in ("request_bytes", "answer_bytes", "gradient_bytes")

@@ -69,7 +69,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
             return Rounds(law, scenario.seed, of, numbers, purpose, scenario.rounds, factor)
 
         resumes = costs.resume_s or costs.resume_error_s
-        self._resume_s = np.array([[scenario.resume_s(one)] for one in replications]) if resumes else None
+        self._resume_s = np.array([[scenario.draws.resume_s(one)] for one in replications]) if resumes else None
         self._sleeps = self._slept_s(numbers)
         self._factors = self._noise(numbers)
         self._input_factors = rounds(costs.input_noise, "input")
@@ -81,14 +81,16 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if isinstance(scenario.stragglers, Law):
             random = [one if scenario.sleeps_of is None else scenario.sleeps_of for one in of]
             return Rounds(scenario.stragglers, scenario.seed, random, numbers, "sleep", scenario.rounds)
-        return Listed([[scenario.sleeps(one, number) for number in numbers] for one in of], scenario.rounds)
+        return Listed([[scenario.draws.sleeps(one, number) for number in numbers] for one in of], scenario.rounds)
 
     def _noise(self, numbers: range) -> Rounds | Listed:
         """Factors on the computing of workers, by their numbers, in each round."""
         scenario, of, factors = self.world.scenario, self.world.replications, self._run_factors()
         if not scenario.stragglers.slows_computing:
             return Rounds(scenario.costs.noise, scenario.seed, of, numbers, "noise", scenario.rounds, factors)
-        return Listed([[scenario.noise(one, number) for number in numbers] for one in of], scenario.rounds, factors)
+        return Listed(
+            [[scenario.draws.noise(one, number) for number in numbers] for one in of], scenario.rounds, factors
+        )
 
     def _run_factors(self) -> float | np.ndarray:
         """The factors of runs on their hosts, shape (replications, ranks); one number if all are alike."""
@@ -96,7 +98,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if scenario.costs.run.sole is not None:
             return scenario.costs.run.sole
         hosts = [scenario.hosts[rank] for rank in self.ranks]
-        return np.array([[scenario.run_factor(one, host) for host in hosts] for one in self.world.replications])
+        return np.array([[scenario.draws.run_factor(one, host) for host in hosts] for one in self.world.replications])
 
     def steps(self):
         """Every round; sets `step`."""
@@ -136,13 +138,22 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
         """When gradients that are begun then are there and packed, shape (replications, ranks)."""
-        costs = self.world.scenario.costs
-        core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
-        if costs.compute.cold_s:
-            core_s = core_s + costs.compute.cold(begun_s + self._seconds(self._to_device_s) - self._warm_s)
-        beside_s = self._to_device_s + costs.pack(self.world.scenario.packed_bytes) + self._to_host_s
-        self._computed_s = begun_s + self._seconds(core_s + beside_s)
+        self._computed_s = self.computing(self.step)(begun_s, self._warm_s)
         return self._computed_s
+
+    def computing(self, step: int | np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """As `computed_s`, of a step: a function of when they are begun, and since when the ranks cool."""
+        costs, to_device_s = self.world.scenario.costs, self._to_device_s
+        compute_s = self._of_step(self._factors, step) * costs.compute(self.world.scenario.batch)
+        beside_s = to_device_s + costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s
+
+        def computed_s(begun_s: np.ndarray, warm_s: np.ndarray) -> np.ndarray:
+            core_s = compute_s
+            if costs.compute.cold_s:
+                core_s = core_s + costs.compute.cold(begun_s + self._seconds(to_device_s) - warm_s)
+            return begun_s + self._seconds(core_s + beside_s)
+
+        return computed_s
 
     def end_computing(self) -> None:
         """Ranks are warm from where they had computed and packed last."""
@@ -170,7 +181,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def _packed(self) -> None:
         """The gradient is packed; until then the ranks are warm."""
-        self._spend(self.world.scenario.costs.pack(self.world.scenario.packed_bytes) + self._to_host_s)
+        self._spend(self.world.scenario.costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s)
         self._warm_s = self.now_s
 
     def _input(self, samples: int) -> None:
@@ -189,15 +200,16 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         """Seconds of work more, after the ranks have been idle."""
         return line.cold(self.now_s - self._warm_s) if line.cold_s else 0.0
 
-    def _of_step(self, drawn: Rounds) -> float | np.ndarray:
-        """What has been drawn for this step, shape (replications, ranks), or a number of all."""
-        if np.max(self.step) >= self.world.scenario.rounds:
+    def _of_step(self, drawn: Rounds, step: int | np.ndarray | None = None) -> float | np.ndarray:
+        """What has been drawn for a step, by default this one; shape (replications, ranks), or a number of all."""
+        step = self.step if step is None else step
+        if np.max(step) >= self.world.scenario.rounds:
             raise self.world.refuse("the text goes beyond its rounds")
-        if not isinstance(self.step, np.ndarray):
-            return drawn[self.step]
-        found = np.zeros(self.step.shape)
-        for step in np.unique(self.step).tolist():  # workers may be at several
-            np.copyto(found, drawn[step], where=self.step == step)
+        if not isinstance(step, np.ndarray):
+            return drawn[step]
+        found = np.zeros(step.shape)
+        for one in np.unique(step).tolist():  # workers may be at several
+            np.copyto(found, drawn[one], where=step == one)
         return found
 
     def update(self, variables=None):
@@ -237,7 +249,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
     def _updated_bytes(self) -> np.ndarray:
         """Of each rank's update, shape (ranks,); of workers, whose updates are alike, shape (1,)."""
         several = self.ranks if self is self.world.master else self.ranks[:1]
-        return np.array([sum(self.world.scenario.updated_bytes(rank)) for rank in several])
+        return np.array([sum(self.world.scenario.traffic.updated_bytes(rank)) for rank in several])
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""

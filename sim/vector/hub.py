@@ -144,7 +144,7 @@ class Hub:
     @cached_property
     def message_bytes(self) -> int:
         """Of a message between master and workers: parameters, or a gradient."""
-        return sum(load.answer_bytes for load in self.world.scenario.loads(0))
+        return sum(load.answer_bytes for load in self.world.scenario.traffic.loads(0))
 
     @cached_property
     def _link(self) -> Link:

@@ -63,7 +63,7 @@ def refusal(scenario: Scenario) -> str | None:
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
-        or scenario.sends_rows
+        or scenario.traffic.sends_rows
         or (scenario.served and scenario.summed),
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared
         and not _share_ports_alone(scenario),
@@ -109,7 +109,7 @@ class VectorWorld:
         # When warm-up had ended, by its number of steps; of a shorter one too, as long as the run may end early.
         self.lows_s = {} if scenario.warmup else {0: np.zeros(len(replications))}
         machines = scenario.machines
-        factors = np.array([scenario.error_factor(replication) for replication in replications])
+        factors = np.array([scenario.draws.error_factor(replication) for replication in replications])
         speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
         first = scenario.servers
         self.master = self._group(range(first), speeds[:, :first])
@@ -132,8 +132,8 @@ class VectorWorld:
         of, hosts = self.scenario, self.scenario.hosts
         if of.protocol.gradients_per_update(of.workers) == of.workers:
             return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
-        if of.servers > 1 or not is_ours(of.protocol):
-            raise self.refuse("some workers are late, with several servers or by a text that may remember something")
+        if not is_ours(of.protocol):
+            raise self.refuse("some workers are late, by a text that may remember something")
         return Backup(of, len(self.replications))
 
     def run(self) -> Outcome:

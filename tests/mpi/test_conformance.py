@@ -164,7 +164,7 @@ def _check_gradients(trace) -> None:
 
 def _check_delays(trace, scenario: Scenario) -> None:
     """A gradient is added no earlier than its induced delay after it has come, in the order in which delays end."""
-    delays = scenario.delays(0, scenario.worker_number(0))
+    delays = scenario.draws.delays(0, scenario.worker_number(0))
     if delays is None:
         return
     rows = trace.rows[trace.rows["rank"] == 0]

@@ -149,7 +149,7 @@ def test_servers_of_variables_end_where_an_allreduce_does(kept, cell):
     scenario = Scenario(
         protocols.make("ps-layers"), workload.read("mlp"), workers, servers=servers, variable_partitions=parts
     )
-    sizes = [(variable.size, server) for variable, server in scenario.placed]
+    sizes = [(variable.size, server) for variable, server in scenario.traffic.placed]
     ends = assembled(kept, of("served", *cell), servers, sizes)
     np.testing.assert_allclose(ends, kept[f"{of('dense', workers)}/0"], **CLOSE)
 

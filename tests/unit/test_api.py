@@ -138,9 +138,9 @@ def test_a_scenario_travels_without_what_was_worked_out():
     import pickle
 
     whole = job("ps-sync", servers=2)
-    _ = whole.loads(0), whole.costs
+    _ = whole.traffic.loads(0), whole.costs
     there = pickle.loads(pickle.dumps(whole))
     assert there == whole
-    assert "loads" in vars(whole)
-    assert "loads" not in vars(there)
+    assert "traffic" in vars(whole)
+    assert "traffic" not in vars(there)
     np.testing.assert_array_equal(simulate(there, replications=1).step_s, simulate(whole, replications=1).step_s)

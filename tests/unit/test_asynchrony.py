@@ -169,7 +169,7 @@ def test_nobody_waits_but_for_the_gradient_before():
 
 
 def test_delays_have_the_mean_of_a_folded_normal():
-    delays = job("amb-dg", "delay_std_s=0.05").delays(0, 1).first(100_000)
+    delays = job("amb-dg", "delay_std_s=0.05").draws.delays(0, 1).first(100_000)
     assert delays.mean() == pytest.approx(0.05 * math.sqrt(2 / math.pi), rel=0.01)
     assert (delays >= 0).all()
 
@@ -183,13 +183,13 @@ def test_no_delay_is_the_limit_of_short_delays(name):
     }
     none, short = (of_trace(event.trace(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
     np.testing.assert_allclose(none.step_s, short.step_s, atol=1e-8)
-    assert job(name).delays(0, 1) is None
+    assert job(name).draws.delays(0, 1) is None
 
 
 def test_the_first_update_comes_after_both_delays():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=1, warmup=0)
     first_s = of_trace(event.trace(scenario)).step_s[0, 0]
-    worker_s, master_s = (scenario.delays(0, rank)[0] for rank in (1, 0))
+    worker_s, master_s = (scenario.draws.delays(0, rank)[0] for rank in (1, 0))
     assert first_s >= worker_s + 0.01 - 1e-9
     assert first_s <= worker_s + 0.01 + master_s + 1e-9  # or a later gradient has overtaken the first
 
@@ -198,7 +198,7 @@ def test_messages_come_in_the_order_in_which_their_delays_expire():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=3, steps=200)
     trace = event.trace(scenario)
     added, received = of_rank(trace, 0, "reduce"), of_rank(trace, 0, "receive")["end_s"].to_numpy()
-    expire_s = np.sort(received + scenario.delays(0, 0).first(len(received)))
+    expire_s = np.sort(received + scenario.draws.delays(0, 0).first(len(received)))
     np.testing.assert_allclose(added["end_s"], expire_s[: len(added)], atol=1e-9)
     overtaken = added[added["peer"] == 1]["version"].diff() < 0
     assert overtaken.any()

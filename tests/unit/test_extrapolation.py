@@ -11,7 +11,7 @@ import pytest
 from calibration.profiles import FREE
 from experiments.extrapolation import law as learning
 from experiments.extrapolation.held import Held, Unmeasured, doublings
-from sim import protocols
+from sim import laws, protocols
 from sim.answers import extrapolation, interval
 from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED, Law
 from sim.job.scenario import Scenario
@@ -65,6 +65,21 @@ def test_a_fit_without_repeats_and_links_that_nobody_measured_are_unknown_too():
     assert "was repeated" in alone.notes[-1]
     assert "links are known by name alone" in named.notes[-1]
     assert named.interval[1] == pytest.approx(usual.interval[1])  # nothing is faster than the wire
+
+
+def test_after_sleeps_that_no_fitted_run_had_caches_may_be_cold():
+    """ResNet-50's 25.6 million parameters, six times read at 10 GB/s, take 61 ms."""
+    sleeping = replace(job(16, 16, 16, slept=True, laws=("niagara",)), stragglers=laws.Constant(value=2.0))
+    known, other = (
+        simulate(replace(sleeping, stragglers_name=name), replications=4) for name in ("niagara*2", "cedar")
+    )
+    assert known.samples_per_s == other.samples_per_s
+    assert other.interval[1] == pytest.approx(known.interval[1])
+    step_s = 16 * MODEL.batch / known.samples_per_s
+    more = math.log1p(6 * 4 * MODEL.parameters / 1e10 / step_s)
+    assert 0.01 < more < 0.05
+    logs = [math.log(one.samples_per_s / one.interval[0]) for one in (known, other)]
+    assert logs[1] == pytest.approx(math.hypot(logs[0], more), rel=0.01)
 
 
 def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():

@@ -201,7 +201,7 @@ def test_the_vector_world_has_the_same_factors():
 
 def test_a_factor_is_normal_in_its_logarithm():
     found = job(Host(gpu="V100"))
-    logs = np.log([found.error_factor(replication) for replication in range(401)])
+    logs = np.log([found.draws.error_factor(replication) for replication in range(401)])
     assert logs.mean() == pytest.approx(0, abs=0.01)
     assert logs.std() == pytest.approx(0.59, rel=0.03)
 

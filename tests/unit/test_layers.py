@@ -69,7 +69,7 @@ def test_a_shared_port_saturates_at_its_closed_form(gpus, added_up, servers_on):
 def test_bytes_of_a_port_are_divided_by_the_gpus_of_a_host(added_up):
     """Of a server's host that has workers too, and of a host of workers alone; each step, both ways."""
     scenario = job(f"local_aggregation={added_up}", hosts=3, gpus=4, servers_on="workers")
-    copies, size = (1 if added_up else 4), scenario.server_bytes[0]
+    copies, size = (1 if added_up else 4), scenario.traffic.server_bytes[0]
     assert port_bytes(scenario, 0, "receive") == 2 * copies * size
     assert port_bytes(scenario, 1) == copies * size
     assert port_bytes(scenario, 0) == 2 * copies * size

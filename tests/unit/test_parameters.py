@@ -18,7 +18,7 @@ FLAT = np.arange(MLP.parameters, dtype=np.float32)
 @pytest.mark.parametrize(("servers", "parts"), [(1, 1), (2, 1), (3, 4)])
 def test_servers_shards_make_whole_variables_again(tmp_path, servers, parts):
     scenario = Scenario(protocols.make("ps-sync"), MLP, servers=servers, variable_partitions=parts)
-    pieces = [(place, FLAT[place]) for places in scenario.server_slices for place in places]
+    pieces = [(place, FLAT[place]) for places in scenario.traffic.server_slices for place in places]
     parameters.write(tmp_path / "kept.npz", parameters.joined(MLP, reversed(pieces)))
     kept = parameters.read(tmp_path / "kept.npz")
     assert {name: values.shape for name, values in kept.items()} == {v.name: v.shape for v in MLP.variables}

@@ -114,7 +114,10 @@ def test_what_untrained_variables_are_counted_in():
     assert len(job.workload.created) == len(plain.workload.created) + 4
     assert job.workload.variables == plain.workload.created
     assert (job.workload.parameters, job.workload.costs) == (plain.workload.parameters, plain.workload.costs)
-    assert (job.server_bytes, job.updated_bytes(0)) == (plain.server_bytes, plain.updated_bytes(0))
+    assert (job.traffic.server_bytes, job.traffic.updated_bytes(0)) == (
+        plain.traffic.server_bytes,
+        plain.traffic.updated_bytes(0),
+    )
 
 
 @pytest.mark.parametrize("protocol", ["fmb", "allreduce", "horovod", "ps-async", "ps-layers"])

@@ -63,7 +63,7 @@ def planted(
         phases["wait"] += wire.latency_s
     job = {"workers": header.pop("workers", 1), "steps": steps, "warmup": 5, "batch": batch}
     scenario = Scenario(protocols.make(protocol), model, stragglers=stragglers.read(law), **job)
-    sleeps, rows, now_s = scenario.sleeps(0, 1), [], 0.0
+    sleeps, rows, now_s = scenario.draws.sleeps(0, 1), [], 0.0
     laws, draws = spread or {}, np.random.default_rng(0)
     factors = {name: laws.get(name, Constant(value=1)).draw(draws, scenario.rounds) for name in phases}
     for step in range(scenario.rounds):
@@ -180,7 +180,7 @@ def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
     for servers_of_it in (1, 2):
         job = further_server.job(way, servers_of_it)
         assert (job.workers, job.servers, job.protocol.way) == (1, servers_of_it, way)
-        assert not job.sleeps(0, 1).first(50).any()
+        assert not job.draws.sleeps(0, 1).first(50).any()
 
 
 @pytest.mark.slow

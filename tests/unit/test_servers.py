@@ -102,7 +102,7 @@ def test_the_first_update_comes_at_the_order_statistic(backup):
             "ps-backup", f"backup={backup}", "barrier=true", stragglers=stragglers.read("niagara"), seed=seed, warmup=0
         )
         first_s = step_s(scenario)[0]
-        sleeps = sorted(scenario.sleeps(0, worker)[0] for worker in range(1, 5))
+        sleeps = sorted(scenario.draws.sleeps(0, worker)[0] for worker in range(1, 5))
         assert first_s == pytest.approx(sleeps[3 - backup] + 0.01)
 
 

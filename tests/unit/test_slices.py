@@ -38,7 +38,7 @@ def test_parts_have_every_row_once_and_are_as_large_as_placed(count):
     found = parts_of(scenario)
     rows = [part.cut(np.arange(11)) for part in found]
     assert sorted(np.concatenate(rows)) == list(range(11))
-    assert [len(of) for of in rows] == [variable.shape[0] for variable, _ in scenario.placed]
+    assert [len(of) for of in rows] == [variable.shape[0] for variable, _ in scenario.traffic.placed]
 
 
 @given(SOME, st.sampled_from([1, 2, 4, 11]))

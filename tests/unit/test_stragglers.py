@@ -36,7 +36,7 @@ def test_every_kind_has_an_example():
 def test_steps_do_not_depend_on_how_many_are_asked_for(name):
     scenario = job(EVERY[name])
     for of in ("sleeps", "noise"):
-        grows, whole = (getattr(scenario, of)(1, 2) for _ in range(2))
+        grows, whole = (getattr(scenario.draws, of)(1, 2) for _ in range(2))
         assert [grows[step] for step in (0, 1, 200, 7, 899)] == whole.first(900)[[0, 1, 200, 7, 899]].tolist()
         assert whole.sole is None or (whole.first(9) == whole.sole).all()
 
@@ -68,7 +68,7 @@ def test_workers_and_replications_have_luck_of_their_own(name):
     law = SEQUENCES[name]
     scenario = job(law)
     keys = [(r, w) for r in range(2) for w in ((2,) if name == "slow-ranks" else (1, 2))]
-    series = [scenario.sleeps(*key).first(100).tolist() for key in keys]
+    series = [scenario.draws.sleeps(*key).first(100).tolist() for key in keys]
     assert len({tuple(one) for one in series}) == len(keys)
 
 
@@ -104,10 +104,10 @@ def test_a_draw_that_always_lasts_is_one():
 
 def test_ranks_are_numbered_as_in_traces():
     law = laws.SlowRanks(seconds=1, rank=3)
-    slow = [job(law).sleeps(0, worker).sole for worker in (1, 2, 3)]
+    slow = [job(law).draws.sleeps(0, worker).sole for worker in (1, 2, 3)]
     assert slow == [0, 0, 1]  # rank 0 is the master
     ring = job(law, workers=4, protocol="allreduce")
-    assert [ring.sleeps(0, worker).sole for worker in (1, 2, 3, 4)] == [0, 0, 0, 1]  # rank 0 is the first worker
+    assert [ring.draws.sleeps(0, worker).sole for worker in (1, 2, 3, 4)] == [0, 0, 0, 1]  # rank 0 is the first worker
 
 
 def test_ranks_that_are_no_workers_are_refused():
@@ -122,7 +122,7 @@ def test_ranks_of_a_host_share_their_draws():
         more = {laws.Markov: {"p_slow": 0.3, "p_recover": 0.3}, laws.Persistent: {"persistence": 0.5}}.get(kind, {})
         law = kind(seconds=laws.Gamma(mean=1, cv=1), by="host", **more)
         scenario = job(law, workers=6, protocol="allreduce", cluster=hosts)
-        drawn = [scenario.sleeps(0, worker).first(50).tolist() for worker in range(1, 7)]
+        drawn = [scenario.draws.sleeps(0, worker).first(50).tolist() for worker in range(1, 7)]
         assert drawn[0] == drawn[1] != drawn[2] == drawn[3] != drawn[4] == drawn[5]
 
 
@@ -144,9 +144,9 @@ def test_a_replay_has_ranks_and_steps_in_order_and_wraps_around(tmp_path):
     law = stragglers.read(f"replay(file={file})")
     assert law.values == ((0.3, 0.6, 0.4), (0.1, 0.5, 0.2))
     scenario = job(law, steps=4, warmup=1)
-    assert scenario.sleeps(0, 2).first(5).tolist() == [0.1, 0.5, 0.2, 0.1, 0.5]
-    assert scenario.sleeps(0, 3).first(3).tolist() == [0.3, 0.6, 0.4]  # the first rank again
-    assert scenario.sleeps(1, 1).first(2).tolist() == [0.4, 0.3]  # where replication 0 ended, after 5 steps
+    assert scenario.draws.sleeps(0, 2).first(5).tolist() == [0.1, 0.5, 0.2, 0.1, 0.5]
+    assert scenario.draws.sleeps(0, 3).first(3).tolist() == [0.3, 0.6, 0.4]  # the first rank again
+    assert scenario.draws.sleeps(1, 1).first(2).tolist() == [0.4, 0.3]  # where replication 0 ended, after 5 steps
     assert law.notes(scenario) == [
         "replayed stragglers wrap around: 3 workers begin with the first of 2 recorded ranks again, and 5 steps "
         "(warm-up too) begin with the first of 3 recorded steps again"
@@ -300,7 +300,7 @@ def test_the_example_of_a_law_of_ones_own(monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES[0].parent)
     law = stragglers.read("own:Triangular(most=60ms)")
     assert law.mean == 0.03
-    assert job(law).sleeps(0, 1).first(500).max() < 0.06
+    assert job(law).draws.sleeps(0, 1).first(500).max() < 0.06
 
 
 class Sawtooth(Stragglers):
@@ -336,9 +336,9 @@ def test_stragglers_of_ones_own():
 
     law = stragglers.read(f"{__name__}:Sawtooth(step_s=0.5)")
     scenario = job(law)
-    assert scenario.sleeps(0, 1).first(3).tolist() == [0, 0.5, 1.0]
+    assert scenario.draws.sleeps(0, 1).first(3).tolist() == [0, 0.5, 1.0]
     assert replay.scenario_of(scenario.header("event")).stragglers == law
-    drawn = job(stragglers.read(f"{__name__}:Triangular(most=4)")).sleeps(0, 1).first(4000)
+    drawn = job(stragglers.read(f"{__name__}:Triangular(most=4)")).draws.sleeps(0, 1).first(4000)
     assert drawn.mean() == pytest.approx(2, abs=0.1)
     with pytest.raises(WrongSetting, match="most"):
         stragglers.read(f"{__name__}:Triangular")
@@ -372,18 +372,18 @@ def test_named_laws_of_traces(name):
 def test_factors_multiply_the_noise_of_computing():
     law = laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))
     scenario = job(law)
-    noise = replace(scenario, stragglers=laws.Constant(value=0)).noise(0, 1).first(50)
+    noise = replace(scenario, stragglers=laws.Constant(value=0)).draws.noise(0, 1).first(50)
     factors = law.factors(scenario, RandomStreams(0, 0), 1).first(50)
-    np.testing.assert_allclose(scenario.noise(0, 1).first(50), noise * factors)
-    assert scenario.sleeps(0, 1).sole == 0
+    np.testing.assert_allclose(scenario.draws.noise(0, 1).first(50), noise * factors)
+    assert scenario.draws.sleeps(0, 1).sole == 0
 
 
 def test_stragglers_are_those_of_another_replication_if_that_is_asked_for():
     for law in (laws.Independent(factor=laws.Gamma(mean=2, cv=0.5)), laws.Gamma(mean=2, cv=0.5)):
         own, of_7 = job(law), job(law, sleeps_of=7)
-        assert of_7.sleeps(0, 1)[0] == own.sleeps(7, 1)[0]
+        assert of_7.draws.sleeps(0, 1)[0] == own.draws.sleeps(7, 1)[0]
         factors = [
-            one.noise(r, 1)[3] / replace(one, stragglers=laws.Constant(value=0)).noise(r, 1)[3]
+            one.draws.noise(r, 1)[3] / replace(one, stragglers=laws.Constant(value=0)).draws.noise(r, 1)[3]
             for one, r in ((of_7, 0), (own, 7))
         ]
         assert factors[0] == pytest.approx(factors[1])

@@ -301,7 +301,7 @@ def test_fmb_step_is_compute_plus_logp_messages_and_master_work():
 def test_fmb_step_waits_for_the_largest_sleep():
     law = stragglers.read("niagara*0.1")
     scenario = quiet("fmb", workers=4, batch=10, steps=400, warmup=0, stragglers=law)
-    sleeps = np.stack([scenario.sleeps(0, rank).first(400) for rank in range(1, 5)])
+    sleeps = np.stack([scenario.draws.sleeps(0, rank).first(400) for rank in range(1, 5)])
     np.testing.assert_allclose(vector.run(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
     assert vector.run(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
 
@@ -310,7 +310,7 @@ def test_the_first_work_after_a_sleep_takes_longer():
     law = stragglers.read("niagara*0.1")
     costs = {"costs": quiet_costs(resume_s=0.02), "workers": 1, "batch": 10, "steps": 50, "warmup": 0}
     scenario = quiet("fmb", stragglers=law, **costs)
-    slept_s = scenario.sleeps(0, 1).first(50)
+    slept_s = scenario.draws.sleeps(0, 1).first(50)
     for outcome in (of_trace(event.trace(scenario)), vector.run(scenario)):
         np.testing.assert_allclose(outcome.step_s[0], slept_s + 0.02 * (slept_s > 0) + 0.01, atol=EXACT_S)
     assert 0 < np.count_nonzero(slept_s) < 50
@@ -428,15 +428,15 @@ def test_more_replications_leave_the_first_as_they_were(world):
 def test_protocols_and_cluster_sizes_share_their_luck():
     law = stragglers.read("niagara")
     small, large = quiet("fmb", workers=2, stragglers=law), quiet("amb", workers=9, stragglers=law)
-    np.testing.assert_array_equal(small.sleeps(0, 2).first(50), large.sleeps(0, 2).first(50))
-    assert not np.array_equal(small.sleeps(0, 1).first(50), small.sleeps(0, 2).first(50))
-    assert not np.array_equal(small.sleeps(0, 1).first(50), small.sleeps(1, 1).first(50))
+    np.testing.assert_array_equal(small.draws.sleeps(0, 2).first(50), large.draws.sleeps(0, 2).first(50))
+    assert not np.array_equal(small.draws.sleeps(0, 1).first(50), small.draws.sleeps(0, 2).first(50))
+    assert not np.array_equal(small.draws.sleeps(0, 1).first(50), small.draws.sleeps(1, 1).first(50))
 
 
 def test_replications_spread_over_the_law_of_drift():
     """By the golden ratio: the mean of 20 is near the law's, where independent draws would be off by 0.2 / sqrt(20)."""
     drifting = quiet("fmb", costs=quiet_costs(run=LogNormal(cv=0.2)))
-    factors = np.array([drifting.run_factor(replication, 0) for replication in range(20)])
+    factors = np.array([drifting.draws.run_factor(replication, 0) for replication in range(20)])
     assert factors.mean() == pytest.approx(1, abs=0.015)
     assert factors.std() == pytest.approx(0.2, rel=0.2)
-    assert drifting.run_factor(0, 1) != drifting.run_factor(0, 0)
+    assert drifting.draws.run_factor(0, 1) != drifting.draws.run_factor(0, 0)

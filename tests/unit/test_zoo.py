@@ -111,7 +111,7 @@ def test_statistics_would_be_few_bytes(name):
 def test_the_largest_of_four_servers_by_round_robin(name, share):
     """TensorFlow places them so: tests/tensorflow/test_device_setter.py. Without a turn for statistics ResNet-50's would have 0.997."""
     found = Scenario(protocols.make("ps-sync"), workload.read(name), servers=4)
-    assert max(found.server_bytes) / found.workload.message_bytes == pytest.approx(share, abs=0.001)
+    assert max(found.traffic.server_bytes) / found.workload.message_bytes == pytest.approx(share, abs=0.001)
 
 
 @pytest.mark.parametrize("name", MULTIPLY_ADDS)

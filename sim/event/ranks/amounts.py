@@ -18,13 +18,16 @@ class Amounts:
     """Seconds of a core and bytes of one scenario."""
 
     def __init__(self, scenario):
-        costs, batch, packed = scenario.costs, scenario.batch, scenario.packed_bytes
+        costs, batch, packed = scenario.costs, scenario.batch, scenario.traffic.packed_bytes
         self.costs, self.batch = costs, batch
         self.input_s, self.compute_s, self.pack_s = costs.input(batch), costs.compute(batch), costs.pack(packed)
         self.to_device_s, self.to_host_s = copies_s(scenario)
         self.beside_s = self.to_device_s + self.pack_s + self.to_host_s  # of a gradient, whatever its noise
-        self.packed = (("pack", self.pack_s, 0, packed), *self._copied(TO_HOST, self.to_host_s, scenario.to_host_bytes))
-        self.staged = self._copied(TO_DEVICE, self.to_device_s, scenario.to_device_bytes(batch))
+        self.packed = (
+            ("pack", self.pack_s, 0, packed),
+            *self._copied(TO_HOST, self.to_host_s, scenario.traffic.to_host_bytes),
+        )
+        self.staged = self._copied(TO_DEVICE, self.to_device_s, scenario.traffic.to_device_bytes(batch))
         self.rests = bool(costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s)
         self.reduce_s, self.take_up_s, self.update_s = Priced(costs.reduce), Priced(costs.take_up), Priced(costs.update)
         self.overhead_s, self.byte_s = (
@@ -42,7 +45,7 @@ class Amounts:
 
     def staged_part(self, samples: int) -> tuple:
         """The copy to the device for a gradient of a part of a minibatch."""
-        size_bytes = self._scenario.to_device_bytes(samples)
+        size_bytes = self._scenario.traffic.to_device_bytes(samples)
         return self._copied(TO_DEVICE, self.costs.to_device(size_bytes) if size_bytes else 0.0, size_bytes)
 
     @cached_property
@@ -59,18 +62,18 @@ class Amounts:
     @cached_property
     def variables(self) -> range:
         """Numbers of the variables that travel one by one."""
-        return range(len(self._scenario.placed)) if self._scenario.protocol.layerwise else range(0)
+        return range(len(self._scenario.traffic.placed)) if self._scenario.protocol.layerwise else range(0)
 
     @cached_property
     def server_of(self) -> list[int]:
         """The server of each of them."""
-        return [server for _, server in self._scenario.placed]
+        return [server for _, server in self._scenario.traffic.placed]
 
     @cached_property
     def variable_bytes(self) -> list[int]:
         """Bytes of a message with each of them."""
         batch = self._scenario.batch
-        return [variable.load(batch).gradient_bytes for variable, _ in self._scenario.placed]
+        return [variable.load(batch).gradient_bytes for variable, _ in self._scenario.traffic.placed]
 
     def held_by(self, rank: int) -> list[int]:
         """The variables that a server holds, by their numbers."""

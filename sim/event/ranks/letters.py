@@ -81,7 +81,7 @@ class Letters:
         """Bytes of a worker's request of a server's parameters."""
         found = self.rank.amounts.requests.get(server)
         if found is None:
-            sizes = tuple(load.request_bytes for load in self.rank.scenario.loads(server))
+            sizes = tuple(load.request_bytes for load in self.rank.scenario.traffic.loads(server))
             found = self.rank.amounts.requests[server] = sizes, sum(sizes)
         return found
 
@@ -104,7 +104,7 @@ class Letters:
         """Bytes of the messages that carry what this rank sends to `peer`."""
         rank = self.rank
         if rank.serves:
-            sizes = tuple(load.answer_bytes for load in rank.scenario.loads(rank.rank))
+            sizes = tuple(load.answer_bytes for load in rank.scenario.traffic.loads(rank.rank))
         else:
             sizes = tuple(load.gradient_bytes for load in self.loads_with(peer, minibatches))
         if not sizes:
@@ -115,4 +115,4 @@ class Letters:
         """The variables that a gradient carries between this rank and `peer`: the server's, or all if neither is a server."""
         rank = self.rank
         holders = [one for one in (rank.rank, peer) if one in rank.servers] or rank.servers
-        return [load for server in holders for load in rank.scenario.loads(server, minibatches)]
+        return [load for server in holders for load in rank.scenario.traffic.loads(server, minibatches)]

@@ -40,26 +40,26 @@ class RandomStreams:
 
     def sleeps(self, number: int) -> Drawn:
         """A rank's induced sleeps, seconds."""
-        return self._sleepless or Drawn(self.scenario.sleeps(self.replication, number))
+        return self._sleepless or Drawn(self.scenario.draws.sleeps(self.replication, number))
 
     @cached_property
     def _sleepless(self) -> Drawn | None:
         """The sleeps of all ranks, if they are alike."""
         law = self.scenario.stragglers
         alike = isinstance(law, Law) and law.sole is not None
-        return Drawn(self.scenario.sleeps(self.replication, 0)) if alike else None
+        return Drawn(self.scenario.draws.sleeps(self.replication, 0)) if alike else None
 
     def factors(self, number: int, run_factor: float) -> Drawn:
         """Factors on a rank's computing: the noise of the costs, times those of stragglers, times that of the run."""
         if self.scenario.stragglers.slows_computing:
-            return Drawn(self.scenario.noise(self.replication, number), run_factor)
+            return Drawn(self.scenario.draws.noise(self.replication, number), run_factor)
         return self.of(self.scenario.costs.noise, number, "noise", run_factor)
 
     @cached_property
     def resume_s(self) -> float:
         """Further seconds of the first work after a sleep."""
-        return self.scenario.resume_s(self.replication)
+        return self.scenario.draws.resume_s(self.replication)
 
     def delays(self, number: int) -> Stream | None:
         """Induced delays of what a rank receives, seconds; None without."""
-        return self.scenario.delays(self.replication, number) if self._delayed else None
+        return self.scenario.draws.delays(self.replication, number) if self._delayed else None

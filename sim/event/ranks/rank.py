@@ -71,7 +71,7 @@ class Rank:
         random, number = self.world.random, self.scenario.worker_number(self.rank)
         self.random_key, self.delays = random.key(number), random.delays(number)
         self.letters = letters = Letters(self)
-        run_factor = self.scenario.run_factor(random.replication, self.machine.index)
+        run_factor = self.scenario.draws.run_factor(random.replication, self.machine.index)
         self.computing = computing = Computing(self, random, number, run_factor)
         self.summing = summing = Summing(self, random, number, letters.loads_with)
         self.compute_until, self.evaluate = computing.compute_until, summing.evaluate

@@ -61,7 +61,7 @@ class Summing:
             rank.clock_s += seconds / rank.speed
             return DONE
         about = (letter.samples, letter.size_bytes, letter.sender, letter.version)
-        if len(letter.sizes_bytes) == 1 and not self._scenario.sends_rows:
+        if len(letter.sizes_bytes) == 1 and not self._scenario.traffic.sends_rows:
             return rank.mechanics.work_on([self._reduce_s[letter.size_bytes]], "reduce", *about)
         parts_s = map(self._sum_s, letter.sizes_bytes, self._loads(letter.sender))
         return rank.mechanics.work_on(list(parts_s), "reduce", *about)
@@ -89,7 +89,7 @@ class Summing:
         if variables is not None:
             return self._update_some(variables)
         if self._updated is None:
-            self._updated = self._scenario.updated_bytes(rank.rank)
+            self._updated = self._scenario.traffic.updated_bytes(rank.rank)
         if not self._updated:
             raise WrongText(NOTHING_TO_UPDATE)
         rank.at_hand.begin_update(rank.samples, rank.step, None if rank.counts_updates or rank.rank else rank.version)

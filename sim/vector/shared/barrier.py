@@ -3,7 +3,7 @@
 Ports of hosts serve messages of all their ranks. Notes of one round and requests of the next may be on their way at once; a round
 here is therefore from when servers have posted notes until all gradients are added. Messages of the round before that come to ports
 meanwhile are in it too, and so are its own notes where those of a fast server may come before gradients that a slower one waits for.
-First nothing is known to come but notes; then all is reckoned anew with when messages came, until that stays (sim.vector.barrier_round).
+First nothing is known to come but notes; then all is reckoned anew with when messages came, until that stays.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.platform.cluster import Link
 from sim.vector.barrier_round import Sizes, Wait, queue
-from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
-from sim.vector.shared.wires import Wires
+from sim.vector.exchanges import Unsettled
+from sim.vector.shared.wires import Passed, Wires, same, settle
 from sim.vector.ties import check_apart, in_order
 
 KINDS = range(6)  # the last two: gradients of the round before, and notes of this one
@@ -58,6 +58,9 @@ def take(senders: np.ndarray, come_s: Sequence[np.ndarray], now_s: np.ndarray, c
         core_s: for which each message takes a core, likewise.
     """
     reach_s, pass_s, here_s = come_s
+    if reach_s.shape[2] == 1:
+        begun_s = np.maximum(here_s, now_s[:, :, None])
+        return Taken(np.zeros(reach_s.shape, int), begun_s, begun_s + core_s, (now_s[:, :, None], pass_s))
     turn = in_order(reach_s, lambda: senders)
     core_s = np.take_along_axis(np.broadcast_to(core_s, turn.shape), turn, 2)
     begun_s = queue(np.take_along_axis(here_s, turn, 2), now_s, core_s)
@@ -104,7 +107,7 @@ class Crowd:
         self._away = serves[:, None] != works  # not on one host, shape (servers, workers)
         self._sizes = sizes = Sizes.of(scenario)
         self._link, local = scenario.network, scenario.cluster.local
-        loads = [scenario.loads(server)[0] for server in range(servers)]
+        loads = [scenario.traffic.loads(server)[0] for server in range(servers)]
         sizes_bytes = (
             np.array([[getattr(load, name)] for load in loads], float)
             for name in ("request_bytes", "answer_bytes", "gradient_bytes")
@@ -143,46 +146,47 @@ class Crowd:
         Raises:
             Unsettled: two messages come at one instant, and which is first cannot be told.
         """
-        called_s, place = self._called_s, self._place
-        for _ in range(MOST_ROUNDS):
-            passed = self._wires.carry(flat(called_s), flat(place), self._free_s, flat(self._known_s))
-            times_s = [one.reshape(called_s.shape) for one in passed]
-            worked, requests_s, gradients_s = self._work(times_s, workers)
-            served = self._serve(times_s, servers)
-            of_servers = served.place[:, :, : self._shape[2]], served.place[:, :, self._shape[2] :]
-            found_s, in_place = called_s.copy(), place.copy()
-            found_s[:, REQUESTS], found_s[:, GRADIENTS] = requests_s, gradients_s
-            found_s[:, ANSWERS], in_place[:, ANSWERS] = served.done_s[:, :, : self._shape[2]], of_servers[0]
-            self._order = np.argsort(of_servers[1], axis=2)
-            if self._kinds > LATER:
-                found_s[:, LATER], in_place[:, LATER] = self._notes(servers.then_s(served.over_s), servers.speeds)
-            if same(found_s, called_s) and np.array_equal(in_place, place):
-                break
-            called_s, place = found_s, in_place
-        else:
-            raise Unsettled
-        self._check(called_s, times_s[1])
+
+        def go_on(passed: Passed, called_s: np.ndarray, place: np.ndarray):
+            return self._go_on(passed, called_s, place, servers, workers)
+
+        before = self._called_s, self._place, self._free_s, self._known_s
+        called_s, place, passed, (served, worked) = settle(self._wires, *before, go_on)
+        self._check(called_s, passed.reach_s)
         self._passed, self._all_called_s, self._all_place = passed, called_s, place
         taken_s = served.begun_s[:, :, self._shape[2] :] + self._gradient_s / servers.speeds[:, :, None]
-        left_s = np.where(self._away, times_s[0][:, GRADIENTS], taken_s)
-        self._from_s = np.maximum(gradients_s[:, -1], left_s.max(axis=1))
+        left_s = np.where(self._away, passed.leave_s[:, GRADIENTS], taken_s)
+        self._from_s = np.maximum(called_s[:, GRADIENTS, -1], left_s.max(axis=1))
         return served.over_s, served.waits, worked
 
-    def _work(self, times_s: list[np.ndarray], workers: Ranks):
+    def _go_on(self, passed: Passed, called_s: np.ndarray, place: np.ndarray, servers: Ranks, workers: Ranks):
+        """When messages come to ports, and their places, where they pass ports so; what servers take, and waits of workers."""
+        worked, requests_s, gradients_s = self._work(passed, workers)
+        served = self._serve(passed, servers)
+        of_servers = served.place[:, :, : self._shape[2]], served.place[:, :, self._shape[2] :]
+        found_s, in_place = called_s.copy(), place.copy()
+        found_s[:, REQUESTS], found_s[:, GRADIENTS] = requests_s, gradients_s
+        found_s[:, ANSWERS], in_place[:, ANSWERS] = served.done_s[:, :, : self._shape[2]], of_servers[0]
+        self._order = np.argsort(of_servers[1], axis=2)
+        if self._kinds > LATER:
+            found_s[:, LATER], in_place[:, LATER] = self._notes(servers.then_s(served.over_s), servers.speeds)
+        return found_s, in_place, (served, worked)
+
+    def _work(self, passed: Passed, workers: Ranks):
         """Workers take notes, ask, take up parameters, compute, and send gradients: waits, and when requests and gradients are posted."""
         begun_s, waits = np.zeros_like(workers.now_s), []
         if self.posted_s is not None:
-            notes = self._collect(times_s, NOTES, self._from_s, self._note_s, workers.speeds)
+            notes = self._collect(passed, NOTES, self._from_s, self._note_s, workers.speeds)
             begun_s, waits = notes.over_s, [notes.waits]
         requests_s = self._sent(begun_s + workers.now_s, workers.speeds)
         take_up_s = self._answer_s + self._sizes.take_up_s[:, None]
-        answers = self._collect(times_s, ANSWERS, requests_s[:, -1], take_up_s, workers.speeds)
+        answers = self._collect(passed, ANSWERS, requests_s[:, -1], take_up_s, workers.speeds)
         gradients_s = self._sent(workers.then_s(answers.over_s), workers.speeds)
         return [*waits, answers.waits], requests_s, gradients_s
 
-    def _collect(self, times_s, kind: int, now_s: np.ndarray, core_s: np.ndarray, speeds: np.ndarray) -> Taken:
+    def _collect(self, passed: Passed, kind: int, now_s: np.ndarray, core_s: np.ndarray, speeds: np.ndarray) -> Taken:
         """Each worker takes a message from each server."""
-        by_worker_s = [one[:, kind].swapaxes(1, 2) for one in times_s[1:]]
+        by_worker_s = [one[:, kind].swapaxes(1, 2) for one in passed[1:]]
         return take(np.arange(self._shape[1]), by_worker_s, now_s, core_s.T / speeds[:, :, None])
 
     def _sent(self, now_s: np.ndarray, speeds: np.ndarray) -> np.ndarray:
@@ -190,12 +194,12 @@ class Crowd:
         before = np.cumsum(self._away, axis=0)
         return now_s[:, None] + self._sizes.overhead_s / speeds[:, None] * before
 
-    def _serve(self, times_s: list[np.ndarray], servers: Ranks) -> Taken:
+    def _serve(self, passed: Passed, servers: Ranks) -> Taken:
         """Servers take requests, which they answer at once, and gradients, which they add; requests are first."""
         answered_s = self._request_s + self._away * self._sizes.overhead_s
         added_s = self._gradient_s + self._sizes.reduce_s[:, None]
         core_s = np.concatenate([answered_s, added_s], axis=1) / servers.speeds[:, :, None]
-        come_s = [np.concatenate([one[:, REQUESTS], one[:, GRADIENTS]], axis=2) for one in times_s[1:]]
+        come_s = [np.concatenate([one[:, REQUESTS], one[:, GRADIENTS]], axis=2) for one in passed[1:]]
         return take(np.tile(np.arange(self._shape[2]), 2), come_s, servers.now_s, core_s)
 
     def _notes(self, now_s: np.ndarray, speeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -217,14 +221,13 @@ class Crowd:
         called_s, passed = self._all_called_s, self._passed
         if self._kinds > LATER and not same(posted_s, called_s[:, LATER]):
             raise Unsettled
-        first_s = posted_s.min(axis=(1, 2))[:, None]
-        gone = flat(called_s) < first_s, passed.reach_s < first_s
+        first_s = posted_s.min(axis=(1, 2))[:, None, None, None]
+        gone = called_s < first_s, passed.reach_s < first_s
         self._free_s = self._wires.free_s(passed, gone, self._free_s)
         self._called_s, self._place = self._none(np.inf), self._all_place
         self._called_s[:, NOTES], self._place[:, NOTES] = posted_s, place
         if self._kinds > EARLIER:
-            first_s, gradients_s = first_s[:, :, None], called_s[:, GRADIENTS]
-            reach_s = passed.reach_s.reshape(called_s.shape)[:, GRADIENTS]
+            first_s, gradients_s, reach_s = first_s[:, 0], called_s[:, GRADIENTS], passed.reach_s[:, GRADIENTS]
             late = gradients_s >= first_s
             self._called_s[:, EARLIER] = np.where(late, gradients_s, np.inf)
             self._known_s[:, EARLIER] = np.where(~late & (reach_s >= first_s), reach_s, np.inf)
@@ -239,7 +242,7 @@ class Crowd:
 
     def _check(self, called_s: np.ndarray, reach_s: np.ndarray) -> None:
         """What comes to a port or a rank together is on its way before."""
-        self._wires.check_apart(flat(called_s), flat(reach_s), self._leads_s)
+        self._wires.check_apart(called_s, reach_s, self._leads_s)
         workers = np.arange(self._shape[2])
         come_s = np.concatenate([reach_s[:, REQUESTS], reach_s[:, GRADIENTS]], axis=2)
         check_apart(come_s, np.tile(workers, 2), self._leads_s[2])
@@ -263,16 +266,3 @@ def leads_s(link: Link, local: Link) -> tuple[float, float, float]:
     """
     woken_s = min(link.occupancy_s(HEADER_BYTES), local.overhead_s + local.occupancy_s(HEADER_BYTES))
     return woken_s + link.overhead_s, link.latency_s, min(link.latency_s, woken_s + local.latency_s)
-
-
-def flat(by_kind: np.ndarray) -> np.ndarray:
-    """Of shape (replications, messages)."""
-    return by_kind.reshape(len(by_kind), -1)
-
-
-def same(found_s: np.ndarray, before_s: np.ndarray) -> bool:
-    """Whether times have settled."""
-    if np.array_equal(found_s, before_s):
-        return True
-    with np.errstate(invalid="ignore"):  # between what never comes
-        return bool(((found_s == before_s) | (np.abs(found_s - before_s) <= SETTLED_S)).all())

@@ -26,7 +26,7 @@ class Neighbours:
         self._near = hosts[1:] == hosts[0]  # workers on the master's host
         self._far = ~self._near
         self._refuse, self._link, self._local = refuse, scenario.network, scenario.cluster.local
-        size_bytes = sum(load.answer_bytes for load in scenario.loads(0))
+        size_bytes = sum(load.answer_bytes for load in scenario.traffic.loads(0))
         self._port_s = self._link.occupancy_s(size_bytes)
         copy_s = self._local.overhead_s + self._local.occupancy_s(size_bytes)
         self._take_s = np.where(self._near, copy_s, self._link.overhead_s)  # of a core, by the worker at the other end

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from sim.vector.barrier_round import queue
+from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
 from sim.vector.ties import check_apart, in_order
+
+Found = TypeVar("Found")
 
 
 class Passed(NamedTuple):
@@ -97,20 +101,71 @@ class Wires:
     def check_apart(self, called_s: np.ndarray, reach_s: np.ndarray, leads_s: tuple[float, float, float]) -> None:
         """Of messages of several ranks that come together the order is known, if they are on their way for so many seconds before.
 
+        Args:
+            called_s, reach_s: when they come to ports, shape (replications, ...).
+
         Raises:
             Unsettled: rounding may decide it.
         """
-        for ports, come_s, lead_s in ((self._out, called_s, leads_s[0]), (self._into, reach_s, leads_s[1])):
+        each = (self._out, flat(called_s), leads_s[0]), (self._into, flat(reach_s), leads_s[1])
+        for ports, come_s, lead_s in each:
             for _hosts, messages in ports:
                 check_apart(come_s[:, messages], self._senders[messages], lead_s)
 
     def free_s(self, passed: Passed, gone: tuple[np.ndarray, np.ndarray], free_s):
-        """When ports are free of messages that are gone, out and in, shape (replications, messages); as `free_s` of `carry`."""
+        """When ports are free of messages that are gone, out and in, shape (replications, ...); as `free_s` of `carry`."""
         found = []
         each = zip((self._out, self._into), gone, (passed.leave_s, passed.here_s), free_s, strict=True)
         for ports, which, over_s, before_s in each:
-            own_s, gone_s = before_s.copy(), np.where(which, over_s, -np.inf)
+            own_s, gone_s = before_s.copy(), flat(np.where(which, over_s, -np.inf))
             for hosts, messages in ports:
                 own_s[:, hosts] = np.maximum(own_s[:, hosts], gone_s[:, messages].max(axis=2))
             found.append(own_s)
         return found[0], found[1]
+
+
+def settle(
+    wires: Wires,
+    called_s: np.ndarray,
+    place: np.ndarray,
+    free_s: tuple[np.ndarray, np.ndarray],
+    known_s: np.ndarray,
+    go_on: Callable[[Passed, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, Found]],
+) -> tuple[np.ndarray, np.ndarray, Passed, Found]:
+    """Messages and what ranks do with them, reckoned anew with when messages came, until that stays.
+
+    What is reckoned at a moment depends on what came before it alone, so that each time more of it is right.
+
+    Args:
+        called_s, place: when messages come to ports, as far as is known, and in which order one rank sends its own; both of shape
+            (replications, ...).
+        free_s, known_s: as of `Wires.carry`, `known_s` of that shape.
+        go_on: go_on(passed, called_s, place) gives both anew, and what else it has found; `passed` has that shape too.
+
+    Returns:
+        Both as they stay, when messages pass ports then, and what was found.
+
+    Raises:
+        Unsettled: they do not stay.
+    """
+    for _ in range(MOST_ROUNDS):
+        each = wires.carry(flat(called_s), flat(place), free_s, flat(known_s))
+        passed = Passed(*(one.reshape(called_s.shape) for one in each))
+        found_s, in_place, found = go_on(passed, called_s, place)
+        if same(found_s, called_s) and np.array_equal(in_place, place):
+            return called_s, place, passed, found
+        called_s, place = found_s, in_place
+    raise Unsettled
+
+
+def flat(by_kind: np.ndarray) -> np.ndarray:
+    """Of shape (replications, messages)."""
+    return by_kind.reshape(len(by_kind), -1)
+
+
+def same(found_s: np.ndarray, before_s: np.ndarray) -> bool:
+    """Whether times have settled."""
+    if np.array_equal(found_s, before_s):
+        return True
+    with np.errstate(invalid="ignore"):  # between what never comes
+        return bool(((found_s == before_s) | (np.abs(found_s - before_s) <= SETTLED_S)).all())

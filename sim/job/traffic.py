@@ -1,0 +1,123 @@
+"""What of a model's variables travels and is updated in a job, and how many bytes that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.sparse_rows import Load
+from sim.model.variable_placement import placed, server_bytes, server_slices
+from sim.model.workload import Variable
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+
+
+class Traffic:
+    """Where a scenario's variables are placed, and the sizes of messages, copies and updates.
+
+    Args:
+        scenario: the job.
+    """
+
+    def __init__(self, scenario: Scenario):
+        self._scenario = scenario
+
+    @cached_property
+    def placed(self) -> list[tuple[Variable, int]]:
+        """Every variable that servers hold, or its parts, with its server, in creation order."""
+        return placed(
+            self._scenario.placeable,
+            self._scenario.servers,
+            self._scenario.placement,
+            self._scenario.variable_partitions,
+        )
+
+    @cached_property
+    def server_bytes(self) -> list[int]:
+        """Bytes of a message with all that a server holds, shape (servers,)."""
+        return server_bytes(
+            self._scenario.placeable,
+            self._scenario.servers,
+            self._scenario.placement,
+            self._scenario.variable_partitions,
+        )
+
+    @cached_property
+    def server_slices(self) -> list[list[slice]]:
+        """The pieces of the flat vector of served variables that each server holds, shape (servers, pieces)."""
+        given = self._scenario.servers, self._scenario.placement, self._scenario.variable_partitions
+        return server_slices(self._scenario.placeable, *given) if self._scenario.served else []
+
+    @cached_property
+    def loads(self) -> Callable[..., list[Load]]:
+        """The loads that minibatches (1) need of a server, by `loads(server, minibatches)`; each is a message of its own.
+
+        All that it holds together; if some of that is sparse, each part alone, and of sparse ones the rows.
+        """
+        return cache(self._loads)
+
+    def _loads(self, server: int, minibatches: int = 1) -> list[Load]:
+        held = [variable for variable, holder in self.placed if holder == server]
+        if self._scenario.protocol.has_servers and any(variable.rows for variable in held):
+            return [variable.load(self._scenario.batch, minibatches) for variable in held]
+        return [Load(0, sum(variable.size for variable in held))]
+
+    @cached_property
+    def sends_rows(self) -> bool:
+        """Whether rows of sparse variables travel between servers and workers."""
+        return self._scenario.protocol.has_servers and any(variable.rows for variable in self._scenario.served)
+
+    @cached_property
+    def packed_bytes(self) -> int:
+        """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
+        loads = [
+            load for server in range(self._scenario.servers) for load in self.loads(server)
+        ] + self._scenario.gathered_loads
+        return HEADER_BYTES + ITEM_BYTES * (
+            sum(load.rows + load.numbers for load in loads) + self._scenario.summed_items
+        )
+
+    @property
+    def stages(self) -> bool:
+        """Whether a worker's parameters and gradients are copied between host and device as whole vectors; of rows nothing is known."""
+        return not (self.sends_rows or self._scenario.gathered_variables)
+
+    def to_device_bytes(self, samples: int) -> int:
+        """Bytes that a worker copies to its device for a gradient: all parameters, samples and their labels."""
+        numbers = self._scenario.workload.parameters + samples * (math.prod(self._scenario.workload.sample_shape) + 1)
+        return ITEM_BYTES * numbers * self.stages
+
+    @property
+    def to_host_bytes(self) -> int:
+        """Bytes of a gradient that a worker copies to its host."""
+        return ITEM_BYTES * self._scenario.workload.parameters * self.stages
+
+    def updated_bytes(self, rank: int) -> list[int]:
+        """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
+        if rank < self._scenario.servers:
+            return [load.answer_bytes for load in self.loads(rank, self._applied_at_once)]
+        return self._updated_by_worker
+
+    @cached_property
+    def _updated_by_worker(self) -> list[int]:
+        loads = [
+            variable.load(self._scenario.batch, self._applied_at_once) for variable in self._scenario.gathered_variables
+        ]
+        return [HEADER_BYTES + ITEM_BYTES * self._scenario.summed_items] * (self._scenario.summed_items > 0) + [
+            load.answer_bytes for load in loads
+        ]
+
+    @property
+    def _applied_at_once(self) -> int:
+        """Minibatches whose gradients an update applies together."""
+        return max(1, min(self._scenario.workers, self._scenario.protocol.gradients_per_update(self._scenario.workers)))
+
+    def updated_by(self, rank: int) -> int:
+        """The number of parameters that a rank applies the optimiser to."""
+        if rank < self._scenario.servers:
+            return sum(variable.size for variable, server in self.placed if server == rank)
+        return self._scenario.summed_items
