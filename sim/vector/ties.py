@@ -34,8 +34,11 @@ def sorted_by_turn(come_s: np.ndarray, among: Callable[[], np.ndarray] | None = 
     return order, np.take_along_axis(come_s, order, -1)
 
 
-def check_apart(come_s: np.ndarray, senders: np.ndarray, lead_s: float) -> None:
+def check_apart(come_s: np.ndarray, senders: np.ndarray, lead_s: float | np.ndarray) -> None:
     """Along the last axis; senders have the shape of its last ones.
+
+    Args:
+        lead_s: for how long messages are on their way at least, of all or of each.
 
     Raises:
         Unsettled: two of several senders come so near to one another that rounding may decide.
@@ -46,5 +49,7 @@ def check_apart(come_s: np.ndarray, senders: np.ndarray, lead_s: float) -> None:
     if near.any():
         order = np.argsort(come_s, axis=-1, kind="stable")
         of = np.take_along_axis(np.broadcast_to(senders, come_s.shape), order, -1)
+        leads_s = np.take_along_axis(np.broadcast_to(lead_s, come_s.shape), order, -1)
+        lead_s = np.minimum(leads_s[..., 1:], leads_s[..., :-1])
         if (near & unclear(apart_s, lead_s) & (of[..., 1:] != of[..., :-1])).any():
             raise Unsettled
