@@ -17,7 +17,7 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.barrier_round import Sizes, Wait, queue
-from sim.vector.shared.barrier import Ranks, Taken, leads_s, take, taken_s
+from sim.vector.shared.barrier import Ranks, Taken, leads_s, leads_to_ranks_s, take, taken_s
 from sim.vector.shared.wires import Passed, Wires, settle
 from sim.vector.ties import check_apart, in_order
 from sim.verbs.book import TIE_S
@@ -104,7 +104,8 @@ class Backup:
         self._told_s = taken_s(self._tells_away, link, local, HEADER_BYTES)
         self._overhead_s = self._away * sizes.overhead_s
         self._wires = self._between(hosts, link, local)
-        self._leads_s = leads_s(link, local)
+        self._leads_s, self._leads_to_ranks_s = leads_s(link, local), leads_to_ranks_s(self._away, link, local)
+        self._tells_lead_s = np.where(self._tells_away, link.latency_s, local.latency_s)
         self._free_s = (np.zeros((replications, hosts.max() + 1)),) * 2
         shape = replications, KINDS, servers, workers
         self._called_s, self._place = np.full(shape, np.inf), np.zeros(shape)
@@ -321,11 +322,13 @@ class Backup:
 
     def _check(self, called_s: np.ndarray, reach_s: np.ndarray) -> None:
         """What comes to a port, to a server or to a worker together is on its way before."""
-        servers, workers, lead_s = np.arange(self._servers), np.arange(self._shape[1]), self._leads_s[2]
+        servers, workers = np.arange(self._servers), np.arange(self._shape[1])
+        of_workers_s, answers_s, notes_s = self._leads_to_ranks_s
         self._wires.check_apart(called_s, reach_s, self._leads_s)
-        check_apart(self._by_server(reach_s[:, UP]), np.tile(workers, len(UP)), lead_s)
-        check_apart(reach_s[:, TELL, :, 0], servers, lead_s)
+        check_apart(self._by_server(reach_s[:, UP]), np.tile(workers, len(UP)), np.tile(of_workers_s, len(UP)))
+        check_apart(reach_s[:, TELL, :, 0], servers, self._tells_lead_s)
         to_workers_s = np.moveaxis(reach_s[:, DOWN], 3, 1).reshape(len(reach_s), len(workers), -1)
+        lead_s = np.concatenate([answers_s, notes_s] * TURNS).T
         check_apart(to_workers_s, np.tile(servers, len(DOWN)), lead_s)
 
 
