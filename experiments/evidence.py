@@ -129,7 +129,15 @@ def _paired(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
 
     Cancelled is the median share of both variances that they have in common. A row outside of its own interval is missed by many pairs.
     """
-    heads = ("source", "pairs", "covered by 90 %", "median width", "cancelled", "missed", "with a row outside of its own")
+    heads = (
+        "source",
+        "pairs",
+        "covered by 90 %",
+        "median width",
+        "cancelled",
+        "missed",
+        "with a row outside of its own",
+    )
     made = pages.table("Ratios of two rows of a split, as of --what-if", *heads)
     shares = []
     for source, of in law.by_source(rows).items():

@@ -79,7 +79,10 @@ def simulated() -> list[Choice]:
     found = []
     for place in range(50):
         model = Workload(name="mine", variables=[Variable(name="all", shape=(10,))], batch=100 + place, costs=costs)
-        jobs = [Scenario(protocols.make("fmb", []), model, 1, steps=3, warmup=0, seed=seed) for seed in (place, 1000 + place)]
+        jobs = [
+            Scenario(protocols.make("fmb", []), model, 1, steps=3, warmup=0, seed=seed)
+            for seed in (place, 1000 + place)
+        ]
         said, real = simulate(jobs[0], replications=9), simulate(jobs[1], replications=4)
         measured = tuple(map(float, real.outcome.throughput()))
         found.append(choice(str(place), 0, said.samples_per_s, measured=measured, interval=said.interval))
