@@ -174,3 +174,19 @@ def test_what_an_experiment_writes_is_enough_for_a_decision(tmp_path, monkeypatc
     found = list(decisions.at_hand(tmp_path))
     assert difference(*found) == pytest.approx(compare("", *results, real=True).interval, rel=1e-4)
     assert ratios(found)["validate"].covered == 1
+
+
+def test_pairs_are_of_one_model_with_the_same_sleeps():
+    labels = [
+        Cell("fmb", 2, 64),
+        Cell("fmb", 2, 64, workload="mnist", stragglers="cedar*0.02"),
+        Cell("amb", 3, 64, 0.06, servers=2),
+    ]
+    jobs = [decisions._job(one.label) for one in labels]
+    assert jobs == ["toy_fc, none", "mnist, cedar*0.02", "toy_fc, none"]
+    one, other, same = (
+        choice(str(place), 100 * (1 + place), 100, job=job, runs=(1.0,)) for place, job in enumerate(jobs)
+    )
+    assert not (pairs([one, other]) or ratios([one, other]))
+    assert pairs([one, same])
+    assert ratios([one, same])

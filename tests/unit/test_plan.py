@@ -30,7 +30,7 @@ from sim import (
 from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.base.errors import RunFailed
-from sim.plans import bounds, candidates, plan, question, search, simulating
+from sim.plans import bounds, candidates, plan, question, search, show, simulating
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
@@ -240,7 +240,10 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
         ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "hosts: given 'p3.2xlarg'.*p3.2xlarge"),
         ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
-        ({"samples_per_s": 10, "prices": {"p3.2xlage": 1}}, "^prices: given 'p3.2xlage'; allowed: a host: .*p3.2xlarge"),
+        (
+            {"samples_per_s": 10, "prices": {"p3.2xlage": 1}},
+            "^prices: given 'p3.2xlage'; allowed: a host: .*p3.2xlarge",
+        ),
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
         ({"samples_per_s": -1}, "greater than 0"),
@@ -318,3 +321,12 @@ def test_a_full_disk_does_not_cost_the_answer(tmp_path, monkeypatch, capsys):
     with pytest.raises(RunFailed, match="no space"):
         sim_plan.main([*words, "--processes", "1", "--protocols", "fmb", "-o", str(tmp_path / "rows.csv")])
     assert capsys.readouterr().out.startswith("The cheapest of 1 configurations")
+
+
+def test_a_search_that_was_cut_short_does_not_say_that_there_is_none():
+    found = planned(samples_per_s=1e11, counts=[1])
+    assert show.headline(found).startswith(f"No configuration of {found.configurations}")
+    cut = replace(found, whole=False)
+    assert show.headline(cut).startswith(
+        f"None of the {len(found.simulated)} that were simulated, of {found.configurations}"
+    )
