@@ -330,3 +330,38 @@ def test_a_search_that_was_cut_short_does_not_say_that_there_is_none():
     assert show.headline(cut).startswith(
         f"None of the {len(found.simulated)} that were simulated, of {found.configurations}"
     )
+
+
+class Slow:
+    """A simulation that takes a second for each candidate, and finds that only those of 2 USD an hour meet the target."""
+
+    def __init__(self, until_s: float):
+        self.pool, self.until_s, self.spent_s, self.cut = SimpleNamespace(processes=1), until_s, 0.0, False
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.until_s - self.spent_s)
+
+    def simulate(self, some, effort: int) -> None:
+        for one in some:
+            self.spent_s += 1
+            mid = 2000.0 if one.usd_per_hour == 2 else 500.0
+            one.effort, one.figures = effort, Figures(0.9 * mid, mid, 1.1 * mid)
+
+
+@pytest.mark.parametrize(("until_s", "met", "cut"), [(75.0, True, True), (1000.0, True, False), (60.0, False, True)])
+def test_what_meets_the_target_easily_is_looked_at_before_time_is_over(until_s, met, cut):
+    """120 cheap configurations may meet it by their bound, and miss it: it was said that none meets it."""
+    question = asked(samples_per_s=1000)
+    (first, *_), _ = search.screened(Room(question))
+    some = [(1.0, 1100.0)] * 120 + [(2.0, 2500.0)] * 10
+    candidates = [
+        replace(
+            first, configuration=replace(first.configuration, usd_per_hour=price), least_likely=bound, at_most=bound
+        )
+        for price, bound in some
+    ]
+    slow = Slow(until_s)
+    found, known = plan._best(question, candidates, slow)
+    assert (known, slow.cut) == (met, cut)
+    assert all(one.usd_per_hour == 2 for one in found) == met
