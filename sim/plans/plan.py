@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "plan/1"
 AFTER_SHARE, WHY_SHARE = 0.4, 0.15  # of the time: for the front and for what limits the best; for the latter
-EASILY_SHARE = (
-    0.3  # of the search's time, for what meets the target easily, where nothing that meets it was found before
-)
+EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
 AS_GOOD = 3  # that are shown where no configuration meets the target
