@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from sim import options, protocols, run, simulate, stragglers
-from sim.answers import paired
+from sim.answers import extrapolation, paired
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
+from sim.laws import LogNormal
 from sim.model import workload
+from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import LOCAL, Cluster, Host, Link
 from sim.studies import changes
@@ -196,3 +198,18 @@ def test_the_error_of_a_profile_cancels_within_a_kind_of_job_alone():
     )
     assert paired.difference(base, same)[0] < 0.05
     assert paired.difference(base, other)[0] > 0.1
+
+
+@pytest.mark.parametrize("workers", [2, 6])
+def test_an_error_on_work_counts_as_much_as_runs_show(workers):
+    """Six workers on two cores wait for one another: a third of a step is a worker's own computing, and all of it grows with the error."""
+    costs = Costs(compute=Line(base_s=0.1), noise=LogNormal(cv=0.02), error=0.2)
+    host = Host(count=1, cores=2, slots=workers + 1)
+    mine = Cluster(hosts=(host,), local=Link(latency_s=1e-6), costs={"toy_fc": costs})
+    job = Scenario(protocols.make("fmb"), workload.read("toy_fc"), workers, steps=10, cluster=mine)
+    outcome = simulate(job, replications=5).outcome
+    share = paired.share_of_work(job, outcome)
+    speeds, factors = np.log(outcome.throughput()), [np.log(job.draws.error_factor(run)) for run in range(5)]
+    assert share == pytest.approx(np.ptp(speeds) / np.ptp(factors), rel=0.1)
+    assert 0.75 < share <= 1
+    assert (extrapolation.share_of_computing(job, outcome) < 0.5) == (workers > 2)
