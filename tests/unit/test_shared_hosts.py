@@ -87,8 +87,8 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
         "evaluate_every": 2,
     }
     if name == "ps-backup":
-        of |= {"servers_on": draw(st.sampled_from(["own", "workers"])), "steps": 8}
-    if name == "ps-sync":
+        of |= {"steps": 8}
+    if name in ("ps-sync", "ps-backup"):
         of |= {"servers": draw(st.integers(1, 4)), "servers_on": draw(st.sampled_from(["own", "workers"]))}
         of |= {"model": draw(st.sampled_from([MLP, SMALL_FIRST]))}
         of |= {"test_size": of["test_size"] * (of["servers"] == 1)}
@@ -127,9 +127,19 @@ def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
 
 
 @settings(max_examples=40, deadline=None)
+@example(
+    job(  # workers wait until a server on their host takes a gradient, while another server's note is there
+        "ps-backup", "barrier=true", "backup=1", slots=4, servers=4, servers_on="workers", noise=0.0, seed=6, steps=8,
+        network=Link(latency_s=1e-6, overhead_s=0.0, bandwidth_bytes_per_s=345623233.0),
+        local=Link(latency_s=1e-3, overhead_s=0.0, bandwidth_bytes_per_s=632186747.0),
+        stragglers=stragglers.read("niagara*0.002"),
+    )
+)  # fmt: skip
 @example(job("ps-backup", "barrier=true", "backup=2", workers=8, noise=1.0, steps=9))
 @example(job("ps-backup", "barrier=true", "backup=3", workers=8, slots=4, servers_on="workers", noise=0.0))
 @example(job("ps-backup", "barrier=true", "backup=1", workers=5, slots=1, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=2", workers=7, servers=3, servers_on="workers", noise=1.0, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=3", workers=8, servers=2, model=SMALL_FIRST, noise=0.0, steps=9))
 @given(jobs(["ps-backup"]))
 def test_the_worlds_agree_where_some_gradients_are_late(scenario):
     """A late worker goes on by itself, and may miss several updates."""
