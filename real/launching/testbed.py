@@ -41,6 +41,22 @@ TCP = {
     "tcp_slow_start_after_idle": 0,
 }  # a connection is idle that has sent nothing for that timeout
 PATIENCE_S, POLL_S = 10.0, 0.01
+NETWORKS = "networks"  # file: the networks of hosts, while they are up
+# Whoever began to enter a host when this process was killed may be in it a little later.
+TAKE_AWAY = f"""
+cat
+ours=$(cat "$0/{NETWORKS}" 2>/dev/null)
+clean=0 turn=0
+while [ -n "$ours" ] && [ $clean -lt 5 ] && [ $turn -lt 100 ]; do
+    clean=$((clean + 1)) turn=$((turn + 1))
+    for one in /proc/[0-9]*; do
+        network=$(readlink "$one/ns/net" 2>/dev/null) || continue
+        case " $ours " in *" $network "*) clean=0; kill -9 "${{one#/proc/}}" 2>/dev/null ;; esac
+    done
+    sleep 0.1
+done
+rm -rf "$0"
+"""
 AGENT = """#!/bin/sh
 # What mpirun starts a daemon with, as it would with ssh: agent HOST COMMAND...
 host=$1
@@ -104,15 +120,19 @@ def testbed(hosts: int, rate_bytes_per_s: float) -> Iterator[Hosts]:
                 yield _up(hosts, rate_bytes_per_s, folder, holders)
             finally:
                 _down(holders)
+                (folder / NETWORKS).unlink(missing_ok=True)
     finally:
         signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder that goes when this process does, be it killed: another takes it away at the end of a pipe from this one."""
+    """A folder that goes when this process does, be it killed: another takes it away at the end of a pipe from this one.
+
+    It also ends what is left on hosts, as a daemon of mpirun that had only begun, which waits for an mpirun that is no more.
+    """
     folder = tempfile.mkdtemp(prefix="trainsim-testbed-")
-    take_away = ["sh", "-c", 'cat; rm -rf "$0"', folder]
+    take_away = ["sh", "-c", TAKE_AWAY, folder]
     with subprocess.Popen(take_away, stdin=subprocess.PIPE, start_new_session=True):
         yield Path(folder)
 
@@ -149,6 +169,7 @@ def _up(hosts: int, rate_bytes_per_s: float, folder: Path, holders: dict[str, su
         holders[name] = _hold(name, folder)
     for name, holder in holders.items():
         _wait(holder, folder / f"{name}.pid")
+    (folder / NETWORKS).write_text(" ".join(sorted(_networks(holders))))
     inside = {name: enter(holder.pid) for name, holder in holders.items()}
     _call(inside[SWITCH], "ip link add bridge0 type bridge")
     _call(inside[SWITCH], f"ip address add {addresses[SWITCH]}/24 dev bridge0")
@@ -210,20 +231,30 @@ def _call(inside: list[str], line: str) -> None:
         raise RunFailed(f"{line}: {' '.join(done.stderr.split()) or 'failed'}")
 
 
+def _networks(holders: dict[str, subprocess.Popen]) -> set[str]:
+    """The networks of hosts that are still held."""
+    return {network for holder in holders.values() if holder.poll() is None and (network := network_of(holder.pid))}
+
+
 def _down(holders: dict[str, subprocess.Popen]) -> None:
-    """End the processes on these hosts, and then those that hold them."""
-    ours = {network for holder in holders.values() if holder.poll() is None and (network := network_of(holder.pid))}
-    mine = network_of(os.getpid())
+    """End the processes on these hosts, those too that they start meanwhile, and then those that hold them."""
+    ours, give_up_s = _networks(holders) - {network_of(os.getpid())}, time.monotonic() + PATIENCE_S
     pids = {holder.pid for holder in holders.values()}
-    for pid in [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]:
-        if pid not in pids and (network := network_of(pid)) in ours and network != mine:
+    while (left := _in(ours) - pids) and time.monotonic() < give_up_s:
+        for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        time.sleep(POLL_S)
     for holder in holders.values():
         holder.kill()
     for holder in holders.values():
         holder.wait()
         holder.stderr.close()
+
+
+def _in(networks: set[str | None]) -> set[int]:
+    """The processes in these networks."""
+    return {pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if network_of(pid) in networks}
 
 
 def network_of(pid: int) -> str | None:
