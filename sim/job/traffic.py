@@ -71,6 +71,11 @@ class Traffic:
         """Whether rows of sparse variables travel between servers and workers."""
         return self._scenario.protocol.has_servers and any(variable.rows for variable in self._scenario.served)
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether rows travel, so that ranks may add or update several things side by side."""
+        return self.sends_rows or bool(self._scenario.gathered_variables)
+
     @cached_property
     def packed_bytes(self) -> int:
         """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
