@@ -179,7 +179,7 @@ class Barrier(HandedIn):
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
             (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._in_place)
             self._check_foreseen(reach_s)
-            if self.world.training_is_over:
+            if self.world.training_is_over and self.world.served_in_rounds:
                 # a server that is done before the first waits until the end
                 self._wait(self.now_s, np.full_like(self.now_s, np.inf))
         else:

@@ -10,7 +10,10 @@ from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 from scenarios import EXACT_S, assert_alike, assert_same_without_trace
 
-from sim import protocols, stragglers, vector
+from sim import event, protocols, stragglers, vector
+from sim.answers.outcome import of_trace
+from sim.event import assembly
+from sim.event.machines.contended import Contended
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
@@ -99,3 +102,77 @@ def test_the_worlds_agree_where_servers_hold_dense_variables_too(scenario):
         assert_alike(scenario)
     except vector.Refused:
         reject()
+
+
+def test_it_is_answered_by_the_vector_world():
+    assert simulate(job(servers=2, variable_partitions=2), replications=2).world == "vector"
+
+
+@pytest.mark.parametrize("cores", [1, 8])
+@pytest.mark.parametrize(
+    ("name", "said"), [("hybrid", ()), ("ps-sync", ("barrier=true",)), ("ps-async", ()), ("allreduce", ("sparse_as_dense=false",))]
+)
+def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, name, said):
+    """A part has a core of its own, or all take turns on one; of an update that is quick, too."""
+    scenario = job(name, *said, cores=cores, cold_s=0.0, servers=3, variable_partitions=3)
+    assert_same_without_trace(scenario)
+    found = of_trace(event.trace(scenario))
+    monkeypatch.setattr(assembly, "mechanics_of", lambda *_: Contended)
+    by_events = of_trace(event.trace(scenario))
+    np.testing.assert_allclose(found.step_s, by_events.step_s, rtol=0, atol=EXACT_S)
+    np.testing.assert_allclose(found.idle_fraction, by_events.idle_fraction, rtol=0, atol=1e-7)
+
+
+def test_a_run_that_ends_early_is_as_a_shorter_one():
+    scenario = job(servers=2, variable_partitions=2, steps=6, warmup=2)
+    cut, whole = vector.run(scenario, 2, within_s=0.0), vector.run(replace(scenario, warmup=1, steps=1), 2)
+    np.testing.assert_array_equal(cut.step_s, whole.step_s)
+    np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)
+
+
+@dataclass(frozen=True)
+class UpdatesLast(Hybrid):
+    """Workers update what they summed once servers have let them go."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.fetch()
+            yield from pull(me, me.servers)
+            yield from me.compute()
+            yield from hand_in(me)
+            yield from allreduce(me, self.algorithm)
+            yield from collect(me, me.aggregators)
+            yield from me.update()
+            yield from let_go(me, me.neighbours)
+
+
+@dataclass(frozen=True)
+class WorksBefore(Hybrid):
+    """Workers fetch their minibatch when they have parameters."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from pull(me, me.servers)
+            yield from me.compute()
+            yield from hand_in(me)
+            yield from allreduce(me, self.algorithm)
+            yield from me.update()
+            yield from collect(me, me.aggregators)
+
+
+@pytest.mark.parametrize("protocol", [UpdatesLast(), WorksBefore()])
+def test_other_orders_are_the_event_worlds(protocol):
+    with pytest.raises(vector.Refused, match="the text does not"):
+        vector.run(job(protocol))
+
+
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        ({"cores": 2}, "share cores"),
+        ({"servers_on": "workers"}, "share cores"),
+        ({"link": LINK.model_copy(update={"latency_s": 0.0})}, "without latency"),
+    ],
+)
+def test_what_is_not_known_exactly_is_the_event_worlds(of, why):
+    assert why in vector.refusal(job(servers=1, variable_partitions=2, **of))
