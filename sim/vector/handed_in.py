@@ -12,15 +12,17 @@ import numpy as np
 
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
+from sim.vector.barrier_round import Clocks
 from sim.vector.calls import TooMany
 from sim.vector.hybrid_round import Hybrid, Round, Sum, Workers
-from sim.vector.barrier_round import Clocks
 from sim.vector.shared.wires import same
 
 if TYPE_CHECKING:
     from sim.vector.world import VectorWorld
 
 ORDER = "the text does not hand in a gradient, sum and update the other variables once if there are any, and then collect notes"
+
+UPDATE_ALONE = "servers do something else than update, between the last gradient and their notes"
 
 
 class HandedIn:
@@ -88,7 +90,7 @@ class HandedIn:
     def _check_foreseen(self, notes_s: np.ndarray) -> None:
         """Servers post notes when that was foreseen."""
         if self._round is not None and not same(notes_s, self._round.notes_s):
-            raise self.world.refuse("servers of workers that sum do something else between their sum and their notes than update")
+            raise self.world.refuse(UPDATE_ALONE)
 
     def sum_of(self) -> Sum | None:
         """The allreduce that workers have noted."""

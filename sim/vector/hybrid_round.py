@@ -21,7 +21,8 @@ from sim.vector.shared.wires import same
 from sim.vector.ties import check_apart, sorted_by_turn
 
 NEVER_S = -np.inf
-Clock = Callable[[np.ndarray], np.ndarray]  # from when ranks begin something to when it is over, shape (replications, ranks)
+# From when ranks begin something to when it is over, shape (replications, ranks)
+Clock = Callable[[np.ndarray], np.ndarray]
 
 
 class Sum(NamedTuple):
@@ -213,14 +214,17 @@ class Hybrid:
 
     def _check(self, served: Served, gradients_s: np.ndarray, come: Come) -> None:
         requests_s, sizes = self._workers.requests_s, self._sizes
-        check_apart(np.concatenate([requests_s, gradients_s], axis=2), np.tile(np.arange(requests_s.shape[2]), 2), sizes.lead_s)
+        to_servers_s, workers = np.concatenate([requests_s, gradients_s], axis=2), np.arange(requests_s.shape[2])
+        check_apart(to_servers_s, np.tile(workers, 2), sizes.lead_s)
         each = self._of_workers(come)
         check_apart(each, self._senders, sizes.latency_s)
         if (each.min(axis=2) <= self._workers.last_reach_s).any():
             raise Unsettled
 
 
-def take(reach_s: np.ndarray, pass_s: np.ndarray, now_s: np.ndarray, port_s, core_s: np.ndarray) -> tuple[np.ndarray, Wait]:
+def take(
+    reach_s: np.ndarray, pass_s: np.ndarray, now_s: np.ndarray, port_s, core_s: np.ndarray
+) -> tuple[np.ndarray, Wait]:
     """Each worker takes a message from each server, in order of arrival: its clock, and its waits.
 
     Args:

@@ -13,7 +13,6 @@ from test_cycles import assert_alike
 from sim import protocols, stragglers, vector
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link

@@ -30,8 +30,11 @@ SPARSE = [Variable(name=f"rows{i}", shape=(900 * i, 40), rows=Rows(fraction=0.1 
 LINK = Link(latency_s=2e-5, overhead_s=1e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e8)
 
 
-def job(name: str = "hybrid", *said: str, workers: int = 4, servers: int = 1, cores: int = 8, noise: float = 0.3, **of) -> Scenario:
-    of = {"variables": [SPARSE[0], *DENSE, SPARSE[1]], "link": LINK, "compute_s": 4e-3, "cold_s": 1e-3, "agree_s": 0.0} | of
+VARIABLES = [SPARSE[0], *DENSE, SPARSE[1]]
+
+
+def job(name="hybrid", *said, workers=4, servers=1, cores=8, noise=0.3, **of) -> Scenario:
+    of = {"variables": VARIABLES, "link": LINK, "compute_s": 4e-3, "cold_s": 1e-3, "agree_s": 0.0} | of
     law = LogNormal(cv=noise)
     costs = Costs(
         compute=Line(base_s=of.pop("compute_s"), cold_s=of["cold_s"]),
@@ -46,14 +49,18 @@ def job(name: str = "hybrid", *said: str, workers: int = 4, servers: int = 1, co
     hosts = [Host(name=f"h{i}", slots=1, cores=cores, speed=1 - (noise > 0) * i / 37) for i in range(workers + servers)]
     cluster = Cluster(hosts=hosts, network=of.pop("link"))
     protocol = name if isinstance(name, protocols.base.Protocol) else protocols.make(name, list(said))
-    return Scenario(protocol, model, workers, servers=servers, cluster=cluster, **{"steps": 4, "warmup": 1, "batch": 8} | of)
+    return Scenario(
+        protocol, model, workers, servers=servers, cluster=cluster, **{"steps": 4, "warmup": 1, "batch": 8} | of
+    )
 
 
 @st.composite
 def jobs(draw, names=("hybrid",)) -> Scenario:
     name, workers, parts = draw(st.sampled_from(names)), draw(st.integers(1, 7)), draw(st.integers(1, 4))
     said = {
-        "hybrid": [f"algorithm={draw(st.sampled_from(['ring', 'tree', 'halving-doubling', 'recursive-doubling', 'auto']))}"],
+        "hybrid": [
+            f"algorithm={draw(st.sampled_from(['ring', 'tree', 'halving-doubling', 'recursive-doubling', 'auto']))}"
+        ],
         "ps-sync": ["barrier=true"],
     }[name]
     variables = draw(st.sampled_from([[*SPARSE, *DENSE], [SPARSE[0], *DENSE], SPARSE, [*DENSE, SPARSE[1]]]))
@@ -110,7 +117,8 @@ def test_it_is_answered_by_the_vector_world():
 
 @pytest.mark.parametrize("cores", [1, 8])
 @pytest.mark.parametrize(
-    ("name", "said"), [("hybrid", ()), ("ps-sync", ("barrier=true",)), ("ps-async", ()), ("allreduce", ("sparse_as_dense=false",))]
+    ("name", "said"),
+    [("hybrid", ()), ("ps-sync", ("barrier=true",)), ("ps-async", ()), ("allreduce", ("sparse_as_dense=false",))],
 )
 def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, name, said):
     """A part has a core of its own, or all take turns on one; of an update that is quick, too."""
