@@ -30,6 +30,7 @@ SPARSE = [Variable(name=f"rows{i}", shape=(900 * i, 40), rows=Rows(fraction=0.1 
 LINK = Link(latency_s=2e-5, overhead_s=1e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e8)
 
 
+SLOW_NOTES = LINK.model_copy(update={"gap_s": 1e-4})  # which hold up pieces
 VARIABLES = [SPARSE[0], *DENSE, SPARSE[1]]
 
 
@@ -92,6 +93,7 @@ def jobs(draw, names=("hybrid",)) -> Scenario:
 @example(job(servers=2, variable_partitions=2))
 @example(job("hybrid", "algorithm=tree", workers=7, servers=3, variable_partitions=3, compute_s=0.0))
 @example(job(workers=5, noise=0.0, cores=1))
+@example(job(workers=5, servers=2, variable_partitions=2, link=SLOW_NOTES))
 @given(jobs())
 def test_the_worlds_agree(scenario):
     """Pieces of an allreduce come among answers and notes, and hold them up, and these hold up pieces."""
