@@ -55,6 +55,9 @@ class Found:
         same: how many configurations are among both.
         ties: further places, of two configurations between which paired runs do not decide.
         worse: further places, by how much the plan's price is above the other, as a share.
+        unmet: further places with a configuration that does not meet the target once it is simulated whole: a plan that was cut short
+            may have it.
+        empty: further places, for which the plan has no configuration.
         planned_s: seconds that the plan took.
     """
 
@@ -63,7 +66,16 @@ class Found:
     same: int
     ties: int
     worse: list[float]
+    unmet: int
+    empty: int
     planned_s: float
+
+    @property
+    def dearer(self) -> str:
+        """By how much the plan is worse at most, and where it has nothing that meets the target."""
+        counts = (self.unmet, "that miss the target"), (self.empty, "not found")
+        said = [f"{max(self.worse):.1%}"] if self.worse else []
+        return ", ".join(said + [f"{count} {what}" for count, what in counts if count]) or "-"
 
 
 def run(out: Path, seed: int = 0, demo: bool = False) -> None:
@@ -104,14 +116,16 @@ def compared(name: str, asked: Question, every: list[Candidate]) -> Found:
     wanted = sorted(meeting, key=lambda one: one.key(asked))[: asked.keep]
     ours = [one.configuration for one in planned.best] if planned.met else []
     theirs = [one.configuration for one in wanted]
+    prices = {one.configuration: one.key(asked)[0] for one in every}
+    meets = {one.configuration for one in meeting}
     left = [one for one in ours if one not in theirs]
     missed = [one for one in theirs if one not in ours]
-    prices = {one.configuration: one.key(asked)[0] for one in every}
-    pairs = list(zip(left, missed, strict=False))
+    unmet = [one for one in left if one not in meets]
+    pairs = list(zip([one for one in left if one in meets], missed, strict=False))
     ties = [pair for pair in pairs if prices[pair[0]] == prices[pair[1]] or is_tie(planned.room, *pair)]
     worse = [prices[one] / prices[other] - 1 for one, other in pairs if (one, other) not in ties]
-    worse += [float("inf")] * (len(missed) - len(pairs))
-    return Found(name, len(theirs), len(theirs) - len(missed), len(ties), worse, took_s)
+    empty = max(0, len(missed) - len(pairs) - len(unmet))
+    return Found(name, len(theirs), len(theirs) - len(missed), len(ties), worse, len(unmet), empty, took_s)
 
 
 def is_tie(room: Room, one: Configuration, other: Configuration) -> bool:
@@ -132,7 +146,6 @@ def table(found: list[Found], configurations: int) -> Table:
     title = f"The best of {configurations} configurations, planned and by simulating all"
     made = pages.table(title, "target", "best", "the same", "ties", "worse", "dearer by at most", "plan, s")
     for one in found:
-        dearer = f"{max(one.worse):.1%}" if one.worse else "-"
-        counts = (one.best, one.same, one.ties, len(one.worse))
-        made.add_row(one.target, *map(str, counts), dearer, f"{one.planned_s:.0f}")
+        counts = (one.best, one.same, one.ties, len(one.worse) + one.unmet + one.empty)
+        made.add_row(one.target, *map(str, counts), one.dearer, f"{one.planned_s:.0f}")
     return made

@@ -140,8 +140,8 @@ class VectorWorld:
         of, hosts = self.scenario, self.scenario.hosts
         if of.protocol.gradients_per_update(of.workers) == of.workers:
             return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
-        if of.servers > 1 or of.traffic.sends_rows or not is_ours(of.protocol):
-            raise self.refuse("some workers are late, with several servers or by a text that may remember something")
+        if of.traffic.sends_rows or not is_ours(of.protocol):
+            raise self.refuse("some workers are late, and rows travel or the text may remember something")
         return Backup(of, len(self.replications))
 
     def run(self) -> Outcome:

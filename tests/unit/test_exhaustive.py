@@ -36,6 +36,19 @@ def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, monkeypatch
     found = exhaustive.compared("here", asked, every)
     assert found.same == 2
     assert found.worse[0] > 0.5
+    assert found.dearer.endswith("%")
+
+
+def test_a_plan_that_was_cut_short_is_never_less_dear_than_the_best(every, monkeypatch):
+    """It may have what is cheaper, and misses the target once it is simulated whole; or too few: both are said, and are no price."""
+    asked = exhaustive.asked(GRID, TARGET)
+    planned = plan.answer(asked, pools.of_size(1))
+    missing = min(every, key=lambda one: one.key(asked))
+    missing.figures = Figures(1.0, 2.0, 3.0)
+    monkeypatch.setattr(plan, "answer", lambda *_: replace(planned, best=[missing]))
+    found = exhaustive.compared("here", asked, every)
+    assert (found.same + found.ties, found.worse, found.unmet, found.empty) == (0, [], 1, found.best - 1)
+    assert found.dearer == f"1 that miss the target, {found.best - 1} not found"
 
 
 def test_what_is_just_above_the_probability_is_kept_though_its_first_steps_are_slow(monkeypatch):
