@@ -250,7 +250,7 @@ class Scenario:
         if not self.traffic.in_parts:
             return True
         for rank in range(min(self.ranks, self.servers + 1)):  # workers are alike
-            parts = len(self.traffic.updated_bytes(rank))
+            parts = self.traffic.parts(rank)
             if parts > 1 and len(set(self.hosts)) < self.ranks:
                 return False
             for host in self.machines if rank >= self.servers else (self.machines[self.hosts[rank]],):

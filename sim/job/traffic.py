@@ -116,6 +116,14 @@ class Traffic:
             load.answer_bytes for load in loads
         ]
 
+    def parts(self, rank: int) -> int:
+        """How many things a rank updates side by side; how many rows they have is not asked."""
+        of = self._scenario
+        if rank >= of.servers:
+            return (of.summed_items > 0) + len(of.gathered_variables)
+        held = [variable for variable, holder in self.placed if holder == rank]
+        return len(held) if of.protocol.has_servers and any(variable.rows for variable in held) else 1
+
     @property
     def _applied_at_once(self) -> int:
         """Minibatches whose gradients an update applies together."""
