@@ -172,6 +172,7 @@ class Hybrid:
         pass_s = queue(in_turn_s, self._workers.clocks.in_free_s, port_s)
         over_s = pass_s + port_s
         others_s = np.maximum.accumulate(np.where(turn < 2 * servers, over_s, NEVER_S), axis=2)
+        others_s = np.where(in_turn_s < np.inf, others_s, NEVER_S)  # of pieces that are not known yet nothing is
         floors_s, begin_s = np.empty_like(each), np.empty_like(each)
         np.put_along_axis(floors_s, turn, others_s, 2)  # of a piece: when the last before it that is none has passed
         np.put_along_axis(begin_s, turn, pass_s, 2)
