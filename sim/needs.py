@@ -33,6 +33,7 @@ EXCHANGE_BYTES, EXCHANGE_S = 600, 4e-6  # of one that is laid out in levels, onc
 SHARED_EXCHANGE_S = 15e-6  # likewise, where ranks share hosts; a ring's are laid out too
 # Of a cycle in which gradients are summed while ranks compute, at most one for each of them; and for each rank:
 CYCLE_S, CYCLE_OF_A_RANK_S, CYCLE_BYTES = 250e-6, 0.3e-6, 500
+AMONG_SERVERS = 4  # times that a call is reckoned where its messages meet those of servers
 MEETING_S, MEETING_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
 SHARED_MEETING_S, SHARED_MEETING_OF_TWO_S = 2.5e-3, 6e-6  # likewise, where ranks share hosts
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
@@ -90,10 +91,11 @@ def round_s(scenario: Scenario, world: str) -> float:
 
 def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
     ranks, block, overlaps = scenario.ranks, min(BLOCK, scenario.rounds), scenario.protocol.overlaps
-    exchanges = 0 if scenario.served else _exchanges(scenario)
+    exchanges = 0 if scenario.served and not scenario.summed else _exchanges(scenario)
+    again = AMONG_SERVERS if scenario.served else 1
     shared = len(set(scenario.hosts)) < ranks
     laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1))
-    turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges, 0)
+    turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges * again, 0)
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
     step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
     step_s += cycles * (CYCLE_S + CYCLE_OF_A_RANK_S * ranks)

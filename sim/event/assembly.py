@@ -83,7 +83,8 @@ def _posts(world) -> bool:
     """Whether ranks may post messages without an event, if each has a core and a port of its own."""
     protocol, link = world.scenario.protocol, world.link
     plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
-    return plain and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps)
+    parts = world.scenario.traffic.in_parts
+    return plain and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps or parts)
 
 
 def mechanics_of(world, machine: Machine):

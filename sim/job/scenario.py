@@ -233,7 +233,7 @@ class Scenario:
     @cached_property
     def cores_suffice(self) -> bool:
         """Whether every thread that works has a core of its own, and none slows another down."""
-        if self.threaded or self.cluster.shared_cores or self.traffic.sends_rows or self.cluster.poll_s:
+        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or not self._parts_have_cores:
             return False
         if self.gpus_shared:
             return False
@@ -242,6 +242,21 @@ class Scenario:
             threads = ranks * (2 if self.protocol.overlaps and not host.gpus else 1)
             if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
                 return False
+        return True
+
+    @cached_property
+    def _parts_have_cores(self) -> bool:
+        """Whether what a rank adds or updates part by part, where rows travel, takes a core each, or one core one after another."""
+        if not self.traffic.in_parts:
+            return True
+        for rank in range(min(self.ranks, self.servers + 1)):  # workers are alike
+            parts = self.traffic.parts(rank)
+            if parts > 1 and len(set(self.hosts)) < self.ranks:
+                return False
+            for host in self.machines if rank >= self.servers else (self.machines[self.hosts[rank]],):
+                slowed = host.contention or host.contention_error
+                if min(host.cores, parts) > 1 and (host.cores < parts or slowed):
+                    return False
         return True
 
     @cached_property

@@ -71,6 +71,11 @@ class Traffic:
         """Whether rows of sparse variables travel between servers and workers."""
         return self._scenario.protocol.has_servers and any(variable.rows for variable in self._scenario.served)
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether rows travel, so that ranks may add or update several things side by side."""
+        return self.sends_rows or bool(self._scenario.gathered_variables)
+
     @cached_property
     def packed_bytes(self) -> int:
         """Bytes of a gradient when it is joined to be sent: of variables whose rows alone travel, these."""
@@ -110,6 +115,14 @@ class Traffic:
         return [HEADER_BYTES + ITEM_BYTES * self._scenario.summed_items] * (self._scenario.summed_items > 0) + [
             load.answer_bytes for load in loads
         ]
+
+    def parts(self, rank: int) -> int:
+        """How many things a rank updates side by side; how many rows they have is not asked."""
+        of = self._scenario
+        if rank >= of.servers:
+            return (of.summed_items > 0) + len(of.gathered_variables)
+        held = [variable for variable, holder in self.placed if holder == rank]
+        return len(held) if of.protocol.has_servers and any(variable.rows for variable in held) else 1
 
     @property
     def _applied_at_once(self) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim.model.costs import side_by_side
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
 from sim.vector.ties import check_apart, sorted_by_turn
@@ -32,7 +33,8 @@ class Sizes(NamedTuple):
 
     Args:
         request_s, answer_s, gradient_s, note_s: for which a message takes a port; latency_s: on its way.
-        overhead_s: of a core of speed 1, at either end of a message.
+        overhead_s: of a core of speed 1, at either end of a note.
+        load_overhead_s: likewise, of a request, an answer or a gradient: where rows travel, each is several messages.
         take_up_s, reduce_s: of such a core, for parameters and for a gradient.
     """
 
@@ -42,6 +44,7 @@ class Sizes(NamedTuple):
     note_s: float
     latency_s: float
     overhead_s: float
+    load_overhead_s: np.ndarray
     take_up_s: np.ndarray
     reduce_s: np.ndarray
 
@@ -52,15 +55,25 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, scenario) -> Sizes:
-        """The sizes of a scenario whose servers hold dense variables: a message each."""
+        """The sizes of a scenario; the loads of a server travel together."""
         link, costs = scenario.network, scenario.costs
-        loads = [scenario.traffic.loads(server)[0] for server in range(scenario.servers)]
+        loads = [scenario.traffic.loads(server) for server in range(scenario.servers)]
         request, answer, gradient = (
-            np.array([getattr(load, name) for load in loads], float)
+            np.array([sum(getattr(load, name) for load in held) for held in loads], float)
             for name in ("request_bytes", "answer_bytes", "gradient_bytes")
         )
         ports = (link.occupancy_s(size_bytes) for size_bytes in (request, answer, gradient, HEADER_BYTES))
-        return cls(*ports, link.latency_s, link.overhead_s, costs.take_up(answer), costs.reduce(gradient))
+        overheads_s = link.overhead_s, link.overhead_s * np.array([len(held) for held in loads])
+        added_s = np.array([added_together_s(scenario, server) for server in range(scenario.servers)])
+        return cls(*ports, link.latency_s, *overheads_s, costs.take_up(answer), added_s)
+
+
+def added_together_s(scenario, server: int) -> float:
+    """Seconds of a core of speed 1 in which a server adds a gradient: its parts at once, as far as there are cores."""
+    costs, cores = scenario.costs, scenario.machines[scenario.hosts[server]].cores
+    of_rows = costs.reduce_rows or costs.reduce
+    parts = [(of_rows if load.rows else costs.reduce, load.gradient_bytes) for load in scenario.traffic.loads(server)]
+    return side_by_side([line(size_bytes) for line, size_bytes in parts], cores)
 
 
 class Served(NamedTuple):
@@ -115,7 +128,7 @@ def settle(sizes: Sizes, serving, working, requests_s: np.ndarray, compute: Call
 
 def serve(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, requests_s: np.ndarray, gradients_s: np.ndarray) -> Served:
     """Servers take what comes in order: they answer a request at once, and add a gradient."""
-    workers, overhead_s = requests_s.shape[2], sizes.overhead_s / speeds
+    workers, overhead_s = requests_s.shape[2], sizes.load_overhead_s / speeds
     come_s = np.concatenate([requests_s, gradients_s], axis=2)
     turn, come_s = sorted_by_turn(come_s, lambda: np.tile(np.arange(workers), 2))
     asks = turn < workers
@@ -135,14 +148,18 @@ def serve(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, requests_s: np.ndarr
 
 def push(sizes: Sizes, clocks: Clocks, speeds: np.ndarray, answers_s: np.ndarray, compute: Callable) -> Pushed:
     """Workers take up parameters as they come, compute, and send each server its gradient."""
-    servers = answers_s.shape[1]
-    core_s = np.multiply.outer(1 / speeds, sizes.overhead_s + sizes.take_up_s)
+    core_s = np.multiply.outer(1 / speeds, sizes.load_overhead_s + sizes.take_up_s)
     now_s, in_free_s, waits = receive(answers_s, clocks, sizes.answer_s, core_s)
-    posted_s = compute(now_s)[:, :, None] + sizes.overhead_s / speeds[:, :, None] * np.arange(1, servers + 1)
+    posted_s = posted_of(sizes, compute(now_s), speeds)
     begin_s = queue(posted_s, clocks.out_free_s, np.broadcast_to(sizes.gradient_s, posted_s.shape))
     left_s = begin_s[:, :, -1] + sizes.gradient_s[-1]
     after = Clocks(np.maximum(posted_s[:, :, -1], left_s), left_s, in_free_s)
     return Pushed(after, (begin_s + sizes.latency_s).swapaxes(1, 2), waits)
+
+
+def posted_of(sizes: Sizes, now_s: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    """When workers have posted a request or a gradient to each server in turn, shape (replications, workers, servers)."""
+    return now_s[:, :, None] + np.cumsum(sizes.load_overhead_s) / speeds[:, :, None]
 
 
 def check_received(sizes: Sizes, reach_s: np.ndarray) -> None:

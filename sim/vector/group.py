@@ -14,7 +14,7 @@ import numpy as np
 
 from sim.laws import Law
 from sim.model.copies import copies_s
-from sim.model.costs import Line
+from sim.model.costs import Line, side_by_side
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
 from sim.vector.overlap import Overlap
@@ -217,11 +217,13 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if variables is not None:
             raise self.world.refuse("the text updates some variables alone")
         if self.world.scenario.served and self is self.world.workers:
-            raise self.world.refuse("the text has workers update")
+            self.update_later()
+            yield from self._did()
+            return
         if self.world.scenario.protocol.counts_updates:
             self.step = len(self.world.updates)
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
-        self.now_s = self._warm_s = self.now_s + self._seconds(self._update_s(self.now_s))
+        self.now_s = self._warm_s = self.now_s + self._seconds(self._update_s(self.now_s, self._warm_s))
         self._waits.updated(self.world.lows_s)
         self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
         self.samples = self._no_samples
@@ -229,15 +231,20 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if self.world.patience.updated():
             yield
 
-    def _update_s(self, begun_s: np.ndarray) -> float | np.ndarray:
-        """Seconds of an update that begins then."""
+    def _update_s(self, begun_s: np.ndarray, warm_s: np.ndarray) -> float | np.ndarray:
+        """Seconds of an update that begins then, of ranks that were warm until `warm_s`."""
         update = self.world.scenario.costs.update
-        cold_s = update.cold(begun_s - self._warm_s) if update.cold_s else 0.0
-        return self._of_step(self._update_factors) * update(self._updated_bytes) + cold_s
+        cold_s = update.cold(begun_s - warm_s) if update.cold_s else 0.0
+        factor = self._of_step(self._update_factors)
+        parts_s = [factor * part_s for part_s in self._updated_parts_s]
+        parts_s[0] = parts_s[0] + cold_s
+        if len(parts_s) == 1:
+            return parts_s[0]
+        return np.where(self._one_core, side_by_side(parts_s, 1), side_by_side(parts_s, len(parts_s)))
 
     def updated_s(self, begun_s: np.ndarray) -> np.ndarray:
         """When updates that are begun then are over, and an evaluation if it is due; shape (replications, ranks)."""
-        return begun_s + self._seconds(self._update_s(begun_s)) + self._seconds(self._evaluate_s())
+        return begun_s + self._seconds(self._update_s(begun_s, self._warm_s)) + self._seconds(self._evaluate_s())
 
     @cached_property
     def has_hosts(self) -> bool:
@@ -246,10 +253,20 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         return len(set(hosts)) == len(hosts)
 
     @cached_property
-    def _updated_bytes(self) -> np.ndarray:
-        """Of each rank's update, shape (ranks,); of workers, whose updates are alike, shape (1,)."""
+    def _updated_parts_s(self) -> np.ndarray:
+        """Seconds of each part of each rank's update, shape (parts, ranks); of workers, whose updates are alike, shape (parts, 1)."""
         several = self.ranks if self is self.world.master else self.ranks[:1]
-        return np.array([sum(self.world.scenario.traffic.updated_bytes(rank)) for rank in several])
+        each = [self.world.scenario.traffic.updated_bytes(rank) for rank in several]
+        found = np.zeros((max(map(len, each)), len(each)))  # of parts that a rank does not have too
+        for number, parts in enumerate(each):
+            found[: len(parts), number] = self.world.scenario.costs.update(np.array(parts, float))
+        return found
+
+    @cached_property
+    def _one_core(self) -> np.ndarray:
+        """Whether each rank's host has one core, shape (ranks,)."""
+        of = self.world.scenario
+        return np.array([of.machines[of.hosts[rank]].cores == 1 for rank in self.ranks])
 
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sim.vector.barrier_round import Clocks, Sizes, check_received, let_go, receive, settle
+from sim.vector.barrier_round import Clocks, Sizes, check_received, let_go, posted_of, receive, settle
 from sim.vector.exchanges import Unsettled
+from sim.vector.handed_in import HandedIn
 from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Ranks
 from sim.verbs.at_hand import SUM
@@ -36,7 +37,7 @@ class Some(Collection):
         raise self._refuse(WHOSE)
 
 
-class Barrier:
+class Barrier(HandedIn):
     """Verbs of all workers, or of all servers; clocks have the shape (replications, ranks)."""
 
     pulled = False  # parameters have been asked for
@@ -52,7 +53,7 @@ class Barrier:
 
     def pull(self, servers):
         """Ask all servers for parameters. When they are answered is not known before the round is over."""
-        if self._has_none(servers):
+        if not len(servers):
             return
         self._only(self is self.world.workers and list(servers) == list(self.world.master.ranks) and not self.pulled)
         if self.world.crowd is None:
@@ -62,7 +63,7 @@ class Barrier:
 
     def _ask(self, servers) -> None:
         sizes = self._sizes
-        posted_s = self.now_s[:, :, None] + sizes.overhead_s / self.speeds[:, :, None] * np.arange(1, len(servers) + 1)
+        posted_s = posted_of(sizes, self.now_s, self.speeds)
         before_s = np.cumsum(sizes.request_s) - sizes.request_s
         free_s = np.maximum(posted_s, self._out_free_s[:, :, None]) - before_s
         begin_s = np.maximum.accumulate(free_s, axis=2) + before_s
@@ -76,10 +77,9 @@ class Barrier:
 
     def push(self, servers, version=None):
         """Send all servers the gradient, and wait until all have let this worker go."""
-        all_asked = self.pulled and list(servers) == list(self.world.master.ranks)
-        # Work between the answers and the gradient, but for its computing, would be taken for work before the answers.
-        self._only(version is None and all_asked and self._computes and np.array_equal(self.now_s, self._asked_s))
+        self._only(version is None and self._has_computed(servers))
         self.at_hand.handed_on()
+        self.sent_samples = self.samples
         self.world.master.inbox.append(self)
         yield from self._did()
         yield from self._until_notes()
@@ -92,6 +92,14 @@ class Barrier:
         self.step = self.world.crowd.steps if isinstance(self.world.crowd, Backup) else self.step + 1
         self.book.over = self.world.training_is_over
         yield from self._did()
+
+    def _has_computed(self, servers) -> bool:
+        """Whether workers have asked all servers, which these are, and computed a gradient on the answers.
+
+        Work between the answers and the gradient, but for its computing, would be taken for work before the answers.
+        """
+        all_asked = self.pulled and list(servers) == list(self.world.master.ranks)
+        return all_asked and self._computes and np.array_equal(self.now_s, self._asked_s)
 
     def _take_notes(self) -> None:
         sizes, reach_s = self._sizes, self.notes.pop()
@@ -112,14 +120,16 @@ class Barrier:
             return []
         while not self.inbox:
             yield
-        if self.world.crowd is None:
+        if self.inbox[0].handed_in:
+            self._settle_hybrid()
+        elif self.world.crowd is None:
             self._settle_round()
         else:
             self._settle_crowd()
         others = self.world.workers
         if not isinstance(self.world.crowd, Backup):  # which knows where each of several gradients ends
             others.end_computing()
-        samples = others.samples[:, :count].sum(axis=1, keepdims=True)  # all are alike
+        samples = others.sent_samples[:, :count].sum(axis=1, keepdims=True)  # all are alike
         self.samples = np.broadcast_to(samples, self.now_s.shape)
         self.at_hand.what = SUM
         yield from self._did()
@@ -166,20 +176,9 @@ class Barrier:
             self.now_s = np.concatenate([heard_s, self.now_s[:, 1:]], axis=1)
         yield from self._did()
 
-    def hand_in(self):
-        """The gradient goes to no server."""
-        self._only(self._has_none([]))
-        self.at_hand.handed_on()
-        yield from self._did()
-
-    def collect(self, servers):
-        """An answer from each of no servers."""
-        self._only(self._has_none(servers))
-        yield from self._did()
-
     def let_go(self, workers, version=None):
         """Servers let all workers go, in the order in which they added their gradients."""
-        if self._has_none(workers):
+        if not len(workers):
             return
         others = self.world.workers
         named = workers is self._added or list(workers) == list(others.ranks)
@@ -187,7 +186,8 @@ class Barrier:
         if self.world.crowd is None:
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
             (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._in_place)
-            if self.world.training_is_over:
+            self._check_foreseen(reach_s)
+            if self.world.training_is_over and self.world.served_in_rounds:
                 # a server that is done before the first waits until the end
                 self._wait(self.now_s, np.full_like(self.now_s, np.inf))
         else:
@@ -213,10 +213,6 @@ class Barrier:
             return function(*given)
         except Unsettled:
             raise self.world.refuse("which message passes a port first cannot be told") from None
-
-    def _has_none(self, peers) -> bool:
-        """Whether there are no servers, and they are meant."""
-        return not self.world.scenario.served and not list(peers)
 
     def _only(self, does: bool) -> None:
         if not (does and self.world.scenario.protocol.has_servers):

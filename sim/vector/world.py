@@ -62,9 +62,12 @@ def refusal(scenario: Scenario) -> str | None:
     network, missing = scenario.network, sorted(sorted(verbs_of(scenario.protocol) - DOES), key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
-        "of sparse variables only the event world knows which rows travel": scenario.gathered_variables
-        or scenario.traffic.sends_rows
-        or (scenario.served and scenario.summed),
+        "workers hand one another rows of sparse variables": scenario.gathered_variables,
+        "parts of a server's rows, or ranks that send them from one host, share cores": scenario.traffic.sends_rows
+        and not (scenario.cores_suffice and _apart(scenario)),
+        "messages of an allreduce and of servers come together on a link without latency": scenario.served
+        and scenario.summed
+        and not network.latency_s,
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared
         and not _share_ports_alone(scenario),
         "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
@@ -76,6 +79,11 @@ def refusal(scenario: Scenario) -> str | None:
         or network.store_and_forward,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _apart(scenario: Scenario) -> bool:
+    """Whether each rank has a host of its own."""
+    return len(set(scenario.hosts)) == scenario.ranks
 
 
 def _share_ports_alone(scenario: Scenario) -> bool:
@@ -132,8 +140,8 @@ class VectorWorld:
         of, hosts = self.scenario, self.scenario.hosts
         if of.protocol.gradients_per_update(of.workers) == of.workers:
             return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
-        if not is_ours(of.protocol):
-            raise self.refuse("some workers are late, by a text that may remember something")
+        if of.traffic.sends_rows or not is_ours(of.protocol):
+            raise self.refuse("some workers are late, and rows travel or the text may remember something")
         return Backup(of, len(self.replications))
 
     def run(self) -> Outcome:
@@ -165,10 +173,15 @@ class VectorWorld:
                     name = name_of(self.scenario.protocol)
                     raise RunFailed(f"deadlock in {name}: master and workers wait for one another for ever")
 
-    @property
+    @cached_property
+    def apart(self) -> bool:
+        """Whether each rank has a host of its own."""
+        return _apart(self.scenario)
+
+    @cached_property
     def served_in_rounds(self) -> bool:
         """Whether servers see that training is over, and end by themselves; they then know how long workers wait for them."""
-        return bool(self.scenario.served and self.scenario.protocol.has_servers)
+        return bool(self.scenario.served and "training" in verbs_of(self.scenario.protocol))
 
     @property
     def training_is_over(self) -> bool:

@@ -13,7 +13,6 @@ from test_cycles import assert_alike
 from sim import protocols, stragglers, vector
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
@@ -181,8 +180,3 @@ def test_the_step_of_one_worker_is_a_request_an_answer_and_a_gradient():
     sizes = (32, 32 + 4 * scenario.workload.parameters)
     message_s = [link.latency_s + size / 1e8 for size in (sizes[0], sizes[1], sizes[1], sizes[0])]
     assert vector.run(scenario).step_s == pytest.approx(0.01 + sum(message_s) + 8 * link.overhead_s, abs=EXACT_S)
-
-
-def test_rows_of_sparse_variables_are_the_event_worlds():
-    sparse = Scenario(protocols.make("ps-sync", ["barrier=true"]), workload.read("bigram"), 3)
-    assert "which rows travel" in vector.refusal(sparse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.model.costs import WARMING
+from sim.model.costs import WARMING, side_by_side
 from sim.recording.traces import NOBODY
 
 ROUND_OFF_S = 1e-12
@@ -16,10 +16,11 @@ class OwnCore:
         rank: sim.event.ranks.rank.Rank.
     """
 
-    __slots__ = ("_rank", "_speed")
+    __slots__ = ("_cores", "_rank", "_speed")
 
     def __init__(self, rank):
         self._rank, self._speed = rank, rank.speed
+        self._cores = rank.scenario.machines[rank.machine.index].cores
 
     def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
         """Work for some seconds of a core."""
@@ -48,8 +49,8 @@ class OwnCore:
         return DONE
 
     def work_on(self, parts_s: list[float], activity: str, samples=0, size_bytes=0, peer=NOBODY, version=None):
-        """Do parts that would each take a core one after another: there is one core."""
-        return self.work(activity, parts_s[0], samples, size_bytes, peer, version)
+        """Do parts, each on a core of its own, or one after another where there is one core."""
+        return self.work(activity, side_by_side(parts_s, self._cores), samples, size_bytes, peer, version)
 
     def spend(self, seconds: float, computing: bool = False):
         """Work for some seconds of a core; nothing is recorded."""

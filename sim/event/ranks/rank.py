@@ -77,7 +77,7 @@ class Rank:
         self.compute_until, self.evaluate = computing.compute_until, summing.evaluate
         self.mechanics = mechanics = mechanics(self)
         self.work, self.works, self.receive = mechanics.work, mechanics.works, mechanics.receive
-        self.quick = mechanics.quick and not self.rows and not self.amounts.rests
+        self.quick = mechanics.quick and not (self.rows or self.amounts.rests or self.scenario.traffic.in_parts)
         letters.begin(mechanics)
         self._bind()
 
