@@ -43,14 +43,14 @@ def test_some_pairs_say_nothing(other):
     assert pairs([choice("a", 100, 100, fitted=other.fitted), other]) == []
 
 
-def cells(bias: float) -> list[Choice]:
-    """Measured where intervals say, but for a bias."""
+def cells(bias: float, width: float = 1.0) -> list[Choice]:
+    """Measured where intervals say, but for a bias, and a factor on their logarithms."""
     rng, deviation = np.random.default_rng(1), 0.2
     found = []
     for place in range(60):
         middle = 100 * (1 + place / 200)
         runs = tuple(middle * bias * np.exp(rng.normal(0, deviation, 4)))
-        side = math.exp(1.645 * deviation)
+        side = math.exp(1.645 * deviation * width)
         found.append(choice(str(place), 0, middle, measured=runs, interval=(middle / side, middle * side)))
     return found
 
@@ -66,6 +66,21 @@ def test_targets_are_met_as_often_as_honest_intervals_say():
 
 def test_a_prediction_that_is_too_fast_is_seen():
     assert outside(cells(0.8)) >= 3
+
+
+def test_intervals_that_are_too_narrow_promise_too_much():
+    """Three times too narrow: of targets said to be met with 0.9 or more, a fifth and more are missed, and too many unlikely ones are met."""
+    found = {one.low: one for one in reliability(planted(cells(1.0, width=1 / 3)))}
+    assert outside(cells(1.0, width=1 / 3)) >= 3
+    assert found[0.9].said > 0.97
+    assert found[0.9].met < found[0.9].said - 0.1
+    assert found[0.0].met > found[0.0].said + 0.1
+
+
+def test_intervals_that_are_too_wide_promise_too_little():
+    found = {one.low: one for one in reliability(planted(cells(1.0, width=3.0)))}
+    assert found[0.5].met > found[0.5].said + 0.05
+    assert found[0.3].met < found[0.3].said - 0.05
 
 
 def test_what_an_experiment_left_is_read(tmp_path, monkeypatch):
