@@ -69,7 +69,7 @@ def test_a_prediction_that_is_too_fast_is_seen():
 
 
 def test_intervals_that_are_too_narrow_promise_too_much():
-    """Three times too narrow: of targets said to be met with 0.9 or more, a fifth and more are missed, and too many unlikely ones are met."""
+    """Three times too narrow: too many targets that are said to be met are missed, and too many unlikely ones are met."""
     found = {one.low: one for one in reliability(planted(cells(1.0, width=1 / 3)))}
     assert outside(cells(1.0, width=1 / 3)) >= 3
     assert found[0.9].said > 0.97
