@@ -2,15 +2,16 @@
 
 Published: anytime and fixed minibatches on 10 EC2 machines (experiments.published), the systems of Parallax's figure
 (experiments.parallax), and transports of 16 GPUs (experiments.allreduce). At hand: cells of validate, servers, collectives and testbed,
-from the folder of results or else from the results that are kept (docs/data). Pairs that were both fitted are left out. So are pairs
-that differ by less than the noise of repeats, or of reading a figure. For published tables without either, the noise is taken to be 2
-%.
+from the folder of results or else from the results that are kept (docs/data). Pairs are of one model with the same sleeps, which nobody
+may choose. Pairs that were both fitted are left out. So are pairs that differ by less than the noise of repeats, or of reading a figure.
+For published tables without either, the noise is taken to be 2 %.
 Intervals of differences are those of `sim.run --what-if`; those of published tables are judged by evidence.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,7 +177,14 @@ def _cells(name: str, rows: list[dict]) -> Iterator[Choice]:
             spread,
             runs=runs,
             unknown=tuple(_unknown(*one) for one in json.loads(row["unknown"])),
+            job=_job(row["cell"]),
         )
+
+
+def _job(cell: str) -> str:
+    """What a cell's title says of its model and sleeps: "ps-sync, mnist 2w x 96, cedar*0.02" is "mnist, cedar*0.02"."""
+    found = re.search(r", ([^ ,]+ )?\d+w[^,]*, ([^,]+)$", cell)
+    return f"{(found[1] or 'toy_fc').strip()}, {found[2]}" if found else ""
 
 
 def _unknown(slower: float, faster: float, said: str, shared: list) -> Unknown:

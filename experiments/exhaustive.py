@@ -2,8 +2,7 @@
 
 Both have the same configurations and random numbers: first the plan as by `sim.plan`, and then every configuration with the whole
 effort. Where they differ, the two configurations are simulated side by side. It is a tie if the interval of their paired runs covers
-equal prices. A plan that is cut short may also hold configurations that miss the target once all steps are simulated, which are counted
-apart ("miss it"), and leave places empty. Nothing is measured.
+equal prices. Nothing is measured.
 """
 
 from __future__ import annotations
@@ -56,7 +55,9 @@ class Found:
         same: how many configurations are among both.
         ties: further places, of two configurations between which paired runs do not decide.
         worse: further places, by how much the plan's price is above the other, as a share.
-        misses: further places, of configurations that miss the target with the whole effort, which a plan that is cut short has not seen.
+        unmet: further places with a configuration that does not meet the target once it is simulated whole: a plan that was cut short
+            may have it.
+        empty: further places, for which the plan has no configuration.
         planned_s: seconds that the plan took.
     """
 
@@ -65,13 +66,16 @@ class Found:
     same: int
     ties: int
     worse: list[float]
-    misses: int
+    unmet: int
+    empty: int
     planned_s: float
 
     @property
-    def empty(self) -> int:
-        """Places that the plan leaves empty."""
-        return max(0, self.best - self.same - self.ties - len(self.worse) - self.misses)
+    def dearer(self) -> str:
+        """By how much the plan is worse at most, and where it has nothing that meets the target."""
+        counts = (self.unmet, "that miss the target"), (self.empty, "not found")
+        said = [f"{max(self.worse):.1%}"] if self.worse else []
+        return ", ".join(said + [f"{count} {what}" for count, what in counts if count]) or "-"
 
 
 def run(out: Path, seed: int = 0, demo: bool = False) -> None:
@@ -112,15 +116,16 @@ def compared(name: str, asked: Question, every: list[Candidate]) -> Found:
     wanted = sorted(meeting, key=lambda one: one.key(asked))[: asked.keep]
     ours = [one.configuration for one in planned.best] if planned.met else []
     theirs = [one.configuration for one in wanted]
-    meets = {one.configuration for one in meeting}
-    left = [one for one in ours if one in meets and one not in theirs]
-    missed = [one for one in theirs if one not in ours]
     prices = {one.configuration: one.key(asked)[0] for one in every}
-    pairs = list(zip(left, missed, strict=False))
+    meets = {one.configuration for one in meeting}
+    left = [one for one in ours if one not in theirs]
+    missed = [one for one in theirs if one not in ours]
+    unmet = [one for one in left if one not in meets]
+    pairs = list(zip([one for one in left if one in meets], missed, strict=False))
     ties = [pair for pair in pairs if prices[pair[0]] == prices[pair[1]] or is_tie(planned.room, *pair)]
     worse = [prices[one] / prices[other] - 1 for one, other in pairs if (one, other) not in ties]
-    misses = sum(one not in meets for one in ours)
-    return Found(name, len(theirs), len(theirs) - len(missed), len(ties), worse, misses, took_s)
+    empty = max(0, len(missed) - len(pairs) - len(unmet))
+    return Found(name, len(theirs), len(theirs) - len(missed), len(ties), worse, len(unmet), empty, took_s)
 
 
 def is_tie(room: Room, one: Configuration, other: Configuration) -> bool:
@@ -139,11 +144,8 @@ def is_tie(room: Room, one: Configuration, other: Configuration) -> bool:
 def table(found: list[Found], configurations: int) -> Table:
     """A line for each target."""
     title = f"The best of {configurations} configurations, planned and by simulating all"
-    columns = "target", "best", "the same", "ties", "worse", "dearer by at most", "miss it", "empty", "plan, s"
-    made = pages.table(title, *columns)
+    made = pages.table(title, "target", "best", "the same", "ties", "worse", "dearer by at most", "plan, s")
     for one in found:
-        dearer = f"{max(one.worse):.1%}" if one.worse else "-"
-        counts = (one.best, one.same, one.ties, len(one.worse))
-        left = one.misses, one.empty
-        made.add_row(one.target, *map(str, counts), dearer, *map(str, left), f"{one.planned_s:.0f}")
+        counts = (one.best, one.same, one.ties, len(one.worse) + one.unmet + one.empty)
+        made.add_row(one.target, *map(str, counts), one.dearer, f"{one.planned_s:.0f}")
     return made

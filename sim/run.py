@@ -52,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         from sim.studies.partition_search import searched
 
         search = searched(scenario)
-        scenario = replace(scenario, variable_partitions=search.best)
+        given.variable_partitions = search.best  # of all jobs that are compared
+        scenario, asked = replace(scenario, variable_partitions=search.best), questions.Questions(given, read)
     found, free, answers = simulated(given, scenario, asked, began_s)
     found = replace(found, search=search)
     if given.report:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim import options
@@ -51,8 +53,15 @@ def simulation_options() -> Parser:
     return parser
 
 
-def scenario(given: argparse.Namespace, read: options.Readers | None = None) -> Scenario:
+def scenario(
+    given: argparse.Namespace,
+    read: options.Readers | None = None,
+    changed: Callable[[Cluster], Cluster] | None = None,
+) -> Scenario:
     """The job to simulate.
+
+    Args:
+        changed: what is made of its cluster in the end, whether that is given or assumed.
 
     Raises:
         WrongSetting: naming the option; or nothing says how long computing takes.
@@ -60,9 +69,12 @@ def scenario(given: argparse.Namespace, read: options.Readers | None = None) -> 
     for name in ("hosts", "network"):
         if (value := getattr(given, name)) is not None and not given.cluster:
             raise WrongSetting(f"--{name}", value, "nothing without --cluster, whose hosts it changes")
+    changed = changed or (lambda found: found)
     described = options.scenario(
-        given, read=read, reshaped=lambda found: reshaped(given, found), servers_on=given.servers_on
+        given, read=read, reshaped=lambda found: changed(reshaped(given, found)), servers_on=given.servers_on
     )
+    if not given.cluster:
+        described = replace(described, cluster=changed(described.cluster))
     described.check_computing()
     return described
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, hypot, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -82,12 +82,25 @@ def covers(row: Held, law: Law) -> bool:
     return low <= row.measured_s <= high
 
 
-def ratios(rows: Sequence[Held], law: Law) -> tuple[np.ndarray, np.ndarray]:
-    """The error of the predicted ratio of every two rows of a split, and its 90 % limit: logarithms.
+class Ratios(NamedTuple):
+    """Pairs of rows that were held out together; arrays of one length, logarithms.
 
-    The common part of one table's rows cancels (sim.answers.ignorance.Law.common).
+    Args:
+        off: the error of the predicted ratio.
+        half: its 90 % limit.
+        cancelled: the share of both rows' variances that the ratio does not have.
+        outside: whether one of the rows is outside of its own interval.
     """
-    off, half = [], []
+
+    off: np.ndarray
+    half: np.ndarray
+    cancelled: np.ndarray
+    outside: np.ndarray
+
+
+def ratios(rows: Sequence[Held], law: Law) -> Ratios:
+    """The ratio of every two rows of a split: the common part of one table's rows cancels (sim.answers.ignorance.Law.common)."""
+    found = []
     for split in dict.fromkeys(row.split for row in rows):
         mine = [row for row in rows if row.split == split]
         one, other = np.triu_indices(len(mine), 1)
@@ -95,11 +108,12 @@ def ratios(rows: Sequence[Held], law: Law) -> tuple[np.ndarray, np.ndarray]:
         common = np.array([law.common(row.doublings, row.share) for row in mine])
         whole = np.array([row.residual**2 + law.deviation(row.doublings, row.share) ** 2 for row in mine])
         whole += np.array([max(row.slower, row.faster) ** 2 for row in mine])  # a ratio of either way
+        outside = np.array([not covers(row, law) for row in mine])
         own = whole - (common**2).sum(axis=1)
         variance = own[one] + own[other] + ((common[one] - common[other]) ** 2).sum(axis=1)
-        off.append(abs(each[one] - each[other]))
-        half.append(of_normal(1.0) * np.sqrt(variance))
-    return np.concatenate(off), np.concatenate(half)
+        half, cancelled = of_normal(1.0) * np.sqrt(variance), 1 - variance / (whole[one] + whole[other])
+        found.append(Ratios(abs(each[one] - each[other]), half, cancelled, outside[one] | outside[other]))
+    return Ratios(*map(np.concatenate, zip(*found, strict=True)))
 
 
 def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:

@@ -20,7 +20,8 @@ class Choice:
     """A configuration that was measured and predicted.
 
     Args:
-        group: of those among which one may choose: of one cluster, and of one model where others were measured.
+        group: of those that are counted together.
+        job: what may not be chosen: the model, and the sleeps. Of a group, those of one job are compared.
         measured: samples a second of each run.
         predicted: samples a second.
         noise: share by which two runs of it differ.
@@ -39,6 +40,11 @@ class Choice:
     fitted: bool = False
     runs: tuple[float, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    job: str = ""
+
+    def beside(self, other: Choice) -> bool:
+        """Whether one may choose between the two, and the prediction knows one of them at most."""
+        return (self.group, self.job) == (other.group, other.job) and not (self.fitted and other.fitted)
 
     @property
     def real(self) -> float:
@@ -66,7 +72,7 @@ def pairs(choices: list[Choice]) -> list[Pair]:
     """All pairs of a group that differ by more than the noise, and were not both fitted."""
     found = []
     for one, other in combinations(choices, 2):
-        if one.group != other.group or (one.fitted and other.fitted):
+        if not one.beside(other):
             continue
         faster, slower = (one, other) if one.real > other.real else (other, one)
         if faster.real / slower.real - 1 > max(one.noise, other.noise):
@@ -92,7 +98,7 @@ def ratios(choices: list[Choice]) -> dict[str, Ratio]:
     """Of all pairs of a group whose runs are known, the first run beside the first, the second beside the second."""
     held: dict[str, list[tuple[bool, float]]] = {}
     for one, other in combinations(choices, 2):
-        if one.group != other.group or (one.fitted and other.fitted) or not (one.runs and other.runs):
+        if not (one.beside(other) and one.runs and other.runs):
             continue
         low, high = difference(one, other)
         wide = sqrt(high / low)
@@ -136,7 +142,7 @@ class Bin(NamedTuple):
 
 
 def planted(choices: list[Choice]) -> list[tuple[float, bool]]:
-    """The probability of each target, and whether a run met it: targets lie between measured throughputs of the group.
+    """The probability of each target, and whether a run met it: targets lie between measured throughputs of the group, with the same job.
 
     They are between those of other configurations: a target that depends on the judged runs would be met too often.
     """
@@ -145,7 +151,7 @@ def planted(choices: list[Choice]) -> list[tuple[float, bool]]:
         if one.interval is None or one.fitted:
             continue
         figures = Figures(one.interval[0], one.predicted, one.interval[1])
-        others = sorted(other.real for other in choices if other is not one and other.group == one.group)
+        others = sorted(other.real for other in choices if other is not one and one.beside(other))
         for target in (sqrt(low * high) for low, high in pairwise(others)):
             found += [(figures.chance(target), run >= target) for run in one.measured]
     return found

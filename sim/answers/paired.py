@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import candidates
 from sim.answers import extrapolation, interval
 from sim.answers.extrapolation import Unknown
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
+
+FEWEST = 3  # runs that show how a step goes with work
 
 
 def unknown(base: Result, changed: Result) -> tuple[float, float]:
@@ -56,9 +59,23 @@ def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All that is unknown of a job beside another one: with the drift and the error that the pairs of runs have in common."""
     costs, share = scenario.costs, extrapolation.share_of_computing(scenario, outcome)
     drift = share * log(costs.run.quantile(0.95) / costs.run.quantile(0.05)) / 2 if costs.run.sole is None else 0.0
-    error = share * interval.of_normal(costs.error)
+    error = share_of_work(scenario, outcome) * interval.of_normal(costs.error)
     found = [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
     return [*found, Unknown(error, error, shared=((f"error of {kind(scenario)}", error, error),))]
+
+
+def share_of_work(scenario: Scenario, outcome: Outcome) -> float:
+    """The part of a sample's seconds that grows as work does: of the runs, which have the profile's error each in another size.
+
+    Work is computing, and also packing, sums and updates, and waiting for cores that others work on. Where the error is not drawn
+    (`Draws.error_factor`), or of too few runs, the share of computing stands for it.
+    """
+    speeds = outcome.throughput()
+    drawn = scenario.costs.error and len(speeds) >= FEWEST and not candidates.unknown(scenario)
+    if not (drawn and (speeds > 0).all()):
+        return extrapolation.share_of_computing(scenario, outcome)
+    factors = np.log([scenario.draws.error_factor(replication) for replication in range(len(speeds))])
+    return float(np.clip(-np.polyfit(factors, np.log(speeds), 1)[0], 0.0, 1.0))
 
 
 def _shared(unknowns: Sequence[Unknown]) -> dict[str, tuple[float, float]]:

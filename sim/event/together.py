@@ -9,6 +9,7 @@ import numpy as np
 
 from sim.event.ring import Call, Ring
 from sim.event.shortcut import ShortCutFailed
+from sim.verbs.book import TIE_S
 
 MOST_KEPT = 1000  # plans
 
@@ -107,14 +108,20 @@ class Course:
         self._begin_s, self.end_s = call.begin_s[-1].tolist(), call.end_s[-1].tolist()
         self._others_s = [0.0] * len(goes)  # when the last message of another call has passed it
 
-    def passing(self, mechanics, reach_s: float, occupancy_s: float) -> tuple[float, float]:
+    def passing(self, mechanics, reach_s: float, message) -> tuple[float, float]:
         """When a message of another call begins and ends to pass the port of one rank, which is in this call.
+
+        If it comes together with a message of the call, they pass in the order of their senders (sim.event.machines.in_turn).
 
         Raises:
             ShortCutFailed: it holds up a message after which the rank sends others.
         """
         number, call, turns = mechanics.rank.rank, self._call, len(self._call.reach_s)
-        after = int(np.searchsorted(call.reach_s[:, number], reach_s, side="right"))
+        left, sender, occupancy_s = (number or len(self._goes)) - 1, message.sender, message.occupancy_s
+        before_s = reach_s + TIE_S * (
+            (left < sender) - (left > sender)
+        )  # messages of the call that come until then are before it
+        after = int(np.searchsorted(call.reach_s[:, number], before_s, side="left" if left > sender else "right"))
         free_s = call.end_s[after - 1, number] if after else call.in_free_s[number]
         begin_s = max(reach_s, self.end_s[number] if after == turns else float(free_s), self._others_s[number])
         end_s = self._others_s[number] = begin_s + occupancy_s

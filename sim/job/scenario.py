@@ -193,9 +193,15 @@ class Scenario:
 
         Their speeds are relative to what the costs are of.
         """
-        kinds = named_gpus.relative(list(self.cluster.hosts), self.cluster, self.workload)
-        each = chain.from_iterable(repeat(host, host.count) for host in kinds)
-        return list(islice(each, max(self.hosts) + 1))
+        serving, computing = (named_gpus.relative(self.cluster, self.workload, computes) for computes in (False, True))
+        each = chain.from_iterable(repeat(pair, pair[0].count) for pair in zip(serving, computing, strict=True))
+        used = set(self.computing_hosts)
+        return [pair[index in used] for index, pair in enumerate(islice(each, max(self.hosts) + 1))]
+
+    @property
+    def computing_hosts(self) -> list[int]:
+        """The host of each rank that computes gradients."""
+        return self.hosts[self.servers :] or self.hosts
 
     @cached_property
     def on_named_gpus(self) -> bool:
@@ -343,12 +349,16 @@ class Scenario:
             known = known | {workload.name: costs}
         elif not workload.is_nominal:
             workload = workload.model_copy(update={"costs": costs})
-        workers = self.hosts[self.servers :] or self.hosts
-        speed = float(np.median([self.machines[host].speed for host in workers]))
-        hosts = tuple(
-            host if host.speed == speed else host.model_copy(update={"speed": speed}) for host in self.cluster.hosts
-        )
-        cluster = self.cluster.model_copy(update={"costs": known, "hosts": hosts})
+        speed = float(np.median([self.machines[host].speed for host in self.computing_hosts]))
+        last = np.cumsum([host.count for host in self.cluster.hosts])
+        computing = set(np.searchsorted(last, self.computing_hosts, side="right"))
+        relative = named_gpus.relative(self.cluster, self.workload, computes=True)
+        hosts = list(self.cluster.hosts)
+        for index, (host, now) in enumerate(zip(hosts, relative, strict=True)):
+            is_alike = index in computing or now.speed == host.speed  # a core that only serves is no slow GPU
+            if is_alike and now.speed != speed:
+                hosts[index] = host.model_copy(update={"speed": speed / (now.speed / host.speed)})
+        cluster = self.cluster.model_copy(update={"costs": known, "hosts": tuple(hosts)})
         return replace(self.without_stragglers(), cluster=cluster, workload=workload)
 
     @property

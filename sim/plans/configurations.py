@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalogue, protocols
@@ -73,6 +74,7 @@ class Room:
         for name in question.placements:
             if name not in STRATEGIES:
                 raise WrongSetting("placements", name, " or ".join(STRATEGIES))
+        self._check_prices()
         self._prices = {name: self._price(name) for name in self._hosts()}
         self._clusters = {name: _read(name) for name in self._prices}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
@@ -158,6 +160,13 @@ class Room:
 
     def _given(self, name: str) -> float | None:
         return self.question.prices.get(name)
+
+    def _check_prices(self) -> None:
+        """Refuse the price of a host that there is not; one that is not asked for may have a price."""
+        hosts = self._hosts()
+        for name in self.question.prices:
+            if not (name in hosts or name in catalogue.all_of("hosts") or Path(name).exists()):
+                raise WrongSetting("prices", name, f"a host: {', '.join(hosts)}")
 
     def _price(self, name: str) -> float:
         """USD an hour of one host."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "plan/1"
 AFTER_SHARE, WHY_SHARE = 0.4, 0.15  # of the time: for the front and for what limits the best; for the latter
+EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
+EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
 AS_GOOD = 3  # that are shown where no configuration meets the target
 
@@ -173,7 +175,17 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     def hopeful(one: Candidate) -> bool:
         return one.may_meet(question)
 
-    found = search.best_first(candidates, lambda one: one.key(question), question.keep, simulating, hopeful)
+    def key(one: Candidate) -> tuple[float, float]:
+        return one.key(question)
+
+    ends_s = simulating.until_s
+    simulating.until_s -= EASILY_SHARE * simulating.left_s
+    found = search.best_first(candidates, key, question.keep, simulating, hopeful)
+    simulating.cut = simulating.cut or not simulating.left_s
+    simulating.until_s = ends_s
+    if simulating.cut and not found:  # among the cheapest, which may all miss it by little
+        easily = [one for one in candidates if one.least_likely >= EASILY * one.needed(question) and not one.problem]
+        found = search.best_first(easily, key, question.keep, simulating, hopeful)
     meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
     seen = [one for one in meeting if one not in found]  # where time was over before they were looked at whole
     found += sorted(seen, key=lambda one: one.key(question))[: question.keep - len(found)]

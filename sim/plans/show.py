@@ -58,7 +58,9 @@ def headline(plan: Plan) -> str:
     if not plan.met:
         reached = f"{number(first['samples_per_s']['mid'])} samples/s where {number(first['needed_samples_per_s'])} are needed"
         chance = "" if first["p_target"] is None else f", met with a probability of {first['p_target']:.2f}"
-        return f"No configuration of {plan.configurations:,} meets {target}. The nearest reaches {reached}{chance}:"
+        looked = f"{len(plan.simulated):,} that were simulated, of {plan.configurations:,}, before time was over"
+        none = f"No configuration of {plan.configurations:,}" if plan.whole else f"None of the {looked},"
+        return f"{none} meets {target}. The nearest reaches {reached}{chance}:"
     kind = "cheapest" if asked.cheapest else "fastest"
     chance = f"with a probability of {asked.probability:g} or more"
     if first["p_target"] is None:

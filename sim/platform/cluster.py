@@ -321,7 +321,8 @@ class Cluster(BaseModel):
         slots = sum(host.count * host.ranks for host in self.hosts)
         if ranks > slots:
             others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
-            allowed = f"at most {slots - servers} workers: the cluster {self.name!r} has {slots} slots{others}"
+            fewer = f"at most {slots - servers} workers" if slots > servers else "a cluster with more slots"
+            allowed = f"{fewer}: the cluster {self.name!r} has {slots} slot{'s' * (slots != 1)}{others}"
             raise WrongSetting("--workers", ranks - servers, allowed)
         room = chain.from_iterable(repeat(host.ranks, host.count) for host in self.hosts)
         return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))

@@ -47,21 +47,28 @@ def flops_per_s(gpu: Gpu, workload: Workload) -> float:
     return rate.peak * (rate.share or 1.0)
 
 
-def relative(hosts: list[Host], cluster: Cluster, workload: Workload) -> list[Host]:
-    """The hosts with their speeds relative to the GPU of reference; as they are without one."""
+def relative(cluster: Cluster, workload: Workload, computes: bool) -> list[Host]:
+    """The cluster's hosts with their speeds relative to the GPU of reference; as they are without one.
+
+    Args:
+        computes: whether workers sit on them, or servers alone.
+    """
     gpu = reference(cluster, workload)
     if gpu is None:
-        return hosts
-    return [host.model_copy(update={"speed": host.speed * _speed(host, gpu, workload)}) for host in hosts]
+        return list(cluster.hosts)
+    speeds = [_speed(host, gpu, workload, computes) for host in cluster.hosts]
+    return [
+        host.model_copy(update={"speed": host.speed * times}) for host, times in zip(cluster.hosts, speeds, strict=True)
+    ]
 
 
-def _speed(host: Host, gpu: Gpu, workload: Workload) -> float:
-    """Relative to this GPU. A host without GPUs does a server's work, over parameters: its memory says how fast."""
+def _speed(host: Host, gpu: Gpu, workload: Workload, computes: bool) -> float:
+    """Relative to this GPU. A server's work is over parameters: where there is no GPU, a core's memory says how fast."""
     if host.gpu == gpu:
         return 1.0
     if host.gpu:
         return flops_per_s(host.gpu, workload) / flops_per_s(gpu, workload)
-    if host.gpus:
+    if host.gpus or computes:
         return nominal.CORE_FLOPS / flops_per_s(gpu, workload)
     return nominal.CORE_BYTES_PER_S / gpu.memory_bytes_per_s
 

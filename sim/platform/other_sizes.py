@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import geometric_mean
 
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
@@ -17,12 +16,18 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     """The cluster with so many hosts, like those that it has; each takes a rank for each of its cores or GPUs.
 
     Raises:
-        WrongSetting: the number of hosts is impossible, or the hosts share one machine's cores.
+        WrongSetting: the number of hosts is impossible, the hosts share one machine's cores, or are not all of one kind.
     """
     check_integer("--hosts", count, 1, MOST_RANKS)
     if cluster.shared_cores:
         raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
-    speed = geometric_mean(host.speed for host in cluster.hosts)
+    kinds = {(host.gpu and host.gpu.name, host.gpus, host.cores) for host in cluster.hosts}
+    if len(kinds) > 1:
+        raise WrongSetting(
+            "--hosts", count, f"hosts of one kind to be like: those of {cluster.name!r} differ in cores or GPUs"
+        )
+    several = sum(host.count for host in cluster.hosts)
+    speed = math.exp(sum(host.count * math.log(host.speed) for host in cluster.hosts) / several)  # the geometric mean
     like = cluster.hosts[0].model_copy(update={"name": "host", "count": count, "slots": None, "speed": speed})
     return cluster.model_copy(update={"hosts": (like,)})
 

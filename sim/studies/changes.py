@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -71,15 +70,8 @@ def applied(change: Change, given: argparse.Namespace, read: options.Readers) ->
     job, settings, cluster = _sorted(change, given, read)
     changed = argparse.Namespace(**vars(given) | job)
     changed.set = _settings(changed, settings, read)
-    if not cluster:
-        return simulated_options.scenario(changed, read)
-    reads = copy.copy(read)
-    setattr(reads, "cluster", lambda path: with_values(read.cluster(path), cluster))  # noqa: B010 mypy takes it for a method
-    described = options.scenario(changed, read=reads, servers_on=changed.servers_on)
-    if not changed.cluster:
-        described = replace(described, cluster=with_values(described.cluster, cluster))
-    described.check_computing()
-    return described
+    alter = (lambda found: with_values(found, cluster)) if cluster else None
+    return simulated_options.scenario(changed, read, alter)
 
 
 def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:

@@ -34,6 +34,8 @@ def run(given: argparse.Namespace, read: options.Readers, command: str = "") -> 
     for name in ALONE:
         if getattr(given, name):
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing with --sweep")
+    if given.variable_partitions == options.SEARCH:
+        raise WrongSetting("--variable-partitions", options.SEARCH, "numbers: a sweep tries those that it is given")
     if given.output is None:
         raise WrongSetting("--output", None, "the name of a .parquet file, for the rows of --sweep")
     values = parsed(given.sweep)

@@ -175,7 +175,9 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: flo
     Raises:
         Refused: the scenario needs the event world.
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
+        WrongSetting: several servers are to evaluate.
     """
+    scenario.check_evaluation()
     reason, numbers, until_s = refusal(scenario), range(first, first + replications), time.monotonic() + within_s
     if reason:
         raise Refused(reason)

@@ -16,6 +16,7 @@ from sim.vector.decided import decided
 from sim.vector.exchanges import MOST_ROUNDS, Unsettled, nearness
 from sim.vector.late_waits import Cycle, LateWaits, Moved
 from sim.vector.negotiation import Asked, Begun, joined
+from sim.vector.shared.asking import Asking
 from sim.vector.tails import Meeting
 
 NEAR_S = 2e-13  # moments that differ by less may come in either order, as rounding has it
@@ -73,31 +74,24 @@ class Background:
     """
 
     def __init__(self, group, algorithm: str, fusion_bytes: int, cycle_s: float, by_name: bool):
-        scenario, (replications, ranks) = group.world.scenario, group.now_s.shape
+        scenario, replications = group.world.scenario, len(group.now_s)
         self.settings, self._group, self._cycle_s = (algorithm, fusion_bytes, cycle_s, by_name), group, cycle_s
         speeds, self._kinds = np.unique(group.speeds, axis=0, return_inverse=True)
         link = scenario.network
         self._negotiation = self._agreeing(scenario, by_name)
         self.table = decided(scenario, self._negotiation, speeds, self.settings)
-        self._pace, self._shared = 1 / speeds, len(set(scenario.hosts)) < ranks
+        self._speeds = speeds
         self._overhead_s = link.overhead_s / speeds
         self._from_s = np.full(group.now_s.shape, -np.inf)  # when the last cycle of each rank began
         self._fresh = True  # nobody has begun a cycle
         # The decision that each replication has behind it, and when all requests for it had come.
         self._after, self._after_s = np.zeros(replications, int), np.full((replications, 1), -np.inf)
 
-    def _agreeing(self, scenario, by_name: bool) -> ByName | ByTree:
-        """How ranks negotiate.
-
-        Raises:
-            Unsettled: messages of several ranks pass the port of a host.
-        """
-        link, ranks, hosts = scenario.network, scenario.ranks, scenario.hosts
-        if len(set(hosts)) == ranks:
-            return ByName(link) if by_name else ByTree(ranks, link)
-        if by_name:
-            raise Unsettled
-        return ByTree(ranks, link, hosts, scenario.cluster.local)
+    def _agreeing(self, scenario, by_name: bool) -> ByName | ByTree | Asking:
+        """How ranks negotiate."""
+        if len(set(scenario.hosts)) < scenario.ranks:
+            return Asking(scenario, by_name)
+        return ByName(scenario.network) if by_name else ByTree(scenario.ranks, scenario.network)
 
     def carried(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """What it carries from one step to the next: moments, and other numbers; each of shape (replications, some)."""
@@ -173,6 +167,10 @@ class Background:
         rows, count, now_s = (one[some] for one in whole)
         with suppress(Unsettled):
             return np.flatnonzero(some), self._ask(step, rows, count, now_s)
+        if isinstance(self._negotiation, Asking):
+            return np.flatnonzero(some), self._meet_on_hosts(
+                self._negotiation, step, number, (rows, count, now_s), late
+            )
         tail, root_s = self.table.tail(number), self._after_s[rows]
         first = ended = tail.play(None, len(rows))
         before_s = np.full(first.come_s.shape, -np.inf)
@@ -185,6 +183,31 @@ class Background:
             before_s = meeting.floors_s
             ended = tail.play(before_s, len(rows))
         raise Unsettled
+
+    def _meet_on_hosts(self, asking: Asking, step: _Step, number: int, of, late: LateWaits) -> _Agreed:
+        """The same of ranks that share hosts: the last call and requests are played as one."""
+        rows, count, now_s = of
+        everywhere_s, root_s, before_s = step.everywhere_s[count, rows], self._after_s[rows], self._from_s[rows]
+        step_s = np.where(count[:, None] == 0, now_s, -np.inf)  # from when a rank may ask, if none has in this step
+
+        def begin(ranks, ended_s: np.ndarray) -> np.ndarray:
+            at_s = np.maximum(root_s + ended_s, step_s[:, ranks])
+            return self._cycle(at_s, before_s[:, ranks], everywhere_s[:, None]) - root_s
+
+        def more(begin_s: np.ndarray) -> np.ndarray:
+            return self._more(step, rows, root_s + begin_s)
+
+        found = asking.ask_after(self.table.last(number), now_s - root_s, begin, more)
+        for moved in found.moved(rows, step.computed_s[rows], root_s):
+            late.add(moved)
+        begin_s = root_s + found.begin_s
+        last = self._agreed(begin_s, step.ready_s, step.everywhere_s, rows, count)
+        return _Agreed(np.maximum(root_s + found.ended_s, step_s), begin_s, last, found.asked.after(root_s))
+
+    def _more(self, step: _Step, rows: np.ndarray, begin_s: np.ndarray) -> np.ndarray:
+        """Gradients that have become ready at each rank since it asked before, until it asks then."""
+        there = step.ready_s[:, rows]
+        return np.count_nonzero((self._from_s[rows] < there) & (there <= begin_s), axis=0)
 
     def _ask(self, step: _Step, rows, count, now_s: np.ndarray, meeting: Meeting | None = None) -> _Agreed:
         """The same, of ranks that end the last cycle, or begin the step, then."""
@@ -199,20 +222,18 @@ class Background:
         else:
             ports = meeting.in_free_s, meeting.last_reach_s
 
-        def more() -> np.ndarray:
-            there = ready_s[:, rows]
-            return np.count_nonzero((before_s < there) & (there <= begin_s), axis=0)
-
         idle = partial(_later, table.idle_s, numbers, root_s)
+        more = partial(self._more, step, rows, begin_s)
         begun = Begun(begin_s, overhead_s, *ports, idle, in_turn, more, meeting)
-        if self._shared:
-            begun = begun._replace(out_free_s=root_s + table.out_free_s[numbers], pace=self._pace[self._kinds[rows]])
+        if isinstance(self._negotiation, Asking):
+            out_free_s, speeds = root_s + table.out_free_s[numbers], self._speeds[self._kinds[rows]]
+            return _Agreed(now_s, begin_s, last, self._negotiation.ask(begun, out_free_s, speeds))
         return _Agreed(now_s, begin_s, last, self._negotiation.ask(begun))
 
     @property
     def can_be_compiled(self) -> bool:
         """The loops know requests up a tree, of ranks with a host each."""
-        return isinstance(self._negotiation, ByTree) and not self._shared and self.table.can_be_dense
+        return isinstance(self._negotiation, ByTree) and self.table.can_be_dense
 
     @property
     def for_loops(self) -> tuple:

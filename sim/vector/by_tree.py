@@ -7,7 +7,7 @@ import numpy as np
 from sim.collectives.base import CONTROL, Exchange
 from sim.collectives.schedule import NONE, schedule
 from sim.collectives.tree import tree
-from sim.vector.exchanges import Ports, Unsettled, play
+from sim.vector.exchanges import Ports, play
 from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, joined, passing_s
 from sim.verbs.fusion import REQUEST
 
@@ -18,25 +18,11 @@ class ByTree:
     Args:
         ranks: how many.
         link: between hosts.
-        hosts: of each rank, where some share one.
-        local: the link within a host, likewise.
-
-    Raises:
-        Unsettled: of a host several ranks send requests to others, or receive them.
     """
 
-    def __init__(self, ranks: int, link, hosts: list[int] | None = None, local=None):
+    def __init__(self, ranks: int, link):
         self._ranks, self._link, self._occupancy_s = ranks, link, link.occupancy_s(REQUEST_BYTES)
         numbers = np.arange(ranks)
-        self.shared, self._near = hosts is not None, np.zeros(ranks, bool)  # of whom the parent is on the same host
-        if hosts is not None:
-            of_rank, parents = np.array(hosts), numbers & (numbers - 1)
-            self._near[1:] = of_rank[1:] == of_rank[parents[1:]]
-            self._local_s, self._copy_s = local.latency_s, local.overhead_s + local.occupancy_s(REQUEST_BYTES)
-            far = numbers[1:][~self._near[1:]]
-            for ends in (far, parents[far]):
-                if len(np.unique(of_rank[ends])) < len(np.unique(ends)):
-                    raise Unsettled
         self._parents = numbers[1:] & (numbers[1:] - 1)
         children: list[list[int]] = [[] for _ in numbers]
         for rank in numbers[1:]:
@@ -61,10 +47,6 @@ class ByTree:
         if begun.meeting is not None:
             return self._in_order(begun)
         asked, reach_s = self._unhindered(begun)
-        if begun.out_free_s is not None:
-            posted_s = np.where(self._near, np.inf, reach_s - self._link.latency_s)
-            if (posted_s <= begun.out_free_s).any():
-                raise Unsettled
         hindered = (reach_s[:, 1:] < begun.in_free_s[:, self._parents]).any(axis=1)
         if len(self._several):
             come_s = np.sort(reach_s[:, self._several], axis=2)
@@ -77,11 +59,8 @@ class ByTree:
     def _unhindered(self, begun: Begun) -> tuple[Asked, np.ndarray]:
         """As if every port were free; and when each rank's request reaches its parent's."""
         now_s, overhead_s, waits = begun.now_s, begun.overhead_s, []
-        away_s, here_s, apart = overhead_s + self._link.latency_s, self._occupancy_s, 1
-        if self.shared:
-            away_s, here_s = np.where(self._near, self._local_s, away_s), np.where(self._near, 0.0, here_s)
-            copy_s = self._copy_s * begun.pace
-        reach_s, left_s = np.empty_like(now_s), np.zeros_like(now_s)
+        away_s, apart = overhead_s + self._link.latency_s, 1
+        reach_s = np.empty_like(now_s)
         reach_s[:, 0] = np.inf
         while now_s.shape[1] > 1:
             pairs = now_s.shape[1] // 2
@@ -89,40 +68,26 @@ class ByTree:
             children = slice(apart, self._ranks, 2 * apart)
             come_s = now_s[:, 1::2] + away_s[:, children]
             reach_s[:, children] = come_s
-            before_s, taking_s = now_s[:, : 2 * pairs : 2], overhead_s[:, parents]
+            before_s = now_s[:, : 2 * pairs : 2]
             waits.append((parents, before_s, come_s))
-            if self.shared:
-                taking_s = np.where(self._near[children], copy_s[:, parents], taking_s)
-                now_s = np.maximum(before_s, come_s + here_s[children]) + taking_s
-                left_s[:, children] = now_s
-            else:
-                now_s = np.maximum(before_s, come_s + here_s) + taking_s
+            now_s = np.maximum(before_s, come_s + self._occupancy_s) + overhead_s[:, parents]
             if last.shape[1]:
                 now_s = np.concatenate([now_s, last], axis=1)
             apart *= 2
-        away_s = reach_s + (self._occupancy_s - self._link.latency_s)
-        if self.shared:
-            return Asked(now_s, np.where(self._near, left_s, away_s), waits), np.where(self._near, np.inf, reach_s)
-        return Asked(now_s, away_s, waits), reach_s
+        return Asked(now_s, reach_s + (self._occupancy_s - self._link.latency_s), waits), reach_s
 
     def _in_order(self, begun: Begun) -> Asked:
         now_s, overhead_s = begun.now_s.copy(), np.broadcast_to(begun.overhead_s, begun.now_s.shape)
         away_s, waits = overhead_s + self._link.latency_s, []
-        copy_s, copied_s = np.zeros_like(now_s), np.zeros_like(now_s)
-        if self.shared:
-            away_s, copy_s = np.where(self._near, self._local_s, away_s), self._copy_s * begun.pace
         for ranks, children in self._kinds:
-            near, come_s = self._near[children], now_s[:, children] + away_s[:, children]
-            port_s = np.broadcast_to(np.where(near, 0.0, self._occupancy_s), come_s.shape)
-            by_port_s = np.where(near, np.inf, come_s)  # those of the same host pass none
-            pass_s = np.where(near, come_s, passing_s(by_port_s, port_s, children, begun, ranks, self._link.latency_s))
+            come_s = now_s[:, children] + away_s[:, children]
+            port_s = np.broadcast_to(self._occupancy_s, come_s.shape)
+            pass_s = passing_s(come_s, port_s, children, begun, ranks, self._link.latency_s)
             for turn in range(children.shape[1]):
                 waits.append((ranks, now_s[:, ranks], pass_s[:, :, turn]))
-                here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + port_s[:, :, turn])
-                now_s[:, ranks] = here_s + np.where(near[:, turn], copy_s[:, ranks], overhead_s[:, ranks])
-                copied_s[:, children[:, turn]] = now_s[:, ranks]
-        away_s = now_s + overhead_s + self._occupancy_s
-        return Asked(now_s[:, :1], np.where(self._near, copied_s, away_s), waits)
+                here_s = np.maximum(now_s[:, ranks], pass_s[:, :, turn] + self._occupancy_s)
+                now_s[:, ranks] = here_s + overhead_s[:, ranks]
+        return Asked(now_s[:, :1], now_s + overhead_s + self._occupancy_s, waits)
 
     def answers(self) -> list[list[Exchange]]:
         """The exchanges of each rank by which all are told."""

@@ -16,7 +16,7 @@ from sim.vector.answers import met_answer
 from sim.vector.calls import KNOWN, Calls
 from sim.vector.decided_waits import InTurn, Waits
 from sim.vector.exchanges import Ports, Unsettled
-from sim.vector.shared.calls import SharedCalls
+from sim.vector.shared.calls import Last
 from sim.vector.tails import Tail
 from sim.verbs.fusion import fuse
 
@@ -77,7 +77,7 @@ class Decided:
 
     Args:
         scenario: of the job.
-        negotiation: sim.vector.by_tree.ByTree or by_name.ByName.
+        negotiation: sim.vector.by_tree.ByTree, by_name.ByName, or shared.asking.Asking.
         speeds: of each rank's core, shape (kinds, ranks).
         algorithm, fusion_bytes: as the protocol's.
 
@@ -97,12 +97,12 @@ class Decided:
         pieces = collectives.pieces(scenario.summed, fused=False)
         self._pieces, self._ranks = pieces[::-1], speeds.shape[1]
         self._shared = len(set(scenario.hosts)) < self._ranks
-        self._calls = (SharedCalls if self._shared else Calls)(scenario, scenario.hosts)
+        self._calls = negotiation.calls if self._shared else Calls(scenario, scenario.hosts)
         told = negotiation.tell(scenario.network.overhead_s / speeds, speeds)
         self._agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds
         self._begun = told.ports._replace(now_s=told.ports.now_s + self._agreed_s)
         self._pass_s, self._told_idle_s = told.pass_s, told.idle_s
-        self._answers = negotiation.answers
+        self._negotiation = negotiation
         self._known: dict[Decision, int] = {}
         self._dense: np.ndarray | None = None
         self._in_dense = 0  # how many of those that are known
@@ -116,15 +116,9 @@ class Decided:
         self._show()
 
     @cached_property
-    def _answering(self) -> SharedCalls | None:
-        """Calls that begin with the answer, if that is some exchanges."""
-        answers = self._answers()
-        return None if answers is None else SharedCalls(self._scenario, self._scenario.hosts, answers)
-
-    @cached_property
     def _answer_plan(self) -> Schedule | None:
         """The answer, if that is some exchanges."""
-        answers = self._answers()
+        answers = self._negotiation.answers()
         return None if answers is None else schedule(answers)
 
     @property
@@ -197,8 +191,7 @@ class Decided:
         self.last_s = self.ends_s.max(axis=1)
 
     def _never_idle(self, decisions: int) -> np.ndarray:
-        most = 4 * KNOWN if self._shared else KNOWN
-        known = max(1, min(most, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
+        known = max(1, min(KNOWN, 2 * (self._ranks - 1))) if self._calls.may_be_ring(self._algorithm) else 1
         return np.full((2, known, decisions, self._ranks), np.inf)
 
     def _messages(self) -> int:
@@ -213,7 +206,7 @@ class Decided:
         """
         decision = self._decisions[number]
         if number not in self._tails:
-            if decision is None or self._shared:
+            if decision is None:
                 raise Unsettled
             while len(self._tails) >= MOST_TAILS:
                 del self._tails[next(iter(self._tails))]
@@ -221,16 +214,38 @@ class Decided:
         return self._tails[number]
 
     def _last_call(self, decision: Decision) -> Tail:
-        speeds, buffers = (
-            self._speeds[[decision.kind]],
-            fuse(self._pieces[decision.first : decision.last], self._fusion_bytes),
-        )
-        before = decision._replace(last=decision.last - len(buffers[-1]))
-        ports, idle_s, _ = self._play([before], lambda *_: None)
+        speeds, (ports, idle_s), buffers = self._speeds[[decision.kind]], *self._before_last(decision)
         *earlier, algorithm = [self._calls.named(self._algorithm, _whole(buffer)) for buffer in buffers]
         ports, copy_s = self._entered(ports, [_whole(buffers[-1])], [len(buffers[-1]) > 1], speeds)
         after_ring = earlier[-1:] == ["ring"]
         return self._calls.tail(algorithm, _whole(buffers[-1]), ports, speeds, copy_s, after_ring, idle_s)
+
+    def _before_last(self, decision: Decision) -> tuple[tuple[Ports, np.ndarray], list[list[slice]]]:
+        """The clocks before the last call of a decision, and when ports were idle; and its buffers."""
+        buffers = fuse(self._pieces[decision.first : decision.last], self._fusion_bytes)
+        before = decision._replace(last=decision.last - len(buffers[-1]))
+        return self._play([before], lambda *_: None)[:2], buffers
+
+    def last(self, number: int) -> Last:
+        """The last call of a decision of ranks that share hosts.
+
+        Raises:
+            Unsettled: nothing has been decided before.
+        """
+        decision = self._decisions[number]
+        if decision is None:
+            raise Unsettled
+        speeds, ((ports, _), buffers) = self._speeds[[decision.kind]], self._before_last(decision)
+        piece = _whole(buffers[-1])
+        entered, copy_s = self._entered(ports, [piece], [len(buffers[-1]) > 1], speeds)
+        work_s = self._work_s(np.array([decision.kind]), [piece], copy_s)
+        algorithm = self._calls.named(self._algorithm, piece)
+        return Last(algorithm, piece, None if len(buffers) == 1 else entered, speeds, work_s, copy_s)
+
+    def _work_s(self, kinds: np.ndarray, pieces: list[slice], copy_s: np.ndarray) -> np.ndarray:
+        """What each rank does between the answer and the first call."""
+        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
+        return self._agreed_s[kinds] + copy_s + self._costs.call(size_bytes) / self._speeds[kinds]
 
     def _play(self, decisions: list[Decision], waited) -> tuple[Ports, np.ndarray, np.ndarray]:
         """The calls of several decisions at once, buffer by buffer; clocks, times when ports were idle, and when ranks are told."""
@@ -267,17 +282,11 @@ class Decided:
             for row, piece, several in calls:
                 self._answer_meets_call(algorithm, (row, piece, several), clocks, kinds[[row]], waited)
             return
-        if self._answering is None:
-            raise Unsettled
         rows, pieces, several = (list(column) for column in zip(*calls, strict=True))
-        speeds, costs, (ports, idle_s, told_s) = self._speeds[kinds[rows]], self._costs, clocks
-        size_bytes = np.array([[ITEM_BYTES * (piece.stop - piece.start)] for piece in pieces], float)
-        copy_s = np.array(several)[:, None] * costs.pack(size_bytes) / speeds
-        work_s = self._agreed_s[kinds[rows]] + copy_s + costs.call(size_bytes) / speeds
-        after, known_s, told_s[rows] = self._answering.answer_and_play(
-            algorithm, pieces, speeds, work_s, _in_rows(waited, rows), idle_s.shape[1]
-        )
-        idle_s[:, :, rows] = known_s
+        (ports, _, told_s), speeds = clocks, self._speeds[kinds[rows]]
+        _, copy_s = self._entered(Ports(*(clock[rows] for clock in ports)), pieces, several, speeds)
+        work_s = self._work_s(kinds[rows], pieces, copy_s)
+        after, told_s[rows] = self._calls.answer_and_play(algorithm, pieces, speeds, work_s, _in_rows(waited, rows))
         for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
             whole[rows] = part
 

@@ -16,13 +16,13 @@ SETTLED_S = 1e-12  # orders of arrival have settled once no message reaches a po
 MOST_ROUNDS = 100
 
 
-def unclear(apart_s: np.ndarray, latency_s: float) -> np.ndarray:
+def unclear(apart_s: np.ndarray, latency_s: float | np.ndarray) -> np.ndarray:
     """Whether messages come to a port so near to one another that rounding may decide which is first.
 
     Those that come together pass in the order of their senders (sim.event.machines.free), if all are on their way before they come.
     """
-    least_s, most_s = nearness(latency_s)
-    return (np.abs(apart_s) > least_s) & (np.abs(apart_s) <= most_s)
+    surely = (np.asarray(latency_s) > 2 * TIE_S) & (np.abs(apart_s) <= TIE_S / 2)
+    return ~surely & (np.abs(apart_s) <= 2 * TIE_S)
 
 
 def nearness(latency_s: float) -> tuple[float, float]:

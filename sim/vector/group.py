@@ -138,13 +138,22 @@ class Group(Hub, Lockstep, Overlap, Barrier):
 
     def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
         """When gradients that are begun then are there and packed, shape (replications, ranks)."""
-        costs = self.world.scenario.costs
-        core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
-        if costs.compute.cold_s:
-            core_s = core_s + costs.compute.cold(begun_s + self._seconds(self._to_device_s) - self._warm_s)
-        beside_s = self._to_device_s + costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s
-        self._computed_s = begun_s + self._seconds(core_s + beside_s)
+        self._computed_s = self.computing(self.step)(begun_s, self._warm_s)
         return self._computed_s
+
+    def computing(self, step: int | np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """As `computed_s`, of a step: a function of when they are begun, and since when the ranks cool."""
+        costs, to_device_s = self.world.scenario.costs, self._to_device_s
+        compute_s = self._of_step(self._factors, step) * costs.compute(self.world.scenario.batch)
+        beside_s = to_device_s + costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s
+
+        def computed_s(begun_s: np.ndarray, warm_s: np.ndarray) -> np.ndarray:
+            core_s = compute_s
+            if costs.compute.cold_s:
+                core_s = core_s + costs.compute.cold(begun_s + self._seconds(to_device_s) - warm_s)
+            return begun_s + self._seconds(core_s + beside_s)
+
+        return computed_s
 
     def end_computing(self) -> None:
         """Ranks are warm from where they had computed and packed last."""
@@ -191,15 +200,16 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         """Seconds of work more, after the ranks have been idle."""
         return line.cold(self.now_s - self._warm_s) if line.cold_s else 0.0
 
-    def _of_step(self, drawn: Rounds) -> float | np.ndarray:
-        """What has been drawn for this step, shape (replications, ranks), or a number of all."""
-        if np.max(self.step) >= self.world.scenario.rounds:
+    def _of_step(self, drawn: Rounds, step: int | np.ndarray | None = None) -> float | np.ndarray:
+        """What has been drawn for a step, by default this one; shape (replications, ranks), or a number of all."""
+        step = self.step if step is None else step
+        if np.max(step) >= self.world.scenario.rounds:
             raise self.world.refuse("the text goes beyond its rounds")
-        if not isinstance(self.step, np.ndarray):
-            return drawn[self.step]
-        found = np.zeros(self.step.shape)
-        for step in np.unique(self.step).tolist():  # workers may be at several
-            np.copyto(found, drawn[step], where=self.step == step)
+        if not isinstance(step, np.ndarray):
+            return drawn[step]
+        found = np.zeros(step.shape)
+        for one in np.unique(step).tolist():  # workers may be at several
+            np.copyto(found, drawn[one], where=step == one)
         return found
 
     def update(self, variables=None):

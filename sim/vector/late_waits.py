@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.vector.decided import Decided
 from sim.vector.negotiation import Wait
+
+if TYPE_CHECKING:
+    from sim.vector.decided import Decided
 
 
 class Cycle(NamedTuple):

@@ -35,8 +35,6 @@ class Begun(NamedTuple):
         in_turn: what comes at one instant comes in the order of ranks, which have done the same so far; shape (rows,).
         more: counts the gradients that have become ready at each rank since it asked before.
         meeting: where requests come among the last messages of the call before.
-        out_free_s: when the port by which each rank's messages leave is free, where ranks share one.
-        pace: seconds that each rank takes for one of a core of speed 1, likewise.
     """
 
     now_s: np.ndarray
@@ -47,23 +45,13 @@ class Begun(NamedTuple):
     in_turn: np.ndarray
     more: Callable[[], np.ndarray]
     meeting: Meeting | None = None
-    out_free_s: np.ndarray | None = None
-    pace: np.ndarray | None = None
 
     def of(self, some: np.ndarray) -> Begun:
         """In some of these replications."""
         overhead_s = self.overhead_s if len(self.overhead_s) == 1 else self.overhead_s[some]
         ports = self.in_free_s[some], self.last_reach_s[some], lambda: self.idle()[:, :, some]
-        shared = (None if one is None else one[some] for one in (self.out_free_s, self.pace))
-        return Begun(
-            self.now_s[some],
-            overhead_s,
-            *ports,
-            self.in_turn[some],
-            lambda: self.more()[some],
-            None,
-            *shared,
-        )
+        in_turn = self.in_turn[some]
+        return Begun(self.now_s[some], overhead_s, *ports, in_turn, lambda: self.more()[some])
 
 
 class Asked(NamedTuple):
@@ -78,6 +66,11 @@ class Asked(NamedTuple):
     root_s: np.ndarray
     left_s: np.ndarray
     waits: list[Wait]
+
+    def after(self, root_s: np.ndarray) -> Asked:
+        """The same after moments, shape (rows, 1)."""
+        waits = [(ranks, root_s + from_s, root_s + to_s) for ranks, from_s, to_s in self.waits]
+        return Asked(root_s + self.root_s, root_s + self.left_s, waits)
 
     def of(self, some: np.ndarray) -> Asked:
         """In some of these replications."""

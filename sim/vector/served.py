@@ -16,6 +16,7 @@ from sim.verbs.at_hand import SUM
 NOT_ALL = (
     "the text does not pull from all servers, compute, and push to all, whose every update is of all workers' gradients"
 )
+FIRST = slice(0, 1)  # of several servers
 WHOSE = "the text asks whose gradients were added first"
 
 
@@ -116,7 +117,8 @@ class Barrier:
         else:
             self._settle_crowd()
         others = self.world.workers
-        others.end_computing()
+        if not isinstance(self.world.crowd, Backup):  # which knows where each of several gradients ends
+            others.end_computing()
         samples = others.samples[:, :count].sum(axis=1, keepdims=True)  # all are alike
         self.samples = np.broadcast_to(samples, self.now_s.shape)
         self.at_hand.what = SUM
@@ -138,15 +140,15 @@ class Barrier:
 
     def _settle_crowd(self) -> None:
         """Enough gradients are added, of ranks of whom some share hosts or are late."""
-        others = self.inbox.popleft()
-        self.step, warm_s = len(self.world.updates), others._warm_s
+        self.inbox.popleft()
+        self.step = len(self.world.updates)
         self.now_s, *waits = self._settled(self.world.crowd.settle, *self._ranks_of_crowd())
-        others._computed_s = np.where(others._computed_s < np.inf, others._computed_s, warm_s)
         self._wait_of_crowd(*waits)
 
     def _ranks_of_crowd(self) -> tuple[Ranks, Ranks]:
         others = self.world.workers
-        return Ranks(self.now_s, self.speeds, self.updated_s), Ranks(others.now_s, others.speeds, others.computed_s)
+        then_s = others.computing if isinstance(self.world.crowd, Backup) else others.computed_s
+        return Ranks(self.now_s, self.speeds, self.updated_s), Ranks(others.now_s, others.speeds, then_s)
 
     def _wait_of_crowd(self, waits, of_workers) -> None:
         self._wait_each(waits)
@@ -154,8 +156,14 @@ class Barrier:
             self.world.workers._wait_each(several)
 
     def hear(self, peers):
-        """A note from each of no peers."""
-        self._only(not list(peers))
+        """The first server waits for a note from each other one, where these do not wait for it."""
+        others, crowd = list(peers), self.world.crowd
+        self._only(self is self.world.master and others == (list(self.ranks[1:]) if isinstance(crowd, Backup) else []))
+        if others:
+            heard_s, (from_s, to_s) = crowd.hear(self.now_s, self.speeds)
+            for turn in range(len(others)):
+                self._wait(from_s[:, :, turn], to_s[:, :, turn], FIRST)
+            self.now_s = np.concatenate([heard_s, self.now_s[:, 1:]], axis=1)
         yield from self._did()
 
     def hand_in(self):

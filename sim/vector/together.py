@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
+from sim.vector.shared.backup import Backup
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text reads me.now_s, of which each rank has its own"
@@ -55,9 +56,10 @@ class Together:
 
     @property
     def rank(self) -> int:
-        """The rank, of a group of one."""
-        if len(self._group.ranks) > 1:
-            raise self._group.world.refuse("the text uses me.rank")
+        """The rank, of a group of one; of several servers of which the first alone lets workers go, that one."""
+        world = self._group.world
+        if len(self._group.ranks) > 1 and not (self._group is world.master and isinstance(world.crowd, Backup)):
+            raise world.refuse("the text uses me.rank")
         return self._group.ranks[0]
 
     def compute_until(self, deadline_s, partitions):

@@ -132,8 +132,8 @@ class VectorWorld:
         of, hosts = self.scenario, self.scenario.hosts
         if of.protocol.gradients_per_update(of.workers) == of.workers:
             return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
-        if of.servers > 1 or not is_ours(of.protocol):
-            raise self.refuse("some workers are late, with several servers or by a text that may remember something")
+        if not is_ours(of.protocol):
+            raise self.refuse("some workers are late, by a text that may remember something")
         return Backup(of, len(self.replications))
 
     def run(self) -> Outcome:

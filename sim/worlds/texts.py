@@ -11,7 +11,7 @@ from inspect import GEN_CREATED, currentframe, getgeneratorstate, isgenerator
 from pathlib import Path
 
 from sim import verbs
-from sim.base.errors import RunFailed, WrongSetting, WrongText
+from sim.base.errors import PlacedText, RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
 from sim.protocols import is_ours, name_of, own
 from sim.protocols.base import VERBS, Protocol, names_in
@@ -73,6 +73,8 @@ def _watched(protocol: Protocol, role: str, me):
             raise WrongText(NO_GENERATOR)
         yield from _followed(text)
         watched.check_made()
+    except PlacedText:  # of another rank's text, which this one waits for
+        raise
     except WrongText as error:
         raise _placed(protocol, role, error.place or own.place(error), str(error)) from error
     except (RunFailed, WrongSetting):
@@ -90,9 +92,9 @@ def _check_roles(protocol: Protocol, role: str) -> None:
         raise WrongText(NO_STEPS)
 
 
-def _placed(protocol: Protocol, role: str, place: str, said: str) -> WrongText:
+def _placed(protocol: Protocol, role: str, place: str, said: str) -> PlacedText:
     where = ", ".join(part for part in (name_of(protocol), f"the {role}'s text", place) if part)
-    return WrongText(f"{where}: {said}", place)
+    return PlacedText(f"{where}: {said}", place)
 
 
 def _followed(text):

@@ -114,6 +114,15 @@ def test_partitions_are_searched_for(here):
     ).stdout.replace("\n", " ")
 
 
+def test_changes_are_compared_with_as_many_parts_as_were_found(here):
+    """A change of nothing changes nothing; as many parts as servers would."""
+    job = ["--protocol", "hybrid", "--workload", "lm1b", "--workers", 4, "--servers", 2, "--stragglers", "none"]
+    job += ["--steps", 3, "--replications", 1, "--json"]
+    found = json.loads(here("sim.run", *job, "--variable-partitions", "search", "--what-if", "servers=2").stdout)
+    assert found["variable_partitions"]["best"] > 2
+    assert found["what_if"][0]["throughput_ratio"] == 1.0
+
+
 def test_a_seed_decides_the_answer(here):
     answers = [json.loads(here("sim.run", "--json", "--seed", seed).stdout) for seed in (1, 1, 2)]
     for answer in answers:

@@ -182,6 +182,18 @@ def planted(law: Law, tables=12, rows=40, seed=0):
 PLANTED = Law(0.05, 0.01, 0.2, 0.1)
 
 
+def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_what_rows_share_cancels():
+    """Four rows with the same error, all of it common, and one that is off by itself."""
+    rows = [
+        Held("a", "b", str(place), 3.0, off, 1.0, 0.5, 0.01, 1.0) for place, off in enumerate([1.2, 1.2, 1.2, 1.2, 0.6])
+    ]
+    found = learning.ratios(rows, Law(0.01, 0.05, 0.1, 0.1, own=0.02))
+    missed = found.off > found.half
+    assert (len(missed), missed.sum(), (missed & found.outside).sum()) == (10, 4, 4)
+    assert found.cancelled.min() > 0.9
+    assert not learning.ratios(rows, Law(0.01, 0.0, 0.1, 0.0, own=0.1)).cancelled.any()
+
+
 def test_planted_parameters_are_recovered():
     found = learning.learned(planted(PLANTED, tables=25, rows=25))
     for beyond, share in ((0, 0.2), (0, 1.0), (2, 0.5), (4, 1.0)):

@@ -125,6 +125,24 @@ def test_a_host_without_gpus_is_a_server_of_its_memory():
     assert [host.speed for host in served.machines] == [pytest.approx(4 / 900), 1.0]
 
 
+def test_a_worker_without_a_gpu_computes_at_a_core_s_rate():
+    """Beside one with a GPU: as long as on a cluster that has no GPU at all."""
+    mixed, alone = job([Host(gpu="V100"), Host(name="core")], workers=2), job(Host(name="core"), workers=1)
+    assert mixed.costs.compute.slope_s / mixed.machines[1].speed == pytest.approx(alone.costs.compute.slope_s)
+
+
+@pytest.mark.parametrize("protocol", ["allreduce", "ps-sync"])
+def test_ranks_at_the_median_of_several_kinds_of_gpus_are_alike(protocol):
+    """Speeds of hosts are relative to their own GPUs, and the median is relative to the first one's; a server's core stays as it is."""
+    hosts = [Host(name="ps"), Host(gpu="V100", name="a"), Host(gpu="A100", name="b", count=2)]
+    of = job(hosts[protocol == "allreduce" :], workers=3, protocol=protocol)
+    speeds = [of.machines[host].speed for host in of.hosts]
+    evened = of.at_the_median()
+    found = [evened.machines[host].speed for host in of.hosts]
+    assert found[of.servers :] == pytest.approx([speeds[-1]] * 3)
+    assert found[: of.servers] == speeds[: of.servers]
+
+
 def test_a_step_that_was_measured_is_not_changed_by_the_gpu_s_name():
     found = job(Host(gpu="V100"), MEASURED)
     assert found.costs.compute(32) == pytest.approx(0.25)

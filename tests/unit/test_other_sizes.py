@@ -90,6 +90,15 @@ def test_a_profile_whose_links_are_free_has_no_other_network():
         on_hosts(Cluster(hosts=(Host(count=2),), shared_cores=2), 4)
 
 
+def test_more_hosts_are_like_all_that_there_are():
+    """As fast as they are in the geometric mean, each host counted; of hosts that differ in more than speed none is like all."""
+    found = on_hosts(Cluster(hosts=(Host(speed=1.0), Host(count=3, speed=16.0))), 8)
+    assert (found.hosts[0].count, found.hosts[0].speed) == (8, pytest.approx(8.0))
+    for others in (Host(gpu="V100"), Host(cores=2)):
+        with pytest.raises(WrongSetting, match="one kind"):
+            on_hosts(Cluster(hosts=(Host(gpu="A100"), others)), 4)
+
+
 def test_a_link_is_a_bandwidth_and_a_latency():
     found = link("25 Gbit/s, 20 us", "--link")
     assert (found.bandwidth_bytes_per_s, found.latency_s) == pytest.approx((3.125e9, 20e-6))

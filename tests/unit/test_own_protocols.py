@@ -228,6 +228,7 @@ def test_a_mistake_in_a_line_is_told_in_one(module, told, mistake):
     code, said = told("--protocol", f"{module(text.replace(line, other))}:Own")
     assert code == 1
     assert re.search(expected.replace("LINE", str(number)), said.strip()), said
+    assert said.count("'s text") < 2, said  # another's, that waits for it, has no mistake
 
 
 @pytest.mark.parametrize("mistake", TEXTS)

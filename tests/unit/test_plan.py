@@ -30,7 +30,7 @@ from sim import (
 from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.base.errors import RunFailed
-from sim.plans import bounds, candidates, plan, question, search, simulating
+from sim.plans import bounds, candidates, plan, question, search, show, simulating
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
@@ -255,6 +255,10 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
         ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "hosts: given 'p3.2xlarg'.*p3.2xlarge"),
         ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
+        (
+            {"samples_per_s": 10, "prices": {"p3.2xlage": 1}},
+            "^prices: given 'p3.2xlage'; allowed: a host: .*p3.2xlarge",
+        ),
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
         ({"samples_per_s": -1}, "greater than 0"),
@@ -338,3 +342,47 @@ def test_a_full_disk_does_not_cost_the_answer(tmp_path, monkeypatch, capsys):
     with pytest.raises(RunFailed, match="no space"):
         sim_plan.main([*words, "--processes", "1", "--protocols", "fmb", "-o", str(tmp_path / "rows.csv")])
     assert capsys.readouterr().out.startswith("The cheapest of 1 configurations")
+
+
+def test_a_search_that_was_cut_short_does_not_say_that_there_is_none():
+    found = planned(samples_per_s=1e11, counts=[1])
+    assert show.headline(found).startswith(f"No configuration of {found.configurations}")
+    cut = replace(found, whole=False)
+    assert show.headline(cut).startswith(
+        f"None of the {len(found.simulated)} that were simulated, of {found.configurations}"
+    )
+
+
+class Slow:
+    """A simulation that takes a second for each candidate, and finds that only those of 2 USD an hour meet the target."""
+
+    def __init__(self, until_s: float):
+        self.pool, self.until_s, self.spent_s, self.cut = SimpleNamespace(processes=1), until_s, 0.0, False
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.until_s - self.spent_s)
+
+    def simulate(self, some, effort: int) -> None:
+        for one in some:
+            self.spent_s += 1
+            mid = 2000.0 if one.usd_per_hour == 2 else 500.0
+            one.effort, one.figures = effort, Figures(0.9 * mid, mid, 1.1 * mid)
+
+
+@pytest.mark.parametrize(("until_s", "met", "cut"), [(75.0, True, True), (1000.0, True, False), (60.0, False, True)])
+def test_what_meets_the_target_easily_is_looked_at_before_time_is_over(until_s, met, cut):
+    """120 cheap configurations may meet it by their bound, and miss it: it was said that none meets it."""
+    question = asked(samples_per_s=1000)
+    (first, *_), _ = search.screened(Room(question))
+    some = [(1.0, 1100.0)] * 120 + [(2.0, 2500.0)] * 10
+    candidates = [
+        replace(
+            first, configuration=replace(first.configuration, usd_per_hour=price), least_likely=bound, at_most=bound
+        )
+        for price, bound in some
+    ]
+    slow = Slow(until_s)
+    found, known = plan._best(question, candidates, slow)
+    assert (known, slow.cut) == (met, cut)
+    assert all(one.usd_per_hour == 2 for one in found) == met

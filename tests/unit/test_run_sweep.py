@@ -67,6 +67,10 @@ def test_throughput_and_efficiency_are_drawn(sweep):
     ("words", "said"),
     [
         (["--sweep", "workers=1,2"], "--output"),
+        (
+            ["--sweep", "workers=1,2", "--variable-partitions", "search"],
+            "--variable-partitions: given 'search'; allowed: numbers",
+        ),
         (["--sweep", "workers", "-o", "g.parquet"], "NAME=VALUE"),
         (["--sweep", "worker=1,2", "-o", "g.parquet"], "did you mean workers"),
         (["--sweep", "hosts.0.cuont=1,2", "-o", "g.parquet"], "count"),

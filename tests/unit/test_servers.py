@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, stragglers, vector
+from sim import event, protocols, simulate, stragglers, vector
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -296,3 +296,7 @@ def test_no_server_of_several_evaluates():
     with pytest.raises(WrongSetting, match="none holds all parameters"):
         event.trace(job("ps-async", servers=2, test_size=5))
     event.trace(job("ps-async", servers=1, test_size=5))
+    barrier = job("ps-sync", "barrier=true", servers=2, test_size=5)
+    for world in ("vector", "auto"):
+        with pytest.raises(WrongSetting, match="none holds all parameters"):
+            simulate(barrier, world, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import example, given, reject, settings
@@ -24,8 +26,8 @@ MLP = workload.read("mlp")
 SMALL_FIRST = MLP.model_copy(update={"variables": MLP.variables[::-1]})  # the first server is done before the others
 
 
-def job(name: str, *said: str, workers: int = 6, slots: int = 3, noise: float = 0.3, **of) -> Scenario:
-    """Hosts of so many slots, of which the first is a little slower, and the last may not be full."""
+def job(name: str, *said: str, workers: int = 6, slots: int | list[int] = 3, noise: float = 0.3, **of) -> Scenario:
+    """Hosts of so many slots, or of these in turn. The first is a little slower, and the last may not be full."""
     lines = dict.fromkeys(("pack", "take_up", "reduce", "update", "evaluate"), Line(base_s=1e-5, slope_s=1e-10))
     costs = Costs(
         compute=Line(base_s=4e-3, cold_s=1e-3),
@@ -35,11 +37,12 @@ def job(name: str, *said: str, workers: int = 6, slots: int = 3, noise: float = 
         **lines,
     )
     threads, beside = 2 if name == "horovod" else 1, 3 * (of.get("servers_on") == "workers")
-    kind = {"slots": slots, "cores": threads * slots + beside}
-    hosts = [
-        Host(name=f"h{i}", speed=1 - 0.1 * (i == 0), **kind)
-        for i in range((workers + of.get("servers", 1)) // slots + 1)
-    ]
+    hosts: list[Host] = []
+    each = itertools.cycle([slots] if isinstance(slots, int) else slots)
+    while sum(host.slots for host in hosts) < workers + of.get("servers", 1):
+        count = next(each)
+        own = {"slots": count, "cores": threads * count + beside}
+        hosts.append(Host(name=f"h{len(hosts)}", speed=1 - 0.1 * (not hosts), **own))
     network = of.pop("network", Link(latency_s=2e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e9))
     local = of.pop("local", Link(latency_s=2e-6, overhead_s=1e-5, bandwidth_bytes_per_s=2e10))
     model = of.pop("model", MLP)
@@ -61,7 +64,8 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
         "horovod": [
             f"algorithm={draw(st.sampled_from(collectives.NAMES))}",
             f"fusion_bytes={draw(st.sampled_from([0, 10**5, 2**27]))}",
-            f"cycle_s={draw(st.sampled_from([0, 1e-3, 2e-2]))}",
+            f"cycle_s={draw(st.sampled_from([0, 1e-4, 1e-3, 2e-2]))}",
+            f"by_name={draw(st.booleans())}",
         ],
         "ps-sync": ["barrier=true"],
         "ps-backup": ["barrier=true", f"backup={draw(st.integers(1, 3))}"],
@@ -83,12 +87,15 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
         "evaluate_every": 2,
     }
     if name == "ps-backup":
-        of |= {"servers_on": draw(st.sampled_from(["own", "workers"])), "steps": 8}
-    if name == "ps-sync":
+        of |= {"steps": 8}
+    if name in ("ps-sync", "ps-backup"):
         of |= {"servers": draw(st.integers(1, 4)), "servers_on": draw(st.sampled_from(["own", "workers"]))}
         of |= {"model": draw(st.sampled_from([MLP, SMALL_FIRST]))}
         of |= {"test_size": of["test_size"] * (of["servers"] == 1)}
-    slots = draw(st.sampled_from({"horovod": [2, 4], "ps-backup": [1, 2, 3, 4]}.get(name, [2, 3, 4])))
+    several = st.lists(st.integers(1, 8), min_size=1, max_size=4) | st.integers(2, 8)
+    slots = draw(
+        several if name in ("allreduce", "horovod") else st.sampled_from([*[1] * (name == "ps-backup"), 2, 3, 4])
+    )
     return job(name, *said, workers=draw(st.integers(2 + 2 * (name == "ps-backup"), 9)), slots=slots, **links, **of)
 
 
@@ -120,9 +127,19 @@ def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
 
 
 @settings(max_examples=40, deadline=None)
+@example(
+    job(  # workers wait until a server on their host takes a gradient, while another server's note is there
+        "ps-backup", "barrier=true", "backup=1", slots=4, servers=4, servers_on="workers", noise=0.0, seed=6, steps=8,
+        network=Link(latency_s=1e-6, overhead_s=0.0, bandwidth_bytes_per_s=345623233.0),
+        local=Link(latency_s=1e-3, overhead_s=0.0, bandwidth_bytes_per_s=632186747.0),
+        stragglers=stragglers.read("niagara*0.002"),
+    )
+)  # fmt: skip
 @example(job("ps-backup", "barrier=true", "backup=2", workers=8, noise=1.0, steps=9))
 @example(job("ps-backup", "barrier=true", "backup=3", workers=8, slots=4, servers_on="workers", noise=0.0))
 @example(job("ps-backup", "barrier=true", "backup=1", workers=5, slots=1, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=2", workers=7, servers=3, servers_on="workers", noise=1.0, steps=9))
+@example(job("ps-backup", "barrier=true", "backup=3", workers=8, servers=2, model=SMALL_FIRST, noise=0.0, steps=9))
 @given(jobs(["ps-backup"]))
 def test_the_worlds_agree_where_some_gradients_are_late(scenario):
     """A late worker goes on by itself, and may miss several updates."""
@@ -149,10 +166,25 @@ def test_no_algorithm_is_refused_where_ranks_are_equal(algorithm, workers):
     assert_alike(job("allreduce", f"algorithm={algorithm}", workers=workers, slots=4, noise=0.0), 1)
 
 
-def test_of_requests_that_several_ranks_of_a_host_send_out_the_event_world_knows():
-    """Of three on a host, two have the parents of their tree elsewhere."""
-    with pytest.raises(vector.Refused, match="which message"):
-        vector.run(job("horovod", "algorithm=ring", workers=6, slots=3))
+@settings(max_examples=60, deadline=None)
+@example(job("horovod", "algorithm=ring", workers=6, slots=3))
+@example(job("horovod", "algorithm=ring", "by_name=true", workers=12, slots=5))
+@example(job("horovod", "algorithm=auto", "cycle_s=0.0001", workers=9, slots=[6, 1, 7]))
+@example(job("horovod", "algorithm=tree", "by_name=true", "fusion_bytes=0", workers=9, slots=[2, 7], noise=0.0))
+@given(jobs(["horovod"]))
+def test_the_worlds_agree_where_ranks_of_a_host_ask_rank_0_together(scenario):
+    """Requests of several ranks pass a host's port, among one another and among the last messages of the call before."""
+    try:
+        assert_alike(scenario)
+    except vector.Refused:
+        reject()
+
+
+@pytest.mark.parametrize("by_name", ["false", "true"])
+@pytest.mark.parametrize("slots", [2, 3, 4, 5, 6, 7, 8, [3, 1, 5], [1, 7], [6, 2]], ids=str)
+def test_horovod_is_not_refused_on_hosts_of_any_number_of_ranks(slots, by_name):
+    """Where links have some latency."""
+    assert_alike(job("horovod", "algorithm=ring", f"by_name={by_name}", workers=9, slots=slots))
 
 
 @pytest.mark.parametrize(("name", "workers"), [("fmb", 15), ("allreduce", 16)])

@@ -8,12 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scenarios import assert_same_without_trace
 
 from sim import protocols
 from sim.event import world
 from sim.event.arrivals import Arrivals
 from sim.event.clock import Clock
+from sim.event.ranks.message import Message
 from sim.event.ranks.poster import Poster
 from sim.event.ring import Call, Ring
 from sim.event.shortcut import ShortCutFailed
@@ -21,7 +24,8 @@ from sim.event.together import Course
 from sim.job.scenario import Scenario
 from sim.laws import Constant, LogNormal
 from sim.model import workload
-from sim.model.costs import Line
+from sim.model.costs import Costs, Line
+from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
 from sim.verbs import gather
@@ -176,24 +180,81 @@ def test_a_ring_is_its_closed_form():
     assert ring_call().ended_s.tolist() == [4.0] * 3
 
 
-def test_a_message_of_another_call_passes_between_those_of_a_ring():
-    class At:
-        rank = type("Rank", (), {"rank": 1})
-        ingress = type("Port", (), {"free_s": 4.0, "reached_s": 3.0})
+def other(occupancy_s: float, sender: int = 2) -> Message:
+    found = Message(sender, 0, 0, (0,), 0)
+    found.occupancy_s = occupancy_s
+    return found
 
+
+class At:
+    """The second rank."""
+
+    rank = type("Rank", (), {"rank": 1})
+    ingress = type("Port", (), {"free_s": 4.0, "reached_s": 3.0})
+
+
+def test_a_message_of_another_call_passes_between_those_of_a_ring():
     def course() -> Course:
         return Course(ring_call(), [None] * 3, 0, [0.0] * 3, [])
 
     late = course()
-    assert late.passing(At, 3.5, 0.1) == (4.0, 4.1)
+    assert late.passing(At, 3.5, other(0.1)) == (4.0, 4.1)
     assert late.ended_s == [4.0] * 3
     held = course()
-    assert held.passing(At, 2.5, 0.25) == (3.0, 3.25)
+    assert held.passing(At, 2.5, other(0.25)) == (3.0, 3.25)
     assert held.ended_s == [4.0, 4.25, 4.0]
-    assert held.passing(At, 2.75, 0.25) == (3.25, 3.5)
+    assert held.passing(At, 2.75, other(0.25)) == (3.25, 3.5)
     assert held.ended_s == [4.0, 4.5, 4.0]
     with pytest.raises(ShortCutFailed):
-        course().passing(At, 1.5, 0.25)
+        course().passing(At, 1.5, other(0.25))
+
+
+@pytest.mark.parametrize(("sender", "begin_s"), [(0, 4.0), (2, 4.0), (-1, 3.0)])
+def test_a_message_that_comes_with_one_of_a_ring_passes_in_the_order_of_senders(sender, begin_s):
+    """The last one of the ring, from rank 0, comes after 3 seconds and takes 1."""
+    course = Course(ring_call(), [None] * 3, 0, [0.0] * 3, [])
+    assert course.passing(At, 3.0, other(0.25, sender)) == (begin_s, begin_s + 0.25)
+
+
+UNIT_S = 2.0**-16  # in which one number passes a port, so that messages often come together
+
+
+def equal_ranks(
+    workers: int, sizes: list[int], latency: int, gap: int, overhead: int, compute: int, by_name: bool
+) -> Scenario:
+    lines = dict.fromkeys(("pack", "take_up", "reduce", "update", "evaluate", "call"), Line())
+    costs, mlp = Costs(compute=Line(base_s=compute * UNIT_S), **lines), workload.read("mlp")
+    link = Link(
+        latency_s=latency * UNIT_S,
+        gap_s=gap * UNIT_S,
+        overhead_s=overhead * UNIT_S,
+        bandwidth_bytes_per_s=ITEM_BYTES / UNIT_S,
+    )
+    variables = tuple(
+        mlp.variables[0].model_copy(update={"name": f"v{number}", "shape": (size,)})
+        for number, size in enumerate(sizes)
+    )
+    place = Cluster(hosts=[Host(count=workers, slots=1, cores=2)], network=link, costs={"mlp": costs})
+    protocol = protocols.make("horovod", ["algorithm=ring", "fusion_bytes=0", "cycle_s=0", f"by_name={by_name}"])
+    of = {"cluster": place, "steps": 3, "warmup": 0, "batch": 20, "seed": 1}
+    return Scenario(protocol, mlp.model_copy(update={"variables": variables}), workers, **of)
+
+
+@settings(max_examples=15, deadline=None)
+@example(5, [15, 1], 0, 0, 1, 96, False)  # a request comes to rank 0 with the last message of a ring
+@example(6, [32, 15, 25], 1, 0, 0, 96, False)
+@example(8, [55, 4], 0, 0, 0, 96, True)
+@given(
+    workers=st.integers(3, 9),
+    sizes=st.lists(st.integers(1, 60), min_size=2, max_size=3),
+    latency=st.sampled_from([0, 1, 2, 4]),
+    gap=st.sampled_from([0, 1, 4]),
+    overhead=st.sampled_from([0, 1]),
+    compute=st.sampled_from([96, 192]),
+    by_name=st.booleans(),
+)
+def test_requests_that_come_together_with_messages_of_a_ring(workers, sizes, latency, gap, overhead, compute, by_name):
+    assert_same_without_trace(equal_ranks(workers, sizes, latency, gap, overhead, compute, by_name))
 
 
 def test_memory_is_free_at_once():

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from sim import options, protocols, run, simulate, stragglers
-from sim.answers import paired
+from sim.answers import extrapolation, paired
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
+from sim.laws import LogNormal
 from sim.model import workload
+from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import LOCAL, Cluster, Host, Link
 from sim.studies import changes
@@ -95,6 +97,23 @@ def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
     assert len(set(applied("workers=15, hosts.0.count=16", "--cluster", str(path)).hosts)) == 16
 
 
+def test_other_hosts_and_another_network_are_changed_further(tmp_path):
+    """Of --hosts and --network: what a change does not name is as in the job that it is compared with."""
+    path = tmp_path / "four.toml"
+    path.write_text('schema = "cluster/1"\nhosts = [{ name = "node", count = 4 }]\n')
+    words = "--cluster", str(path), "--hosts", "9", "--network", "100 Mbit/s, 1 ms", "--workers", "6"
+    network = applied("network.latency=2 ms", *words).cluster.network
+    assert (network.latency_s, network.bandwidth_bytes_per_s) == (2e-3, 12.5e6)
+    more = applied("workers=11, hosts.0.count=12", *words).cluster
+    assert (more.hosts[0].count, more.network.bandwidth_bytes_per_s) == (12, 12.5e6)
+
+
+@pytest.mark.parametrize("name", ["hosts", "network"])
+def test_a_change_of_no_cluster_s_hosts_is_refused(name):
+    with pytest.raises(WrongSetting, match="nothing without --cluster"):
+        applied("network.latency=2 ms", f"--{name}", "5")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -103,6 +122,10 @@ def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
         ("network.bandwith=3", "did you mean bandwidth?"),
         ("hosts.3.count=2", "of hosts: 0"),
         ("hosts.0.count=0", "greater than or equal to 1"),
+        (
+            "protocol=ps-async, servers=3, hosts.0.count=2",
+            "allowed: a cluster with more slots: .* has 2 slots, 3 for servers",
+        ),
         ("hosts.0.count.x=1", "nothing below it"),
         ("network.bandwidth=fast", "a quantity such as"),
         ("protocol=amb, window_s=3", "time_limit_s"),
@@ -175,3 +198,18 @@ def test_the_error_of_a_profile_cancels_within_a_kind_of_job_alone():
     )
     assert paired.difference(base, same)[0] < 0.05
     assert paired.difference(base, other)[0] > 0.1
+
+
+@pytest.mark.parametrize("workers", [2, 6])
+def test_an_error_on_work_counts_as_much_as_runs_show(workers):
+    """Six workers on two cores wait for one another: a third of a step is a worker's own computing, and all of it grows with the error."""
+    costs = Costs(compute=Line(base_s=0.1), noise=LogNormal(cv=0.02), error=0.2)
+    host = Host(count=1, cores=2, slots=workers + 1)
+    mine = Cluster(hosts=(host,), local=Link(latency_s=1e-6), costs={"toy_fc": costs})
+    job = Scenario(protocols.make("fmb"), workload.read("toy_fc"), workers, steps=10, cluster=mine)
+    outcome = simulate(job, replications=5).outcome
+    share = paired.share_of_work(job, outcome)
+    speeds, factors = np.log(outcome.throughput()), [np.log(job.draws.error_factor(run)) for run in range(5)]
+    assert share == pytest.approx(np.ptp(speeds) / np.ptp(factors), rel=0.1)
+    assert 0.75 < share <= 1
+    assert (extrapolation.share_of_computing(job, outcome) < 0.5) == (workers > 2)

@@ -137,7 +137,7 @@ class Free:
             self.deliver(reach_s, message)
         else:
             self.ingress.busy_s += message.occupancy_s
-            self.put(message, *self.course.passing(self, reach_s, message.occupancy_s))
+            self.put(message, *self.course.passing(self, reach_s, message))
 
     def deliver(self, reach_s: float, message: Message) -> None:
         """A message from another host begins to pass this machine's port, after those that came before."""

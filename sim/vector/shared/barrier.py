@@ -58,6 +58,9 @@ def take(senders: np.ndarray, come_s: Sequence[np.ndarray], now_s: np.ndarray, c
         core_s: for which each message takes a core, likewise.
     """
     reach_s, pass_s, here_s = come_s
+    if reach_s.shape[2] == 1:
+        begun_s = np.maximum(here_s, now_s[:, :, None])
+        return Taken(np.zeros(reach_s.shape, int), begun_s, begun_s + core_s, (now_s[:, :, None], pass_s))
     turn = in_order(reach_s, lambda: senders)
     core_s = np.take_along_axis(np.broadcast_to(core_s, turn.shape), turn, 2)
     begun_s = queue(np.take_along_axis(here_s, turn, 2), now_s, core_s)
@@ -122,6 +125,7 @@ class Crowd:
         port_s = np.stack([*each, sizes.gradient_s, each[0]][: self._kinds]).repeat(workers)
         self._wires = Wires(senders, receivers, hosts, port_s, self._link.latency_s, local.latency_s)
         self._leads_s = leads_s(self._link, local)
+        self._leads_to_ranks_s = leads_to_ranks_s(self._away, self._link, local)
         self._free_s = (np.zeros((replications, hosts.max() + 1)),) * 2
         self._called_s, self._place = self._none(np.inf), self._none(0.0)
         self._place[:, [REQUESTS, GRADIENTS]] = np.arange(servers)[:, None]
@@ -242,9 +246,10 @@ class Crowd:
         self._wires.check_apart(called_s, reach_s, self._leads_s)
         workers = np.arange(self._shape[2])
         come_s = np.concatenate([reach_s[:, REQUESTS], reach_s[:, GRADIENTS]], axis=2)
-        check_apart(come_s, np.tile(workers, 2), self._leads_s[2])
-        for kind in (NOTES, ANSWERS):
-            check_apart(reach_s[:, kind].swapaxes(1, 2), np.arange(self._shape[1]), self._leads_s[2])
+        of_workers_s, answers_s, notes_s = self._leads_to_ranks_s
+        check_apart(come_s, np.tile(workers, 2), np.tile(of_workers_s, 2))
+        for kind, lead_s in ((NOTES, notes_s), (ANSWERS, answers_s)):
+            check_apart(reach_s[:, kind].swapaxes(1, 2), np.arange(self._shape[1]), lead_s.T)
 
 
 def _at_once(begun_s: np.ndarray) -> np.ndarray:
@@ -256,10 +261,22 @@ def taken_s(away: np.ndarray, link: Link, local: Link, size_bytes) -> np.ndarray
     return np.where(away, link.overhead_s, local.overhead_s + local.gap_s + size_bytes / local.bandwidth_bytes_per_s)
 
 
-def leads_s(link: Link, local: Link) -> tuple[float, float, float]:
-    """For how long things are on their way at least: ranks to a port, messages to a port, and messages to a rank that takes them.
+def leads_s(link: Link, local: Link) -> tuple[float, float]:
+    """For how long things are on their way at least: ranks to a port, and messages to a port."""
+    return _woken_s(link, local) + link.overhead_s, link.latency_s
 
-    What wakes a rank takes a port or a core before the rank comes to a port.
+
+def leads_to_ranks_s(away: np.ndarray, link: Link, local: Link) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For how long messages are on their way at least to ranks: of workers, answers and notes of servers; shape (servers, workers).
+
+    A rank that has sent one to another host, when its turn at the port had come, may send one to a neighbour at that moment.
     """
-    woken_s = min(link.occupancy_s(HEADER_BYTES), local.overhead_s + local.occupancy_s(HEADER_BYTES))
-    return woken_s + link.overhead_s, link.latency_s, min(link.latency_s, woken_s + local.latency_s)
+    behind_one = np.cumsum(away, axis=0) > away, np.zeros_like(away), np.any(away, axis=1, keepdims=True)
+    local_s = (np.where(behind, 0.0, _woken_s(link, local)) + local.latency_s for behind in behind_one)
+    of_workers, answers, notes = (np.where(away, link.latency_s, one) for one in local_s)
+    return of_workers, answers, notes
+
+
+def _woken_s(link: Link, local: Link) -> float:
+    """For how long what wakes a rank takes a port or a core, before the rank comes to a port."""
+    return min(link.occupancy_s(HEADER_BYTES), local.overhead_s + local.occupancy_s(HEADER_BYTES))

@@ -6,6 +6,7 @@ to come in the order of levels. Where one overtakes another, all is reckoned aga
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ from sim.vector.shared.plan import Plan, Side
 from sim.vector.ties import in_order
 
 Wait = tuple[np.ndarray, np.ndarray, np.ndarray]  # ranks, from, to
+Work = Callable[
+    [np.ndarray, np.ndarray], np.ndarray
+]  # of some ranks, from when they begin, shape (replications, ranks): until when
 
 
 class Clocks(NamedTuple):
@@ -31,25 +35,27 @@ class Seconds(NamedTuple):
     """What messages take, shape (replications or 1, messages).
 
     Args:
-        overhead_s, local_latency_s, latency_s: see sim.platform.cluster.Link.
+        local_latency_s, latency_s: see sim.platform.cluster.Link.
+        overhead_s: of a core of speed 1, at either end of a message between hosts.
         port_s: of a port.
         copy_s, add_s: of a core of speed 1, for copying it within a host, and for adding it up.
     """
 
-    overhead_s: float
     local_latency_s: float
     latency_s: float
+    overhead_s: np.ndarray
     port_s: np.ndarray
     copy_s: np.ndarray
     add_s: np.ndarray
 
     @classmethod
-    def of(cls, size_bytes: np.ndarray, link: Link, local: Link, reduce) -> Seconds:
-        """Of messages of so many bytes."""
+    def of(cls, size_bytes: np.ndarray, link: Link, local: Link, reduce, counts: np.ndarray | int = 1) -> Seconds:
+        """Of messages of so many bytes, each of which stands for so many that travel together."""
         sizes = np.atleast_2d(size_bytes)
         port_s, here_s = (one.gap_s + sizes / one.bandwidth_bytes_per_s for one in (link, local))
         add_s = reduce(sizes)
-        return cls(link.overhead_s, local.latency_s, link.latency_s, port_s, local.overhead_s + here_s, add_s)
+        overhead_s, copy_s = (counts * one.overhead_s + np.zeros_like(sizes) for one in (link, local))
+        return cls(local.latency_s, link.latency_s, overhead_s, port_s, copy_s + here_s, add_s)
 
 
 class Call:
@@ -60,24 +66,32 @@ class Call:
         seconds: that they take.
         speeds: of each rank's core, shape (replications, ranks).
         clocks: when it begins.
-        work_s: of each rank, between two parts of it, shape (replications, ranks); if there is any.
+        works: between the parts of the plan.
 
     Attributes:
-        waits: of ranks.
         come_s, pass_s: when each message comes to the port of its sender's host and to its receiver's (or to its receiver, if that is on
             the same host), and when it begins to pass them; shape (2, replications, messages + 1). The last is none.
     """
 
-    def __init__(
-        self, plan: Plan, seconds: Seconds, speeds: np.ndarray, clocks: Clocks, work_s: np.ndarray | None = None
-    ):
-        self._work_s = work_s
+    def __init__(self, plan: Plan, seconds: Seconds, speeds: np.ndarray, clocks: Clocks, works: Sequence[Work] = ()):
+        self._works = works
         self._plan, self._seconds, self._speeds, self._begin = plan, seconds, speeds, clocks
         shape = 2, len(clocks.now_s), len(plan.local) + 1
         self.come_s, self.pass_s = np.full(shape, np.inf), np.full(shape, np.inf)
         port_s = np.broadcast_to(seconds.port_s, (shape[1], shape[2] - 1))
         self._port_s = np.pad(port_s, ((0, 0), (0, 1)))
-        self.waits: list[Wait] = []
+        self._waits: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []  # and for which messages
+
+    def waits(self, part: int = 0) -> list[Wait]:
+        """Of ranks for messages of a part, in the order in which each takes them."""
+        found = []
+        for ranks, numbers, from_s, to_s in self._waits:
+            some = self._plan.part[numbers] == part
+            if some.all():
+                found.append((ranks, from_s, to_s))
+            elif some.any():
+                found.append((ranks[some], from_s[:, some], to_s[:, some]))
+        return found
 
     def play(self) -> Clocks:
         """The clocks after it.
@@ -107,13 +121,16 @@ class Call:
         seconds, speeds, local = self._seconds, self._speeds, self._plan.local
         now_s, out_free_s, in_free_s = (clock.copy() for clock in self._begin)
         (post_s, reach_s), (begin_s, pass_s) = self.come_s, self.pass_s
-        leave_s, self.waits = np.empty(post_s.shape), []
-        copy_s, add_s = (np.broadcast_to(one, (len(now_s), len(local))) for one in (seconds.copy_s, seconds.add_s))
+        leave_s, self._waits = np.empty(post_s.shape), []
+        shape = len(now_s), len(local)
+        copy_s, add_s, overhead_s = (
+            np.broadcast_to(one, shape) for one in (seconds.copy_s, seconds.add_s, seconds.overhead_s)
+        )
         for posts, takes, leaves, adds, out, into, works in self._plan.levels:
             if posts[1].size:
                 ranks, numbers = posts
                 away = ~local[numbers]
-                now_s[:, ranks] += away * seconds.overhead_s / speeds[:, ranks]
+                now_s[:, ranks] += away * overhead_s[:, numbers] / speeds[:, ranks]
                 post_s[:, numbers] = now_s[:, ranks]
                 here = numbers[~away]
                 reach_s[:, here] = pass_s[:, here] = post_s[:, here] + seconds.local_latency_s
@@ -126,8 +143,8 @@ class Call:
             if takes[1].size:
                 ranks, numbers = takes
                 here, from_s, begun_s = local[numbers], now_s[:, ranks], pass_s[:, numbers]
-                self.waits.append((ranks, from_s, begun_s))
-                core_s = np.where(here, copy_s[:, numbers], seconds.overhead_s) / speeds[:, ranks]
+                self._waits.append((ranks, numbers, from_s, begun_s))
+                core_s = np.where(here, copy_s[:, numbers], overhead_s[:, numbers]) / speeds[:, ranks]
                 port_s = np.where(here, 0.0, self._port_s[:, numbers])
                 now_s[:, ranks] = goes_s = np.maximum(from_s, begun_s + port_s) + core_s
                 leave_s[:, numbers[here]] = goes_s[:, here]
@@ -137,8 +154,10 @@ class Call:
             if adds[1].size:
                 ranks, numbers = adds
                 now_s[:, ranks] += add_s[:, numbers] / speeds[:, ranks]
-            if works.size and self._work_s is not None:
-                now_s[:, works] += self._work_s[:, works]
+            for number, work in enumerate(self._works):
+                ranks = works[0][works[1] == number]
+                if ranks.size:
+                    now_s[:, ranks] = work(ranks, now_s[:, ranks])
         for rank, number in zip(*self._plan.ahead, strict=True):
             now_s[:, rank] = np.maximum(now_s[:, rank], leave_s[:, number])
         return Clocks(now_s, out_free_s, in_free_s)
@@ -169,25 +188,6 @@ class Call:
         over_s = np.where(turn < len(self._plan.local), begin_s + port_s, -np.inf).max(axis=2, initial=-np.inf)
         return turn, begin_s, over_s
 
-    def idle_s(self, hosts: int, times: int) -> np.ndarray:
-        """From when until when each host's port is idle before the last messages come to it, shape (2, times, replications, hosts).
-
-        Args:
-            times: at most so many; those that there are not are from infinity on.
-        """
-        side, come_s = self._plan.into, self.come_s[1]
-        found_s = np.full((2, times, len(come_s), hosts), np.inf)
-        if not side.messages.size:
-            return found_s
-        comes_s, floors_s = come_s[:, side.messages], self._floors()[1][:, side.messages]
-        order = in_order(comes_s)
-        number = np.count_nonzero(side.messages < len(self._plan.local), axis=1)[:, None] - np.arange(times, 0, -1)
-        which = np.take_along_axis(order, np.broadcast_to(np.maximum(number, 0), (len(order), *number.shape)), 2)
-        for side_s, one_s in zip(found_s, (floors_s, comes_s), strict=True):
-            last_s = np.where(number < 0, np.inf, np.take_along_axis(one_s, which, 2))
-            side_s[:, :, side.hosts] = last_s.transpose(2, 0, 1)
-        return found_s
-
     def _floors(self) -> np.ndarray:
         """When ports are free for each message, if all come when they came the last time; as `pass_s`."""
         found_s = np.full(self.pass_s.shape, -np.inf)
@@ -202,11 +202,10 @@ class Call:
     def _check_apart(self) -> None:
         """Messages that come together pass in the order of senders (sim.event.machines.in_turn), if all are on their way before."""
         of = self._seconds
-        woken_s = min(
-            of.port_s.min(initial=np.inf), of.copy_s.min(initial=np.inf)
-        )  # a rank is, before it comes to a port
+        # A rank is, before it comes to a port: a message wakes it, or a gradient, which wakes all that wait for it at once.
+        woken_s = min(of.port_s.min(initial=np.inf), of.copy_s.min(initial=np.inf))
         for side, come_s, on_way_s in (
-            (self._plan.out, self.come_s[0], of.overhead_s + woken_s),
+            (self._plan.out, self.come_s[0], of.overhead_s.min(initial=np.inf) + woken_s),
             (self._plan.into, self.come_s[1], of.latency_s),
         ):
             comes_s = np.sort(come_s[:, side.messages], axis=2)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.collectives.base import CONTROL, Exchange
+from sim.collectives.base import Exchange
 
 Pairs = tuple[np.ndarray, np.ndarray]  # ranks, and the message of each
 
@@ -49,7 +49,7 @@ class Level(NamedTuple):
     Args:
         posts, takes, leaves, adds: ranks and messages.
         out, into: the posted messages that pass ports, by the hosts that they leave and those that they come to.
-        works: ranks that then do the work that is between two parts of the call.
+        works: ranks that then do the work between two parts, and the number of the part that they have ended.
     """
 
     posts: Pairs
@@ -58,19 +58,19 @@ class Level(NamedTuple):
     adds: Pairs
     out: Side
     into: Side
-    works: np.ndarray
+    works: Pairs
 
 
 class Plan(NamedTuple):
-    """One call of all ranks.
+    """One call of all ranks, or several parts one after another.
 
     Args:
         levels: in an order in which every message is posted before it is taken.
         size_bytes: of each message; numbers, or bounds of a whole that is not known yet.
         local: which messages stay on a host, shape (messages,).
-        control: which are control messages.
+        part: the number of the part to which each belongs, likewise.
         senders, receivers: of each.
-        ahead: ranks, and the messages that they wait for at the end of the call.
+        ahead: ranks, and the messages that they wait for at the end of the last part.
         out, into: all messages that pass ports.
         in_turn: every port has messages of one sender alone.
     """
@@ -78,7 +78,7 @@ class Plan(NamedTuple):
     levels: list[Level]
     size_bytes: list
     local: np.ndarray
-    control: np.ndarray
+    part: np.ndarray
     senders: np.ndarray
     receivers: np.ndarray
     ahead: Pairs
@@ -91,7 +91,7 @@ class Planner:
     """Lays out the exchanges of rank 0, 1, ...
 
     Args:
-        exchanges: of each rank; one that neither hands over nor takes is some work.
+        exchanges: of each rank; one that neither hands over nor takes is the end of a part, and some work.
         hosts: of each rank.
     """
 
@@ -101,8 +101,9 @@ class Planner:
         self.size_bytes: list = []
         self.senders: list[int] = []
         self.receivers: list[int] = []
-        self.control: list[bool] = []
-        self.ahead: list[tuple[int, int]] = []
+        self.part: list[int] = []
+        self._ahead: list[list[int]] = [[] for _ in range(ranks)]  # that have not been waited for
+        self._ended = [0] * ranks  # how many parts
         self.drafts: defaultdict[int, tuple[list, list, list, list, list]] = defaultdict(lambda: ([], [], [], [], []))
         self._sent: defaultdict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
         self._at, self._free = [0] * ranks, [0] * ranks
@@ -118,9 +119,16 @@ class Planner:
         if any(done < len(own) for done, own in zip(self._at, self._lists, strict=True)):
             raise ValueError("a rank takes a message that nobody sends")
 
+    @property
+    def ahead(self) -> list[tuple[int, int]]:
+        """Ranks, and the messages that they have not waited for."""
+        return [(rank, number) for rank, own in enumerate(self._ahead) for number in own]
+
     def _goes_on(self, rank: int) -> bool:
         """Whether its next exchange is over."""
         exchange, level = self._lists[rank][self._at[rank]], self._free[rank]
+        if exchange.to is None and exchange.source is None:
+            return self._ends_part(rank, level)
         if exchange.to is not None and self._posted[rank] is None:
             self._post(rank, exchange, exchange.to)
         if exchange.source is not None and self._taken[rank] is None and not self._take(rank, exchange.source):
@@ -129,7 +137,7 @@ class Planner:
         if taken is not None:
             level = max(level, taken[1])
         if posted is not None and exchange.ahead:
-            self.ahead.append((rank, posted))
+            self._ahead[rank].append(posted)
         elif posted is not None:
             if self._hosts[self.receivers[posted]] == self._hosts[rank]:
                 if posted not in self._copied:
@@ -139,10 +147,25 @@ class Planner:
             self.drafts[level][2].append((rank, posted))
         if exchange.adds and taken is not None:
             self.drafts[level][3].append((rank, taken[0]))
-        if posted is None and taken is None:
-            self.drafts[level][4].append(rank)
         self._at[rank], self._free[rank] = self._at[rank] + 1, level + 1
         self._posted[rank] = self._taken[rank] = None
+        return True
+
+    def _ends_part(self, rank: int, level: int) -> bool:
+        """Whether all that it sent ahead has left; then it works."""
+        for number in self._ahead[rank]:
+            if self._hosts[self.receivers[number]] == self._hosts[rank]:
+                if number not in self._copied:
+                    self._waiting[number] = rank
+                    return False
+                level = max(level, self._copied[number])
+        for number in self._ahead[rank]:
+            self.drafts[level][2].append((rank, number))
+            level += 1
+        self.drafts[level][4].append((rank, self._ended[rank]))
+        self._ahead[rank].clear()
+        self._ended[rank] += 1
+        self._at[rank], self._free[rank] = self._at[rank] + 1, level + 1
         return True
 
     def _post(self, rank: int, exchange: Exchange, to: int) -> None:
@@ -150,7 +173,7 @@ class Planner:
         self.size_bytes.append(exchange.sent_bytes)
         self.senders.append(rank)
         self.receivers.append(to)
-        self.control.append(exchange.kind == CONTROL)
+        self.part.append(self._ended[rank])
         self.drafts[self._free[rank]][0].append((rank, number))
         self._sent[rank, to].append((number, self._free[rank]))
         self._wake((rank, to))
@@ -189,14 +212,13 @@ def plan(exchanges: Iterable[Iterable[Exchange]], hosts: Sequence[int]) -> Plan:
 
     levels = []
     for number in sorted(laid.drafts):
-        *pairs, works = laid.drafts[number]
-        posts, takes, left, adds = map(_pairs, pairs)
-        levels.append(Level(posts, takes, left, adds, *sides(posts[1]), np.array(sorted(works), int)))
+        posts, takes, left, adds, works = map(_pairs, laid.drafts[number])
+        levels.append(Level(posts, takes, left, adds, *sides(posts[1]), works))
     out, into = sides(np.arange(len(senders)))
     own = np.append(senders, -1)
     in_turn = all(len({*own[row].tolist()} - {-1}) <= 1 for side in (out, into) for row in side.messages)
-    control = np.array(laid.control, bool)
-    return Plan(levels, laid.size_bytes, local, control, senders, receivers, _pairs(laid.ahead), out, into, in_turn)
+    part = np.array(laid.part, int)
+    return Plan(levels, laid.size_bytes, local, part, senders, receivers, _pairs(laid.ahead), out, into, in_turn)
 
 
 def _pairs(listed: list[tuple[int, int]]) -> Pairs:

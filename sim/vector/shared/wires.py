@@ -98,7 +98,7 @@ class Wires:
         """By what those go that come together: their senders, and one sender's as it sends them."""
         return self._senders[messages] * float(place.shape[1]) + place[:, messages]
 
-    def check_apart(self, called_s: np.ndarray, reach_s: np.ndarray, leads_s: tuple[float, float, float]) -> None:
+    def check_apart(self, called_s: np.ndarray, reach_s: np.ndarray, leads_s: tuple[float, float]) -> None:
         """Of messages of several ranks that come together the order is known, if they are on their way for so many seconds before.
 
         Args:
