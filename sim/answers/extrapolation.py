@@ -59,30 +59,43 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All unknowns of a simulated job; none if its costs are the user's own, which state their spread themselves."""
-    share = share_of_messages(scenario, outcome)
+    step_s = mean_step_s(outcome)
+    short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
+    return of_step(scenario, step_s) or ([_of_law(scenario, 0.0, _messages(scenario, step_s))] if short else [])
+
+
+def of_step(scenario: Scenario, step_s: float) -> list[Unknown]:
+    """The same of a job whose steps take so many seconds on the average, however many were simulated."""
+    share = _messages(scenario, step_s)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
-        found = list(_of_profile(scenario, outcome, known, share)) if known else []
+        found = list(_of_profile(scenario, step_s, known, share)) if known else []
     elif "costs" in scenario.workload.model_fields_set:
         found = []
     else:
-        found = list(_unmeasured(scenario, outcome, share))
-    found += _of_measurements(scenario, outcome, share)
-    short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
-    return found or ([_of_law(scenario, 0.0, share)] if short else [])
+        found = list(_unmeasured(scenario, step_s, share))
+    return found + _of_measurements(scenario, step_s, share)
+
+
+def mean_step_s(outcome: Outcome) -> float:
+    """Seconds of a step on the average, in the middle of the runs."""
+    return interval.middle(outcome.step_s.mean(axis=1))
 
 
 def share_of_messages(scenario: Scenario, outcome: Outcome) -> float:
     """The share of a step that is neither computing nor an induced sleep: messages, updates and waiting."""
+    return _messages(scenario, mean_step_s(outcome))
+
+
+def _messages(scenario: Scenario, step_s: float) -> float:
     alone = scenario.ranks < 2
-    step_s = interval.middle(outcome.step_s.mean(axis=1))
     busy_s = computing_s(scenario) + scenario.stragglers.mean
     return 0.0 if alone or step_s <= 0 else min(1.0, max(0.0, 1 - busy_s / step_s))
 
 
 def share_of_computing(scenario: Scenario, outcome: Outcome) -> float:
     """The share of a step that is computing."""
-    step_s = interval.middle(outcome.step_s.mean(axis=1))
+    step_s = mean_step_s(outcome)
     return min(1.0, computing_s(scenario) / step_s) if step_s > 0 else 0.0
 
 
@@ -94,7 +107,7 @@ def computing_s(scenario: Scenario) -> float:
     return limited_s or (costs.input(batch) + costs.compute(batch)) / float(np.median(speeds))
 
 
-def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: float) -> Iterator[Unknown]:
+def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: float) -> Iterator[Unknown]:
     """The unknowns of a job whose model was fitted."""
     beyond = trust.beyond(scenario)
     if beyond:
@@ -118,13 +131,13 @@ def _of_profile(scenario: Scenario, outcome: Outcome, known: Provenance, share: 
         yield Unknown(slower, 0.0, said, (("both ways", slower, 0.0),))
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
-        slower = log1p(cold_s / interval.middle(outcome.step_s.mean(axis=1)))
+        slower = log1p(cold_s / step_s)
         yield Unknown(slower, 0.0, "", (("caches after a sleep", slower, 0.0),))  # trust says which sleeps
     if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
-        yield _of_link(scenario, outcome, share)
+        yield _of_link(scenario, step_s, share)
 
 
-def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[Unknown]:
+def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unknown]:
     """The unknowns of a job of which nothing was measured, or one process alone."""
     hosts = len(set(scenario.hosts))
     if not scenario.on_named_gpus and not scenario.workload.step:
@@ -132,17 +145,17 @@ def _unmeasured(scenario: Scenario, outcome: Outcome, share: float) -> Iterator[
         said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
         yield Unknown(slower, faster, said, ((f"{scenario.workload.name} on {_machines(scenario)}", slower, faster),))
     if hosts > 1:
-        yield _of_link(scenario, outcome, share)
+        yield _of_link(scenario, step_s, share)
     yield _of_law(scenario, ignorance.doublings(hosts, 1), share)
 
 
-def _of_measurements(scenario: Scenario, outcome: Outcome, share: float) -> list[Unknown]:
+def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Unknown]:
     """The unknowns of measured links and sleeps: the spread between measurements. Empty if that was not measured."""
     messages = interval.of_normal(_spread_of_messages(scenario))
-    sleeps = interval.of_normal(_spread_of_sleeps(scenario, outcome))
+    sleeps = interval.of_normal(_spread_of_sleeps(scenario, step_s))
     if not (messages or sleeps):
         return []
-    slower = hypot(log(_longer(scenario, outcome, share, exp(messages))), sleeps)
+    slower = hypot(log(_longer(scenario, step_s, share, exp(messages))), sleeps)
     faster = hypot(log(1 - share + share * exp(-messages)), sleeps)
     said = f"from one measurement of the probe to another messages take {exp(messages):.2g} times as long: the interval contains it"
     return [Unknown(slower, faster, said if slower > LAW.step else "")]
@@ -166,16 +179,14 @@ def _link_of(scenario: Scenario) -> Link:
     return cluster.network if scenario.served else cluster.library or cluster.network
 
 
-def _spread_of_sleeps(scenario: Scenario, outcome: Outcome) -> float:
+def _spread_of_sleeps(scenario: Scenario, step_s: float) -> float:
     """Standard deviation of a step by how long sleeps outlast what was asked: an induced one, and those before two messages are seen."""
     cluster = scenario.cluster
     sleeps = (scenario.stragglers.mean > 0) + SEEN * (cluster.poll_s > 0)
-    return (
-        sleeps * cluster.oversleep_s * (cluster.oversleep_spread or 0.0) / interval.middle(outcome.step_s.mean(axis=1))
-    )
+    return sleeps * cluster.oversleep_s * (cluster.oversleep_spread or 0.0) / step_s
 
 
-def _longer(scenario: Scenario, outcome: Outcome, share: float, times: float) -> float:
+def _longer(scenario: Scenario, step_s: float, share: float, times: float) -> float:
     """The factor on a step's length if messages take so many times as long.
 
     Messages hidden by back-propagation show when they take longer than it.
@@ -183,15 +194,14 @@ def _longer(scenario: Scenario, outcome: Outcome, share: float, times: float) ->
     longer = 1 - share + share * times
     if scenario.protocol.overlaps:
         sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / scenario.network.bandwidth_bytes_per_s
-        step_s = interval.middle(outcome.step_s.mean(axis=1))
         longer = max(longer, (1 - BACKWARD) * (1 - share) + times * sent_s / step_s)
     return longer
 
 
-def _of_link(scenario: Scenario, outcome: Outcome, share: float) -> Unknown:
+def _of_link(scenario: Scenario, step_s: float, share: float) -> Unknown:
     """Nothing is faster than the wire."""
     times = LINK.at(1)
-    slower = log(_longer(scenario, outcome, share, times))
+    slower = log(_longer(scenario, step_s, share, times))
     said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
     return Unknown(slower, 0.0, said if slower > LAW.step else "", ((f"links of {_machines(scenario)}", slower, 0.0),))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.interval import LEVEL
@@ -21,7 +21,7 @@ class Effort(NamedTuple):
         share: of all seconds, for one job by sim.needs; a longer job is answered from fewer runs or steps.
         optimism: factor by which the whole effort may find more samples a second: 1.08 were seen after a few steps (kbatch-async), and
             the mean of three runs is up to 7 % below that of nine where a network is as busy as computing.
-        narrower: the least part of its interval, in logarithms, that the whole effort may leave.
+        narrower: the least part of what its runs alone tell of the interval, in logarithms, that the whole effort may leave.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Figures:
         why_none: the reason for no interval.
         steps, warmup, runs: that were simulated.
         goodput: share that failures leave.
+        slower: logarithm by which a step may take longer whatever is simulated: at least this is in the interval of more runs.
     """
 
     low: float
@@ -79,22 +80,27 @@ class Figures:
     warmup: int = 0
     runs: int = 0
     goodput: float = 1.0
+    slower: float = 0.0
 
-    def chance(self, needed: float, narrower: float = 1.0) -> float:
-        """The probability that one more run reaches so many samples a second: normal in logarithms, on each side of the middle.
-
-        Args:
-            narrower: factor on the logarithms of the interval.
-        """
+    def chance(self, needed: float) -> float:
+        """The probability that one more run reaches so many samples a second: normal in logarithms, on each side of the middle."""
         from scipy.special import ndtr, ndtri
 
         mid = self.mid
         if needed <= 0 or mid <= 0:
             return float(needed <= 0)
         side = mid / self.low if mid >= needed else self.high / mid
-        deviation = narrower * math.log(side) / float(ndtri((1 + LEVEL) / 2)) if side > 1 else 0.0
+        deviation = math.log(side) / float(ndtri((1 + LEVEL) / 2)) if side > 1 else 0.0
         distance = math.log(mid / needed)
         return float(ndtr(distance / deviation)) if deviation else float(distance >= 0)
+
+    def narrowed(self, narrower: float) -> Figures:
+        """The same where runs tell that much less, a factor on logarithms; what they do not tell stays unknown."""
+        if not self.low < self.mid:
+            return self
+        whole = math.log(self.mid / self.low)
+        of_runs = math.sqrt(max(0.0, whole**2 - self.slower**2))
+        return replace(self, low=self.mid * math.exp(-min(whole, math.hypot(narrower * of_runs, self.slower))))
 
 
 @dataclass(eq=False)
@@ -149,14 +155,15 @@ class Candidate:
         """Whether it meets the target with the probability asked; before it is simulated whole, whether it still may.
 
         It may if neither bound is below the target: the closed form where computing is as slow as it is with 1 less this
-        probability, and the simulated speed with as narrow an interval as more runs may leave.
+        probability, and the simulated speed with as narrow an interval as more runs may leave. What links and predictions are not known
+        to stays in it.
         """
         if self.figures and self.effort == WHOLE:
             return self.chance(question) >= question.probability
         needed = self.needed(question) / self._optimism
         if self.least_likely < needed or not self.figures:
             return self.least_likely >= needed
-        return self.figures.chance(needed, EFFORTS[self.effort].narrower) >= question.probability
+        return self.figures.narrowed(EFFORTS[self.effort].narrower).chance(needed) >= question.probability
 
     @property
     def _optimism(self) -> float:

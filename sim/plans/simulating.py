@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim import needs
+from sim.answers import extrapolation
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
-from sim.plans.candidates import EFFORTS, Candidate, Figures
+from sim.plans.candidates import EFFORTS, WHOLE, Candidate, Figures
 from sim.studies import failures
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class Simulating:
         asked = job.scenario.steps, job.scenario.warmup, job.how.replications
         self.cut = self.cut or did != asked
         one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did)
+        if effort < WHOLE and row["why_no_interval"] is None:
+            one.figures = replace(
+                one.figures, slower=_slower(job.scenario, row["step_mean_s"], EFFORTS[effort].optimism)
+            )
         if self._failures:
             self._lose(one, job)
 
@@ -136,3 +141,9 @@ class Simulating:
         one.figures = replace(
             figures, low=mid * math.exp(-sides[0]), mid=mid, high=mid * math.exp(sides[1]), goodput=share
         )
+
+
+def _slower(scenario: Scenario, step_s: float, optimism: float) -> float:
+    """Logarithm of what more steps and runs leave unknown, at least: a shorter step has fewer messages, or more of computing."""
+    ends = (extrapolation.of_step(scenario, seconds) for seconds in (step_s, step_s / optimism))
+    return math.hypot(*(min(one.slower, other.slower) for one, other in zip(*ends, strict=True)))

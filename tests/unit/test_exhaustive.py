@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -71,3 +72,15 @@ def test_few_runs_with_a_wide_interval_do_not_throw_out(effort, kept):
     assert one.may_meet(asked) is kept
     assert not replace(one, figures=Figures(500.0, 700.0, 900.0)).may_meet(asked)
     assert not replace(one, least_likely=700.0).may_meet(asked)
+
+
+def test_what_no_run_tells_throws_out_after_a_few_steps():
+    """Of a plan over 22,176 configurations, those whose links are known by name alone were simulated whole to learn that."""
+    asked = exhaustive.asked(GRID, {"samples_per_s": 800})
+    (found, *_), _ = search.screened(Room(asked))
+    one = replace(found, least_likely=900.0, effort=1, figures=Figures(500.0, 1000.0, 1500.0, slower=0.6))
+    assert not one.may_meet(asked)
+    assert replace(one, figures=replace(one.figures, slower=0.3)).may_meet(asked)
+    assert one.figures.narrowed(1.0).low == pytest.approx(500.0)
+    assert one.figures.narrowed(0.0).low == pytest.approx(1000.0 * math.exp(-0.6))
+    assert replace(one.figures, slower=2.0).narrowed(0.5).low == pytest.approx(500.0)

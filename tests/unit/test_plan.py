@@ -131,6 +131,21 @@ def test_the_best_are_those_of_exhaustive_simulation(target, every):
     assert [price(one, target) for one in found.best] == pytest.approx(prices[: len(found.best)], rel=0.03)
 
 
+@pytest.mark.parametrize("effort", [1, 2])
+def test_a_few_steps_find_no_target_less_likely_than_all_do(effort, every):
+    """What is thrown out after a few steps may not be an answer, though what no run tells counts from the first."""
+    room, much = Room(asked(samples_per_s=1)), candidates.EFFORTS[effort]
+    found, _ = search.screened(room)
+    with own_clock(), pools.of_size(1) as pool:
+        Simulating(room, pool, WITHIN_S, math.inf).simulate(found, effort)
+    assert any(one.figures.slower > 0.1 for one in found)
+    for few, whole in zip(found, every, strict=True):
+        hoped = few.figures.narrowed(much.narrower)
+        for share in (0.3, 0.5, 0.7, 0.9):
+            needed = share * whole.samples_per_s
+            assert hoped.chance(needed / much.optimism) >= whole.figures.chance(needed)
+
+
 def price(one: candidates.Candidate, target: dict) -> float:
     """What is to be least: USD an hour, USD, or seconds if only money is limited."""
     if "samples" not in target:
@@ -284,7 +299,13 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
 
     def rows(self, jobs):
         looks.append([(job.scenario.steps, job.how.replications) for job in jobs])
-        said = {"samples_per_s": 1e4, "samples_per_s_low": 9e3, "samples_per_s_high": 1.1e4, "why_no_interval": None}
+        said = {
+            "samples_per_s": 1e4,
+            "samples_per_s_low": 9e3,
+            "samples_per_s_high": 1.1e4,
+            "why_no_interval": None,
+            "step_mean_s": 1.0,
+        }
         for job in jobs:
             did = {"steps_done": job.scenario.steps, "warmup_done": job.scenario.warmup, "runs_done": looks[-1][0][1]}
             yield {"digest": job.digest, "world": "event", "wall_s": took_s} | said | did
