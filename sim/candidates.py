@@ -44,7 +44,7 @@ def refuse(scenario: Scenario, what: str) -> None:
 
 def weights(scenario: Scenario) -> dict[str, float]:
     """The weight of each candidate by its name, which sum to 1; hierarchies of one rank a host are rings."""
-    flat, known = len(set(scenario.hosts)) == len(scenario.hosts), weighed(scenario)
+    flat, known = scenario.apart, weighed(scenario)
     names = [name for name in CANDIDATES if not (flat and name == "hierarchical")]
     found = {name: known[name].weight if known else 1.0 for name in names if not known or name in known}
     whole = sum(found.values())

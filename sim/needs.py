@@ -93,7 +93,7 @@ def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) ->
     ranks, block, overlaps = scenario.ranks, min(BLOCK, scenario.rounds), scenario.protocol.overlaps
     exchanges = 0 if scenario.served and not scenario.summed else _exchanges(scenario)
     again = AMONG_SERVERS if scenario.served else 1
-    shared = len(set(scenario.hosts)) < ranks
+    shared = not scenario.apart
     laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1))
     turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges * again, 0)
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks

@@ -31,10 +31,8 @@ SUMMARY = (
     Line("TensorFlow's parameter servers", "servers", 0, REGIMES),
     Line("allreduce by MPI, Horovod, TensorFlow; Parallax's hybrid", "collectives", 0, REGIMES),
 )
-COVERED, OF_PLACES = (
-    "covered by 90 %",
-    "Mean absolute error of a step (places",
-)  # a column of tables of regimes; the title of one of rates
+COVERED = "covered by 90 %"  # a column that tables of regimes have
+OF_PLACES = "Mean absolute error of a step (places"  # how the title of the table of rates begins
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 
 

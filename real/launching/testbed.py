@@ -232,13 +232,14 @@ def _call(inside: list[str], line: str) -> None:
 
 
 def _networks(holders: dict[str, subprocess.Popen]) -> set[str]:
-    """The networks of hosts that are still held."""
-    return {network for holder in holders.values() if holder.poll() is None and (network := network_of(holder.pid))}
+    """The networks of hosts that are still held, and never the machine's own."""
+    found = {network_of(holder.pid) for holder in holders.values() if holder.poll() is None}
+    return {network for network in found if network} - {network_of(os.getpid())}
 
 
 def _down(holders: dict[str, subprocess.Popen]) -> None:
     """End the processes on these hosts, those too that they start meanwhile, and then those that hold them."""
-    ours, give_up_s = _networks(holders) - {network_of(os.getpid())}, time.monotonic() + PATIENCE_S
+    ours, give_up_s = _networks(holders), time.monotonic() + PATIENCE_S
     pids = {holder.pid for holder in holders.values()}
     while (left := _in(ours) - pids) and time.monotonic() < give_up_s:
         for pid in left:
@@ -252,7 +253,7 @@ def _down(holders: dict[str, subprocess.Popen]) -> None:
         holder.stderr.close()
 
 
-def _in(networks: set[str | None]) -> set[int]:
+def _in(networks: set[str]) -> set[int]:
     """The processes in these networks."""
     return {pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if network_of(pid) in networks}
 

@@ -43,5 +43,5 @@ def suits(scenario: Scenario) -> bool:
     if scenario.summed or scenario.gathered_variables or protocol.local_aggregation or protocol.delay_std_s:
         return False
     queues = not (link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward)
-    apart = scenario.cores_suffice and len(set(scenario.hosts)) == scenario.ranks
+    apart = scenario.cores_suffice and scenario.apart
     return bool(queues and apart and not (local.wakes and local.latency_s))

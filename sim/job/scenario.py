@@ -225,10 +225,15 @@ class Scenario:
         taken = [place for place in self.gpus[self.servers :] if place]
         return len(set(taken)) < len(taken)
 
+    @cached_property
+    def apart(self) -> bool:
+        """Whether each rank has a host of its own."""
+        return len(set(self.hosts)) == self.ranks
+
     @property
     def cores_shared(self) -> bool:
         """Whether ranks share cores, with one another or with a runtime's other threads."""
-        return bool(len(set(self.hosts)) < self.ranks or self.cluster.shared_cores or self.threaded)
+        return bool(not self.apart or self.cluster.shared_cores or self.threaded)
 
     @cached_property
     def cores_suffice(self) -> bool:
@@ -251,7 +256,7 @@ class Scenario:
             return True
         for rank in range(min(self.ranks, self.servers + 1)):  # workers are alike
             parts = self.traffic.parts(rank)
-            if parts > 1 and len(set(self.hosts)) < self.ranks:
+            if parts > 1 and not self.apart:
                 return False
             for host in self.machines if rank >= self.servers else (self.machines[self.hosts[rank]],):
                 slowed = host.contention or host.contention_error

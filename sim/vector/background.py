@@ -89,7 +89,7 @@ class Background:
 
     def _agreeing(self, scenario, by_name: bool) -> ByName | ByTree | Asking:
         """How ranks negotiate."""
-        if len(set(scenario.hosts)) < scenario.ranks:
+        if not scenario.apart:
             return Asking(scenario, by_name)
         return ByName(scenario.network) if by_name else ByTree(scenario.ranks, scenario.network)
 

@@ -96,7 +96,7 @@ class Decided:
         self._costs, self._speeds, self._algorithm, self._fusion_bytes = scenario.costs, speeds, algorithm, fusion_bytes
         pieces = collectives.pieces(scenario.summed, fused=False)
         self._pieces, self._ranks = pieces[::-1], speeds.shape[1]
-        self._shared = len(set(scenario.hosts)) < self._ranks
+        self._shared = not scenario.apart
         self._calls = negotiation.calls if self._shared else Calls(scenario, scenario.hosts)
         told = negotiation.tell(scenario.network.overhead_s / speeds, speeds)
         self._agreed_s = (self._ranks > 1) * self._costs.negotiate_s / speeds

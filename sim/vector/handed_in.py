@@ -39,7 +39,7 @@ class HandedIn:
         """Send all servers the gradient, and go on."""
         if self.world.scenario.served:
             servers = self.world.master.ranks
-            apart = self.world.apart and self.world.crowd is None
+            apart = self.world.scenario.apart and self.world.crowd is None
             self._only(self is self.world.workers and apart and self._has_computed(servers))
             self.handed_in, self._algorithm, self._updates = True, None, False
             self.sent_samples = self.samples

@@ -46,7 +46,7 @@ class Together:
         self.reduce_in_cycles = group.reduce_in_cycles
         self.fetch, self.pull, self.push, self.take_first = group.fetch, group.pull, group.push, group.take_first
         self.hear, self.let_go, self.hand_in, self.collect = group.hear, group.let_go, group.hand_in, group.collect
-        if not self.servers or world.apart:
+        if not self.servers or world.scenario.apart:
             self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
             self.senders = list(self.workers)
 

@@ -64,7 +64,7 @@ def refusal(scenario: Scenario) -> str | None:
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         "workers hand one another rows of sparse variables": scenario.gathered_variables,
         "parts of a server's rows, or ranks that send them from one host, share cores": scenario.traffic.sends_rows
-        and not (scenario.cores_suffice and _apart(scenario)),
+        and not (scenario.cores_suffice and scenario.apart),
         "messages of an allreduce and of servers come together on a link without latency": scenario.served
         and scenario.summed
         and not network.latency_s,
@@ -79,11 +79,6 @@ def refusal(scenario: Scenario) -> str | None:
         or network.store_and_forward,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
-
-
-def _apart(scenario: Scenario) -> bool:
-    """Whether each rank has a host of its own."""
-    return len(set(scenario.hosts)) == scenario.ranks
 
 
 def _share_ports_alone(scenario: Scenario) -> bool:
@@ -172,11 +167,6 @@ class VectorWorld:
                 if idle_turns > len(texts):
                     name = name_of(self.scenario.protocol)
                     raise RunFailed(f"deadlock in {name}: master and workers wait for one another for ever")
-
-    @cached_property
-    def apart(self) -> bool:
-        """Whether each rank has a host of its own."""
-        return _apart(self.scenario)
 
     @cached_property
     def served_in_rounds(self) -> bool:
