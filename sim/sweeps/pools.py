@@ -31,7 +31,7 @@ LAUNCHED = (
 
 
 class Here:
-    """This process alone."""
+    """This process alone. It is left as it was: whether a program's own scenarios are simulated by compiled loops is for it to say."""
 
     processes = 1
 
@@ -49,10 +49,15 @@ class Here:
         """It has not died."""
 
     def __enter__(self):
+        from sim.vector import compiled
+
+        self._compiled = compiled.in_use()
         return self
 
     def __exit__(self, *_) -> None:
-        pass
+        from sim.vector import compiled
+
+        compiled.use(self._compiled)
 
 
 class Own:

@@ -16,7 +16,7 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.randomness import BLOCK
-from sim.sweeps import work
+from sim.sweeps import pools, work
 from sim.sweeps.jobs import How
 from sim.vector import at_once, background, compiled, decided
 from sim.vector.lowered import cycles
@@ -90,6 +90,15 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
     loops = {"horovod": "cycles", "allreduce": "sums"}.get(JOBS[name][0], "hub")
     assert name == "hybrid" or f"sim.vector.compiled.{loops}" in sys.modules
+
+
+@pytest.mark.parametrize("name", [name for name, (protocol, _) in JOBS.items() if protocol in ("allreduce", "horovod")])
+def test_one_rank_has_nobody_to_sum_with(as_python, name):
+    asked = Scenario(protocols.make(*JOBS[name]), workload.read("mnist"), 1, steps=9)
+    before = answer(asked)
+    decided._kept.clear()
+    assert compiled.use()
+    np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +205,15 @@ def test_a_process_of_a_sweep_uses_them_once_it_has_simulated_for_a_while(as_pyt
     monkeypatch.setattr(work, "PATIENCE_S", 0.0)
     work.work(["one"], [task])
     assert compiled.in_use()
+
+
+def test_a_program_that_sweeps_in_its_own_process_is_left_as_it_was(as_python, monkeypatch):
+    task = work.Task("one", job(*JOBS["ring"], 3, Link()), How(replications=1))
+    monkeypatch.setattr(work, "PATIENCE_S", 0.0)
+    with pools.Here() as pool:
+        assert pool.submit(work.work, ["one"], [task]).result()[0]["runs_done"] == 1
+        assert compiled.in_use()
+    assert not compiled.in_use()
 
 
 def test_a_loop_that_does_not_compile_costs_no_row(as_python, monkeypatch):
