@@ -95,7 +95,9 @@ class Simulating:
     def _affordable(self, scenario: Scenario, world: str, effort: int) -> Effort:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
-        found = much.affordable(partial(needs.once_and_step_s, scenario, world), much.share * self.within_s)
+        refused = scenario.protocol.overlaps and not scenario.apart  # by the vector world, maybe, once they are begun
+        needed = partial(needs.once_and_step_s, scenario, "event" if refused else world)
+        found = much.affordable(needed, much.share * self.within_s)
         if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:
             return found._replace(warmup=max(found.warmup, SPENT))
         return found
