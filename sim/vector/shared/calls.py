@@ -249,7 +249,7 @@ class SharedCalls:
         if not pieces:
             laid = self._laid_out(parts, algorithm, 0, 0)
             return laid, np.array(laid.size_bytes, float)
-        self._check(algorithm, pieces[0])
+        check_size(algorithm, self._hosts, pieces[0])
         wholes = {(piece.start, piece.stop) for piece in pieces}
         pieces = pieces if len(wholes) > 1 else pieces[:1]
         found = self._template(parts, algorithm)
@@ -261,14 +261,6 @@ class SharedCalls:
             raise ValueError(f"{algorithm} of vectors of several sizes")
         laid = self._laid_out(parts, algorithm, pieces[0].start, pieces[0].stop)
         return laid, np.array(laid.size_bytes, float)
-
-    def _check(self, algorithm: str, whole: slice) -> None:
-        most = max(
-            sum(1 for _ in collectives.allreduce(algorithm, rank, self._hosts, whole))
-            for rank in {0, len(self._hosts) - 1}
-        )
-        if most * len(self._hosts) > MOST_EXCHANGES:
-            raise TooMany(f"{algorithm} of {len(self._hosts)} ranks has too many messages to lay out")
 
     def _templated(self, parts: tuple[str, ...], algorithm: str):
         bounds = Bounds()
@@ -292,6 +284,17 @@ class SharedCalls:
                 yield from exchanges(part, rank)
 
         return plan(map(in_turn, range(len(self._hosts))), self._hosts)
+
+
+def check_size(algorithm: str, hosts: Sequence[int], whole: slice) -> None:
+    """A call of ranks on these hosts can be laid out.
+
+    Raises:
+        TooMany: it has too many messages.
+    """
+    most = max(sum(1 for _ in collectives.allreduce(algorithm, rank, hosts, whole)) for rank in {0, len(hosts) - 1})
+    if most * len(hosts) > MOST_EXCHANGES:
+        raise TooMany(f"{algorithm} of {len(hosts)} ranks has too many messages to lay out")
 
 
 def _takes(work_s: np.ndarray) -> Work:
