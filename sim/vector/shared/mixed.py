@@ -117,21 +117,28 @@ class Mixed:
         Raises:
             Unsettled: which of two messages comes first cannot be told.
         """
+        begin, steps = (self._servers, self._workers), list(zip(self.noted, updated_s, strict=True))
+        before: list = []  # how messages of this step passed ports the last time, and what that came to
 
         def go_on(passed: Passed, called_s: np.ndarray, place: np.ndarray):
-            found_s, in_place, servers, workers, made = called_s.copy(), place.copy(), self._servers, self._workers, []
-            for number, (noted, then_s) in enumerate(zip(self.noted, updated_s, strict=True), NOW):
-                own = Passed(*(one[:, number] for one in passed))
-                made.append(self._step(own, called_s[:, number], (servers, workers), noted, then_s))
-                servers, workers = made[-1].servers, made[-1].workers
-                found_s[:, number] = made[-1].called_s
-                in_place[:, number] = made[-1].place + number * place.shape[2]
+            found_s, in_place = called_s.copy(), place.copy()
+            own = called_s[:, NOW], *(one[:, NOW] for one in passed)
+            if not before or any(map(_differ, before[0], own)):
+                before[:] = own, self._step(Passed(*own[1:]), own[0], begin, *steps[0])
+            made = [before[1]]
+            if len(steps) > 1:
+                over_s = np.max([np.where(one < np.inf, one, 0.0).max(axis=1) for one in own[1:]], axis=0)
+                own = Passed(*(one[:, NEXT] for one in passed))
+                between = made[0].servers, made[0].workers
+                made.append(self._step(own, called_s[:, NEXT], between, *steps[1], over_s))
+            for number, one in enumerate(made, NOW):
+                found_s[:, number], in_place[:, number] = one.called_s, one.place + number * place.shape[2]
             return np.where(np.isnan(found_s), np.inf, found_s), in_place, made[0]
 
         known_s = np.full(self._called_s.shape, np.inf)
-        before = self._called_s, self._place, self._free_s, known_s
+        known = self._called_s, self._place, self._free_s, known_s
         with np.errstate(invalid="ignore"):  # of what never comes
-            called_s, place, passed, found = settle(self._wires, *before, go_on, self._begun_s)
+            called_s, place, passed, found = settle(self._wires, *known, go_on, self._begun_s)
         self._check(called_s, passed)
         self._called_s = np.concatenate([called_s[:, NOW:], known_s[:, :1]], axis=1)
         self._place = np.concatenate([place[:, NOW:], place[:, :1]], axis=1) - place.shape[2]
@@ -152,9 +159,22 @@ class Mixed:
         return self._servers.now_s
 
     def _step(
-        self, passed: Passed, called_s: np.ndarray, ranks: tuple[Ranks, Ranks], noted: Noted, then_s: Clock
+        self,
+        passed: Passed,
+        called_s: np.ndarray,
+        ranks: tuple[Ranks, Ranks],
+        noted: Noted,
+        then_s: Clock,
+        over_s: np.ndarray | None = None,
     ) -> Stepped:
-        """A step, where messages pass ports so; `called_s` is when they came to them."""
+        """A step, where messages pass ports so.
+
+        Args:
+            called_s: when they came to them, shape (replications, messages).
+            ranks: servers and workers as it begins.
+            noted, then_s: what workers do, and servers' updates.
+            over_s: when all messages of the step before have passed, shape (replications,). A call that begins after that is left out.
+        """
         of, (servers, workers), speeds = self._parties, ranks, self._speeds[1]
         leave, reach, begin, here = map(of.kinds, passed)
         leads, others, count = of.leads, of.others, of.away.shape[1]
@@ -170,7 +190,10 @@ class Mixed:
         left_s[:, leads] = np.maximum(gradients_s[:, -1], gone_s)
         updated_s = then_s(served.over_s, servers.warm_s)
         notes_s, turn = self._notes(updated_s, served.place[:, :, count:])
-        summed_s, warm_s, pieces_s = self._sum(left_s, computed_s, called_s, passed, noted.updated_s, waits)
+        if over_s is not None and (left_s.min(axis=1) > over_s).all():
+            summed_s, warm_s, pieces_s = left_s, computed_s, np.full(of.kinds(called_s).pieces.shape, np.inf)
+        else:
+            summed_s, warm_s, pieces_s = self._sum(left_s, computed_s, called_s, passed, noted.updated_s, waits)
         come_s = reach.notes, begin.notes, here.notes
         notes = _collect(come_s, summed_s[:, leads], of.note_s / speeds[:, None, leads])
         ended_s = summed_s.copy()
@@ -250,6 +273,10 @@ def _collect(come_s: tuple[np.ndarray, np.ndarray, np.ndarray], now_s: np.ndarra
     """Each worker takes a message from each server; times have the shape (replications, servers, workers)."""
     of_workers = [one.swapaxes(1, 2) for one in come_s]
     return take(np.arange(come_s[0].shape[1]), of_workers, now_s, core_s.swapaxes(1, 2))
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    return not np.array_equal(one, other)
 
 
 def _each(waits: Wait, ranks: np.ndarray | slice) -> list[Waited]:
