@@ -64,8 +64,7 @@ def refusal(scenario: Scenario) -> str | None:
     network, missing = scenario.network, sorted(sorted(verbs_of(scenario.protocol) - DOES), key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
-        "workers hand one another rows of sparse variables": scenario.gathered_variables,
-        "what a rank adds or updates at once, part by part, has not a core for each part": scenario.traffic.sends_rows
+        "what a rank adds or updates at once, part by part, has not a core for each part": scenario.traffic.in_parts
         and not scenario.cores_suffice,
         "a user's text hands in gradients on hosts of several ranks": _mixes(scenario)
         and not is_ours(scenario.protocol),

@@ -25,7 +25,7 @@ from sim.simulation import simulate
 from sim.vector.shared.wires import Wires
 from sim.verbs import allreduce, collect, hand_in, let_go, pull
 
-WORK = ("input", "pack", "take_up", "reduce", "reduce_rows", "update", "call")
+WORK = ("input", "pack", "take_up", "reduce", "update", "call")
 DENSE = [Variable(name=f"dense{i}", shape=(size,)) for i, size in enumerate((5000, 33))]
 SPARSE = [Variable(name=f"rows{i}", shape=(900 * i, 40), rows=Rows(fraction=0.1 * i)) for i in (1, 2)]
 # Of many rows and numbers, so that some workers begin the next step while others sum.
@@ -50,6 +50,7 @@ def job(name="hybrid", *said, workers=4, servers=1, cores=8, noise=0.3, slots=1,
         update_noise=LogNormal(cv=noise / 3),
         agree_s=of.pop("agree_s"),
         negotiate_s=1e-5,
+        reduce_rows=Line(base_s=3e-5, slope_s=4e-9),
         **dict.fromkeys(WORK, Line(base_s=1e-4, slope_s=1e-9)),
     ).model_copy(update={"update": Line(base_s=2e-4, slope_s=1e-9, cold_s=of.pop("cold_s"))})
     model = Workload(name="words", variables=of.pop("variables"), costs=costs)
@@ -75,6 +76,11 @@ def jobs(draw, names=("hybrid",), slots=(1,), on=("own",)) -> Scenario:
             f"local_aggregation={draw(st.booleans())}",
         ],
         "ps-sync": ["barrier=true"],
+        "allreduce": [
+            f"algorithm={draw(st.sampled_from(collectives.NAMES))}",
+            f"fused={draw(st.booleans())}",
+            "sparse_as_dense=false",
+        ],
         "ps-backup": ["barrier=true", f"backup={draw(st.integers(0, workers - 1))}"],
     }[name]
     variables = draw(
@@ -174,6 +180,24 @@ def test_the_worlds_agree_where_ranks_share_hosts(scenario):
         assert_alike(scenario)
     except vector.Refused:
         reject()
+
+
+@settings(max_examples=40, deadline=None)
+@example(job("allreduce", "algorithm=ring", "sparse_as_dense=false", workers=5, variables=SPARSE))
+@example(job("allreduce", "algorithm=tree", "sparse_as_dense=false", workers=6, slots=3, cores=MANY))
+@given(jobs(["allreduce"], slots=(1, 2, 3, 4)))
+def test_the_worlds_agree_where_workers_gather_rows(scenario):
+    """Rows go round a ring, variable after variable, before the sum of the others."""
+    try:
+        assert_alike(scenario)
+    except vector.Refused:
+        reject()
+
+
+@pytest.mark.parametrize("fused", ["true", "false"])
+def test_the_samples_of_all_workers_count_where_all_variables_are_gathered(fused):
+    found = event.trace(job("allreduce", f"fused={fused}", "sparse_as_dense=false", variables=SPARSE))
+    assert set(of_trace(found).samples.ravel()) == {4 * 8}
 
 
 def test_what_has_begun_to_pass_a_port_holds_up_what_comes_after_it():
