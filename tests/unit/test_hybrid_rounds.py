@@ -215,14 +215,14 @@ def test_it_is_answered_by_the_vector_world():
     assert simulate(job(slots=2, cores=MANY, servers_on="workers"), replications=2).world == "vector"
 
 
-@pytest.mark.parametrize("cores", [1, 8])
+@pytest.mark.parametrize(("cores", "slots"), [(1, 1), (8, 1), (MANY, 3)])
 @pytest.mark.parametrize(
     ("name", "said"),
     [("hybrid", ()), ("ps-sync", ("barrier=true",)), ("ps-async", ()), ("allreduce", ("sparse_as_dense=false",))],
 )
-def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, name, said):
+def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, slots, name, said):
     """A part has a core of its own, or all take turns on one; of an update that is quick, too."""
-    scenario = job(name, *said, cores=cores, cold_s=0.0, servers=3, variable_partitions=3)
+    scenario = job(name, *said, cores=cores, slots=slots, cold_s=0.0, servers=3, variable_partitions=3)
     assert_same_without_trace(scenario)
     found = of_trace(event.trace(scenario))
     monkeypatch.setattr(assembly, "mechanics_of", lambda *_: Contended)
