@@ -23,6 +23,7 @@ from sim.vector.group import Group
 from sim.vector.shared import Neighbours
 from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Crowd
+from sim.vector.shared.rounds import BarrierRounds
 from sim.vector.together import Refused, Together
 from sim.verbs.me import PRIMITIVES
 from sim.worlds.texts import role_of, text_of
@@ -130,7 +131,7 @@ class VectorWorld:
         return Neighbours(self.scenario, self.refuse) if shared else None
 
     @cached_property
-    def crowd(self) -> Crowd | Backup | None:
+    def crowd(self) -> BarrierRounds | None:
         """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere."""
         of, hosts = self.scenario, self.scenario.hosts
         if of.protocol.gradients_per_update(of.workers) == of.workers:
@@ -138,6 +139,11 @@ class VectorWorld:
         if of.traffic.sends_rows or not is_ours(of.protocol):
             raise self.refuse("some workers are late, and rows travel or the text may remember something")
         return Backup(of, len(self.replications))
+
+    @property
+    def first_leads(self) -> bool:
+        """Whether the first of several servers alone waits to let workers go."""
+        return self.crowd is not None and self.crowd.first_leads
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
