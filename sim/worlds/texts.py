@@ -16,6 +16,7 @@ from sim.job.scenario import Scenario
 from sim.protocols import is_ours, name_of, own
 from sim.protocols.base import VERBS, Protocol, names_in
 from sim.verbs.me import PRIMITIVES
+from sim.worlds.arguments import check_arguments
 
 WITH_PEERS = (
     "receive",
@@ -152,6 +153,7 @@ class Watched:
         peers = given[1:] if name == "send" else given
         if name.removesuffix("(me)") in (*WITH_PEERS, "send") and peers:
             _check_peers(name, peers[0], self._me.scenario.ranks)
+        check_arguments(name, given, named, self._me.scenario)
         if name.removesuffix("(me)") not in (*PRIMITIVES, *verbs.__all__) or name == "training(me)":
             return verb(*given, **named)
         made = _begun(verb, given, named)

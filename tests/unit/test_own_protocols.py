@@ -27,7 +27,7 @@ from typing import ClassVar
 from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.verbs.me import GRADIENT, PARAMETERS, Note
+from sim.verbs.me import GRADIENT, PARAMETERS, Gradient, Layer, Note, Partition
 from sim.verbs import allreduce, gather, push, take
 
 """
@@ -176,6 +176,19 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a rank that is not there": (SEND, "yield from me.send(GRADIENT, 7)", "me.send: 7 is no rank; there are 0 to 3$"),
     "a rank from the end": (SEND, "yield from me.send(GRADIENT, [-1])", "me.send: -1 is no rank"),
     "a world's attribute": (COMPUTE, f"me.now_s = 0; {COMPUTE}", "me.now_s is not a text's to set"),
+    "a part that is none": (COMPUTE, "yield from me.compute('all')", ":LINE: me.compute: part 'all'; allowed: Partition"),
+    "a partition beyond the last": (COMPUTE, "yield from me.compute(Partition(5, 4))", "allowed: an index from 0 to of - 1"),
+    "a partition of a minibatch too small": (COMPUTE, "yield from me.compute(Partition(0, 9999))", "the batch, 1024$"),
+    "a partition before the first": (COMPUTE, "yield from me.compute(Partition(1, 4))", r"begin with Partition\(0, 4\)"),
+    "less than no computing": (COMPUTE, "yield from me.compute(Layer(0, -0.5, last=True))", "a share from 0 to 1$"),
+    "a layer of no variable": (COMPUTE, "yield from me.compute(Layer(99, 0.5, last=True))", "variable, from 0 to 7$"),
+    "a limit that is no number": (COMPUTE, "yield from me.compute_until(float('nan'), 4)", "deadline_s nan; allowed: seconds"),
+    "a limit that is a word": (COMPUTE, "yield from me.compute_until('soon', 4)", "deadline_s 'soon'; allowed: seconds"),
+    "no partitions": (COMPUTE, "yield from me.compute_until(9, partitions=0)", "partitions 0; allowed: an integer from 1 to"),
+    "a cycle back in time": (COMPUTE, f"yield from me.cycle(-1); {COMPUTE}", "cycle_s -1; allowed: seconds, 0 or more$"),
+    "a message that is none": (SEND, "yield from me.send('gradient', me.master)", "what 'gradient'; allowed: GRADIENT"),
+    "a message's class": (SEND, "yield from me.send(Gradient, me.master)", "me.send: what .*; allowed: GRADIENT"),
+    "waiting until never": (SEND, f"{SEND}; yield from me.receive(0, until_s=float('nan'))", "until_s nan; allowed: seconds"),
     "an exception": (
         SEND,
         f"{SEND}; 1 / (_ - 3)",
@@ -245,6 +258,7 @@ def declared(settings: str, decorator: str = "@dataclass(frozen=True)") -> str:
 
 CLASSES = {  # declared so, set so, and what is said
     "no dataclass": (declared("pass", ""), [], "below @dataclass"),
+    "no frozen dataclass": (declared("of: int = 3", "@dataclass"), [], r"below @dataclass\(frozen=True\)"),
     "a new setting and no dataclass": (
         "class Own(FixedMinibatch):\n    limit_s: float = 1.0\n",
         [],
@@ -282,6 +296,8 @@ MODULES = {  # and what is said
     "1 / 0": r"mine.*:1: ZeroDivisionError: division by zero",
     "raise ValueError('a\\nb')": "ValueError: a b",
     "def f(:": "invalid syntax",
+    f"{HEAD}@dataclass\nclass Own(FixedMinibatch):\n    rounds: int = 2\n": r"mine.*:12: TypeError: cannot inherit non-frozen",
+    "import json\njson.loads('')": r"mine.*:2: JSONDecodeError",
     "import nothing_like_it": "No module named 'nothing_like_it'",
     "Own = 3": "module:Class of your own",
     "Own = int": "module:Class of your own",
