@@ -1,21 +1,24 @@
-"""Arguments of a user's text that no world can give a meaning to: refused when the primitive is called, alike in all worlds."""
+"""Arguments of verbs in a user's text that no world can give a meaning to: refused when the verb is called, alike in all worlds."""
 
 from __future__ import annotations
 
+from inspect import isgenerator
 from numbers import Integral, Real
 
 import numpy as np
 
+from sim import collectives
 from sim.base.errors import WrongText
 from sim.job.scenario import Scenario
-from sim.verbs.me import Gradient, Layer, Note, Parameters, Partition, Variable
+from sim.protocols.horovod import ORDERS
+from sim.verbs.me import GRADIENT, PARAMETERS, Layer, Note, Partition, Variable
 
 PARTS = "Partition(index, of), Layer(variable, share) or None"
 MESSAGES = "GRADIENT, PARAMETERS, Note(...) or Variable(number)"
 
 
 def check_arguments(name: str, given: tuple, named: dict, job: Scenario) -> None:
-    """Refuse arguments of a primitive.
+    """Refuse arguments of a verb; of one that is a function `name` ends with (me), and `given` begins after it.
 
     Raises:
         WrongText: the first that is wrong, and what is allowed.
@@ -24,7 +27,8 @@ def check_arguments(name: str, given: tuple, named: dict, job: Scenario) -> None
         if index < len(given) or argument in named:
             value = given[index] if index < len(given) else named[argument]
             if allowed := wrong(value, job):
-                raise WrongText(f"me.{name}: {argument} {value!r}; allowed: {allowed}")
+                verb = name if "(" in name else f"me.{name}"
+                raise WrongText(f"{verb}: {argument} {value!r}; allowed: {allowed}")
 
 
 def _part(part, job: Scenario) -> str:
@@ -56,7 +60,7 @@ def _seconds(cycle_s, job: Scenario) -> str:
 def _message(what, job: Scenario) -> str:
     if isinstance(what, Variable):
         return _number(what.number, job)
-    return "" if isinstance(what, Gradient | Parameters | Note) else MESSAGES
+    return "" if what is GRADIENT or what is PARAMETERS or isinstance(what, Note) else MESSAGES
 
 
 def _number(number, job: Scenario) -> str:
@@ -64,10 +68,27 @@ def _number(number, job: Scenario) -> str:
     return "" if isinstance(number, Integral) and 0 <= number <= last else f"the number of a variable, from 0 to {last}"
 
 
-ARGUMENTS = {  # of primitives: the place and the name of each that is looked at, and what says what it may be, if it is wrong
+def _text(text, job: Scenario) -> str:
+    return "" if isgenerator(text) else "a text, as a verb or a method of yours gives one"
+
+
+def _algorithm(algorithm, job: Scenario) -> str:
+    return "" if algorithm in collectives.SETTINGS else ", ".join(collectives.SETTINGS)
+
+
+def _order(order, job: Scenario) -> str:
+    return "" if order in ORDERS else ", ".join(ORDERS)
+
+
+ARGUMENTS = {  # of verbs: the place and the name of each that is looked at, and what says what it may be, if it is wrong
+    "allreduce(me)": ((0, "algorithm", _algorithm),),
+    "beside": ((0, "computing", _text), (1, "communicating", _text)),
     "compute": ((0, "part", _part),),
     "compute_until": ((0, "deadline_s", _moment), (1, "partitions", _partitions)),
+    "compute_by_layer(me)": ((0, "order", _order),),
     "cycle": ((0, "cycle_s", _seconds),),
     "receive": ((1, "until_s", _moment),),
+    "reduce(me)": ((0, "algorithm", _algorithm),),
+    "reduce_in_cycles(me)": ((0, "algorithm", _algorithm), (2, "cycle_s", _seconds)),
     "send": ((0, "what", _message),),
 }
