@@ -249,31 +249,25 @@ class Scenario:
 
     @cached_property
     def cores_suffice(self) -> bool:
-        """Whether every thread that works has a core of its own, and none slows another down."""
-        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or not self._parts_have_cores:
+        """Whether every thread, and every part of what is added or updated at once, has a core of its own, and none slows another down.
+
+        A rank that has its host to itself may have a single core, and does its parts one after another.
+        """
+        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared:
             return False
-        if self.gpus_shared:
-            return False
-        for index, ranks in Counter(self.hosts).items():
+        ranks, parts = Counter(self.hosts), Counter[int]()
+        if self.traffic.in_parts:
+            if self.protocol.overlaps and not self.apart:
+                return False
+            for rank, index in enumerate(self.hosts):
+                parts[index] += self.traffic.parts(rank)
+        for index, several in ranks.items():
             host = self.machines[index]
-            threads = ranks * (2 if self.protocol.overlaps and not host.gpus else 1)
+            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
+            if several > 1 or host.cores > 1:
+                threads = max(threads, parts[index])
             if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
                 return False
-        return True
-
-    @cached_property
-    def _parts_have_cores(self) -> bool:
-        """Whether what a rank adds or updates part by part, where rows travel, takes a core each, or one core one after another."""
-        if not self.traffic.in_parts:
-            return True
-        for rank in range(min(self.ranks, self.servers + 1)):  # workers are alike
-            parts = self.traffic.parts(rank)
-            if parts > 1 and not self.apart:
-                return False
-            for host in self.machines if rank >= self.servers else (self.machines[self.hosts[rank]],):
-                slowed = host.contention or host.contention_error
-                if min(host.cores, parts) > 1 and (host.cores < parts or slowed):
-                    return False
         return True
 
     @cached_property
