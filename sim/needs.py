@@ -123,6 +123,12 @@ def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float, ru
         laid_out = call.messages * (shared or call.algorithm != "ring")
         once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out
         once_bytes += EXCHANGE_BYTES * laid_out + count * call.turns * TURN_BYTES
+    gathers, between = (
+        len(scenario.gathered_variables) * (ranks - 1),
+        ranks * (ranks - 1) * bool(scenario.gathered_variables),
+    )
+    once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * between
+    once_bytes += EXCHANGE_BYTES * between + gathers * TURN_BYTES
     share = 1.0 if any(call.algorithm not in ROOTED for call in calls) and not cycles else _share(scenario, runs)
     if cycles:
         decided_s = sum(count * _call_s(scenario, call, 1) for call, count in calls.items())
@@ -130,6 +136,7 @@ def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float, ru
         sums_s = cycles * CYCLE_S * share + decided_s * runs * NEW * _varies(scenario)
     else:
         sums_s = again * share * sum(count * _call_s(scenario, call, runs) for call, count in calls.items())
+    sums_s += gathers * (TURN_S + TURN_OF_A_RANK_S * ranks * runs)
     step_s = ROUND_S * share + runs * ranks * (SHARED_ROUND_OF_A_RANK_S if shared else ROUND_OF_A_RANK_S) + sums_s
     if scenario.served and scenario.protocol.has_servers:
         late = not scenario.protocol.waits_for_all(scenario.workers)

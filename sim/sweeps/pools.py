@@ -31,7 +31,7 @@ LAUNCHED = (
 
 
 class Here:
-    """This process alone. It is left as it was: whether a program's own scenarios are simulated by compiled loops is for it to say."""
+    """This process alone."""
 
     processes = 1
 
@@ -49,15 +49,10 @@ class Here:
         """It has not died."""
 
     def __enter__(self):
-        from sim.vector import compiled
-
-        self._compiled = compiled.in_use()
         return self
 
     def __exit__(self, *_) -> None:
-        from sim.vector import compiled
-
-        compiled.use(self._compiled)
+        pass
 
 
 class Own:

@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
-from sim.vector.shared.backup import Backup
+from sim.vector.served import Some
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text reads me.now_s, of which each rank has its own"
@@ -49,6 +49,12 @@ class Together:
         if not self.servers or world.scenario.apart:
             self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
             self.senders = list(self.workers)
+        elif world.mixed is not None:
+            groups = world.scenario.groups(world.scenario.hosts)
+            self.summed, self.senders = bool(world.scenario.summed), groups.senders
+            self.neighbours, self.aggregators = [], self.servers
+            if len(groups.senders) < len(self.workers):  # which ranks these are differs
+                self.neighbours = self.aggregators = Some(1, world.refuse)
 
     @property
     def now_s(self) -> Any:
@@ -59,7 +65,7 @@ class Together:
     def rank(self) -> int:
         """The rank, of a group of one; of several servers of which the first alone lets workers go, that one."""
         world = self._group.world
-        if len(self._group.ranks) > 1 and not (self._group is world.master and isinstance(world.crowd, Backup)):
+        if len(self._group.ranks) > 1 and not (self._group is world.master and world.first_leads):
             raise world.refuse("the text uses me.rank")
         return self._group.ranks[0]
 
