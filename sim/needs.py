@@ -123,10 +123,8 @@ def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float, ru
         laid_out = call.messages * (shared or call.algorithm != "ring")
         once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out
         once_bytes += EXCHANGE_BYTES * laid_out + count * call.turns * TURN_BYTES
-    gathers, between = (
-        len(scenario.gathered_variables) * (ranks - 1),
-        ranks * (ranks - 1) * bool(scenario.gathered_variables),
-    )
+    gathers = len(scenario.gathered_variables) * (ranks - 1)  # rows go round all ranks
+    between = ranks * (ranks - 1) * (gathers > 0)
     once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * between
     once_bytes += EXCHANGE_BYTES * between + gathers * TURN_BYTES
     share = 1.0 if any(call.algorithm not in ROOTED for call in calls) and not cycles else _share(scenario, runs)
