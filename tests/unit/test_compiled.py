@@ -101,6 +101,15 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     assert name == "hybrid" or f"sim.vector.compiled.{loops}" in sys.modules
 
 
+@pytest.mark.parametrize("name", [name for name, (protocol, _) in JOBS.items() if protocol in ("allreduce", "horovod")])
+def test_one_rank_has_nobody_to_sum_with(as_python, name):
+    asked = Scenario(protocols.make(*JOBS[name]), workload.read("mnist"), 1, steps=9)
+    before = answer(asked)
+    decided._kept.clear()
+    assert compiled.use()
+    np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
+
+
 def test_rows_that_ranks_gather_are_left_to_arrays(as_python):
     asked = of_rows(4, SLOW)
     before = answer(asked)
