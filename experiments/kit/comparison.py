@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from real.cells import Cell
-from sim.answers import interval
+from sim.answers import extrapolation, interval
 from sim.answers.outcome import Outcome
 
 if TYPE_CHECKING:
+    from sim.answers.extrapolation import Unknown
     from sim.job.scenario import Scenario
 
 
@@ -20,7 +21,7 @@ class Comparison:
     """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat.
 
     Args:
-        scenario: the simulated one, for its unknowns; None if they are not needed.
+        scenario: the simulated one, for its unknowns; None of a cell that no profile predicts.
     """
 
     cell: Cell
@@ -46,14 +47,22 @@ class Comparison:
         return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
 
     def interval_s(self) -> tuple[float, float]:
-        """The interval of a run's mean step with probability 0.9, by the spread of the simulated replications."""
-        return interval.of_runs(_of_runs(self.predicted, "step_s"))
+        """The interval of a run's mean step with probability 0.9, as `sim.run` has it of throughput: of runs, and wider by the unknowns."""
+        unknown = [] if self.scenario is None else extrapolation.unknowns(self.scenario, self.predicted)
+        return interval_s(_of_runs(self.predicted, "step_s"), unknown)
 
     @property
     def covered(self) -> list[bool]:
         """Whether the interval holds each repeat."""
         low_s, high_s = self.interval_s()
         return [low_s <= _of_runs(o, "step_s")[0] <= high_s for o in self.measured]
+
+
+def interval_s(runs_s: np.ndarray, unknown: list[Unknown]) -> tuple[float, float]:
+    """Low and high of one more run's mean step, from those of simulated runs, shape (runs,), and what is unknown of the job."""
+    low_s, high_s = interval.of_runs(runs_s)
+    low, high = extrapolation.widened((1 / high_s, 1 / low_s), 1 / interval.middle(runs_s), unknown)
+    return 1 / high, 1 / low
 
 
 def _of_runs(outcome: Outcome, quantity: str) -> np.ndarray:
