@@ -139,7 +139,7 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, devi
     rows = []
     for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
         real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
-        rows.append(Comparison(cell, predict(cell, cluster), real))
+        rows.append(Comparison(cell, predict(cell, cluster), real, scenario=cell.scenario(cluster)))
     gpu_report.show(rows, list(learned.values()), cluster, out, FITTED)
 
 

@@ -67,7 +67,10 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
     cluster = fitted(names, out / "traces", out / "profile.toml")
     rows = [
         Comparison(
-            cell, predict(cell, cluster, REPLICATIONS), [of_trace(traces[f"predict-{i}-{r}"]) for r in range(REPEATS)]
+            cell,
+            predict(cell, cluster, REPLICATIONS),
+            [of_trace(traces[f"predict-{i}-{r}"]) for r in range(REPEATS)],
+            scenario=cell.scenario(cluster),
         )
         for i, cell in enumerate(each(predicted, "simulating", label=lambda cell: cell.label))
     ]

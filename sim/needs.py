@@ -94,8 +94,9 @@ def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) ->
     exchanges = 0 if scenario.served and not scenario.summed else _exchanges(scenario)
     again = AMONG_SERVERS if scenario.served else 1
     shared = not scenario.apart
-    laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1))
-    turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges * again, 0)
+    gathers = len(scenario.gathered_variables) * (ranks - 1)
+    laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1)) + min(1, gathers) * ranks * (ranks - 1)
+    turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges * again + gathers, 0)
     turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
     step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
     step_s += cycles * (CYCLE_S + CYCLE_OF_A_RANK_S * ranks)

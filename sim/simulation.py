@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim import candidates, needs
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.ranges import MOST_REPLICATIONS, check_integer
+from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
 from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def simulate(
         Arrays of shape (replications, steps), and what they come to.
 
     Raises:
-        WrongSetting: the world asked for cannot run the scenario, or the job needs too much memory or time.
+        WrongSetting: an argument is out of range, the world asked for cannot run the scenario, or the job needs too much memory or time.
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
     from sim.answers.result import Result
@@ -83,6 +83,8 @@ def simulate(
         raise WrongSetting("--world", world, ", ".join(WORLDS))
     if replications is not None:
         check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    check_integer("first", first, 0)
+    check("--within", within_s, 0, math.inf, "seconds")
     if candidates.unknown(scenario):
         if want_trace or timeline:
             candidates.refuse(scenario, "a trace")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from real.cells import Cell
-from sim.answers import interval
+from sim.answers import extrapolation, interval
 from sim.answers.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Comparison:
     """One predicted cell: seconds of a mean step, predicted with its interval, measured in each repeat.
 
     Args:
-        scenario: the simulated one, for its unknowns; None if they are not needed.
+        scenario: the simulated one, for its unknowns; None of a cell that no profile predicts.
     """
 
     cell: Cell
@@ -46,8 +46,14 @@ class Comparison:
         return float(np.ptp([_of_runs(o, "step_s") for o in self.measured]) / self.real())
 
     def interval_s(self) -> tuple[float, float]:
-        """The interval of a run's mean step with probability 0.9, by the spread of the simulated replications."""
-        return interval.of_runs(_of_runs(self.predicted, "step_s"))
+        """The interval of a run's mean step with probability 0.9, as `sim.run` has it of throughput: of runs, and wider by the unknowns."""
+        runs = _of_runs(self.predicted, "step_s")
+        low_s, high_s = interval.of_runs(runs)
+        if self.scenario is None:
+            return low_s, high_s
+        unknown = extrapolation.unknowns(self.scenario, self.predicted)
+        low, high = extrapolation.widened((1 / high_s, 1 / low_s), 1 / interval.middle(runs), unknown)
+        return 1 / high, 1 / low
 
     @property
     def covered(self) -> list[bool]:

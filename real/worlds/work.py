@@ -65,8 +65,8 @@ class Work:
 
     def _compute_partition(self, part: Partition) -> None:
         """Compute the gradient of one partition, and add it to those before."""
+        self.at_hand.begin_partition(part)
         if part.index == 0:
-            self.at_hand.begin_gradient()
             self.samples, self.oldest, self.minibatches = 0, self.version, 1
             self._minibatch = self._input()
         x, y = self._minibatch

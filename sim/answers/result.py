@@ -35,7 +35,7 @@ class Amount(NamedTuple):
     warmup: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The result of a scenario.
 
@@ -136,6 +136,9 @@ class Result:
         if done.warmup < asked.warmup:
             said += f" (warm-up: {done.warmup} of {asked.warmup})"
         return [f"{said}, because time ran out; --within SECONDS allows more"]
+
+    def __repr__(self) -> str:
+        return f"<Result: {summary.in_a_line(self.answer(), self.scenario)}>"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""

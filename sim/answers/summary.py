@@ -142,6 +142,14 @@ def show(summary: dict, scenario: Scenario, compared: dict[str, dict]) -> None:
         console.print(Text(f"note: {note}", "yellow"))
 
 
+def in_a_line(summary: dict, scenario: Scenario) -> str:
+    """A summary made by `as_json`: the job, its throughput with an interval, its mean step, and how much was simulated."""
+    done = summary["done"]
+    much = f"{summary['world']}, {done['runs']} run{'s' * (done['runs'] != 1)} of {done['steps']} steps"
+    found = f"{_throughput(summary)}, mean step {seconds(summary['step_s']['mean'])}"
+    return f"{_headline(summary, scenario)}: {found}; {much}"
+
+
 def _headline(summary: dict, scenario: Scenario) -> str:
     asked = summary["scenario"]
     settings = ", ".join(f"{name}={value}" for name, value in asked["settings"].items())

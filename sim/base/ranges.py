@@ -6,6 +6,7 @@ Lower limits are the smallest values with a meaning. Upper limits are far beyond
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
@@ -101,19 +102,22 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Flag = Annotated[bool, Strict()]
 
 
-def check(setting: str, value: float, least: float, most: float, what: str = "a number") -> None:
+def check(setting: str, value: float, least: float, most: float, what: str = "a number", kind: type = Real) -> None:
     """Refuse a number out of its range.
 
+    Args:
+        kind: of number, of the module `numbers`.
+
     Raises:
-        WrongSetting: it is, or is not a number.
+        WrongSetting: it is, or is no number of that kind.
     """
-    if isinstance(value, bool) or not least <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
         raise WrongSetting(setting, value, f"{what} from {least:,} to {most:,}")
 
 
 def check_integer(setting: str, value: int, least: int, most: int = MOST) -> None:
     """Refuse an integer out of its range; see `check`."""
-    check(setting, value, least, most, "an integer")
+    check(setting, value, least, most, "an integer", Integral)
 
 
 def check_seconds(setting: str, value_s: float) -> None:

@@ -37,7 +37,7 @@ class Kind(BaseModel):
         local: the name of the link between its GPUs.
         network: its port. Latencies are nominal: those of TCP in a data centre, unless the source says one.
         price_per_hour: USD, on demand, Linux, in the cheapest large region; None where there is no such price.
-        price_as_of: the month of the price; `price_checked` says whether it was compared with the price list then.
+        price_as_of: the month of the price; `price_checked` says whether it was compared with a copy of that month's price list.
         source: where the numbers come from.
     """
 

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.collectives.allgather import allgather
+from sim.collectives.allgather import allgather, gather_rows
 from sim.collectives.alltoall_allgather import alltoall_allgather
 from sim.collectives.base import Algorithm, Exchange, Exchanges
 from sim.collectives.halving_doubling import halving_doubling
@@ -23,7 +23,21 @@ from sim.model.sizes import ITEM_BYTES
 if TYPE_CHECKING:
     from sim.model.workload import Variable
 
-__all__ = ["FLAT", "NAMES", "SETTINGS", "UNKNOWN", "Exchange", "Exchanges", "allgather", "allreduce", "named", "pieces"]
+__all__ = [
+    "FLAT",
+    "GATHERED",
+    "NAMES",
+    "SETTINGS",
+    "UNKNOWN",
+    "Exchange",
+    "Exchanges",
+    "allgather",
+    "allreduce",
+    "exchanges",
+    "gather_rows",
+    "named",
+    "pieces",
+]
 
 FLAT: dict[str, Algorithm] = {
     "ring": ring,
@@ -37,6 +51,7 @@ FLAT: dict[str, Algorithm] = {
 NAMES = ("auto", *FLAT, "hierarchical")
 UNKNOWN = "unknown"  # nobody said which: simulations try several (sim.candidates)
 SETTINGS = (*NAMES, UNKNOWN)
+GATHERED = "gathered rows"  # no allreduce, but a call of all ranks too
 
 
 def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
@@ -56,6 +71,13 @@ def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> 
     return FLAT[algorithm](rank, range(len(hosts)), whole)
 
 
+def exchanges(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> Exchanges:
+    """As of `allreduce`; or of GATHERED, where `whole` is as long as what each rank has."""
+    if algorithm == GATHERED:
+        return gather_rows(rank, range(len(hosts)), whole)
+    return allreduce(algorithm, rank, hosts, whole)
+
+
 def named(algorithm: str, hosts: Sequence[int], whole: slice) -> str:
     """The algorithm that is run: what Open MPI takes if it may choose; the ring for hierarchies of one rank a host."""
     if algorithm == UNKNOWN:
@@ -66,7 +88,7 @@ def named(algorithm: str, hosts: Sequence[int], whole: slice) -> str:
 
 
 def pieces(variables: Sequence[Variable], fused: bool) -> list[slice]:
-    """The pieces that calls sum: the items of all variables, or of each; the last piece ends with the number of samples."""
+    """The pieces that calls sum: the items of all variables, or of each if there are any; the last ends with the number of samples."""
     bounds = [0, *accumulate(variable.size for variable in variables)]
     bounds[-1] += 1
-    return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused else bounds)]
+    return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused or not variables else bounds)]

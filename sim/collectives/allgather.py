@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.collectives.base import Exchange, Exchanges
+from sim.collectives.base import ROWS, Exchange, Exchanges
 
 
 def allgather(rank: int, group: Sequence[int], parts: Sequence[slice]) -> Exchanges:
@@ -17,3 +17,9 @@ def allgather(rank: int, group: Sequence[int], parts: Sequence[slice]) -> Exchan
     left, right = group[index - 1], group[(index + 1) % n]
     for turn in range(n - 1):
         yield Exchange(right, parts[(index - turn) % n], left, parts[(index - turn - 1) % n])
+
+
+def gather_rows(rank: int, group: Sequence[int], part: slice) -> Exchanges:
+    """Every rank adds up the rows of a sparse variable that each has, as they come; those of all are as long as `part`."""
+    for exchange in allgather(rank, group, [part] * len(group)):
+        yield exchange._replace(adds=True, kind=ROWS)

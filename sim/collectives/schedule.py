@@ -175,7 +175,7 @@ def template(algorithm: str, hosts: tuple[int, ...]) -> Template | None:
     """The template of an algorithm by its name (not auto); None where the number of exchanges depends on the size."""
     bounds = Bounds()
     try:
-        plan = schedule(collectives.allreduce(algorithm, rank, hosts, bounds.whole) for rank in range(len(hosts)))
+        plan = schedule(collectives.exchanges(algorithm, rank, hosts, bounds.whole) for rank in range(len(hosts)))
     except TypeError:  # it counts chunks
         return None
     numbers = np.array([size.number for size in plan.size_bytes], int)

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from sim.job.header import Header
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
+KINDS = {  # of fields that are objects, and what makes one
+    "protocol": (Protocol, 'a Protocol: sim.protocols.make("amb")'),
+    "workload": (Workload, 'a Workload: sim.read_workload("mnist")'),
+    "cluster": (Cluster | None, 'a Cluster: sim.read_cluster("p3.8xlarge*4")'),
+    "stragglers": (Stragglers, 'Stragglers: sim.read_stragglers("niagara*0.01")'),
+}
 
 
 class Groups(NamedTuple):
@@ -57,12 +63,15 @@ class Scenario:
     """One job.
 
     Args:
+        protocol: made by sim.protocols.make, or of a class of one's own.
+        workload: the model, as sim.read_workload reads it.
         workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.
         cluster: one rank a host if None; a finished scenario always has a cluster and a batch.
         stragglers: law of the induced sleep of each worker and step, seconds, or of another cause of slow workers.
         stragglers_name: the user's name for it.
+        seed: of all random numbers; equal seeds and replications have equal ones, whatever else differs.
         test_size: samples of an evaluation; 0 is none.
         evaluate_every: steps from one evaluation to the next.
         servers: number of parameter servers, for protocols that have them; else 1 (the master), or 0 where there is none.
@@ -73,7 +82,7 @@ class Scenario:
         sleeps_of: the replication whose sleeps all replications have; each its own if None.
 
     Raises:
-        WrongSetting: a number is out of range, or there are more ranks than slots.
+        WrongSetting: a number is out of range, an object of another kind, or there are more ranks than slots.
     """
 
     protocol: Protocol
@@ -95,6 +104,9 @@ class Scenario:
     servers_on: str = "own"
 
     def __post_init__(self):
+        for name, (kind, made) in KINDS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise WrongSetting(f"--{name}", getattr(self, name), made)
         if self.batch is None:
             object.__setattr__(self, "batch", self.workload.batch)
         if not self.served:
@@ -237,31 +249,25 @@ class Scenario:
 
     @cached_property
     def cores_suffice(self) -> bool:
-        """Whether every thread that works has a core of its own, and none slows another down."""
-        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or not self._parts_have_cores:
+        """Whether every thread, and every part of what is added or updated at once, has a core of its own, and none slows another down.
+
+        A rank that has its host to itself may have a single core, and does its parts one after another.
+        """
+        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared:
             return False
-        if self.gpus_shared:
-            return False
-        for index, ranks in Counter(self.hosts).items():
+        ranks, parts = Counter(self.hosts), Counter[int]()
+        if self.traffic.in_parts:
+            if self.protocol.overlaps and not self.apart:
+                return False
+            for rank, index in enumerate(self.hosts):
+                parts[index] += self.traffic.parts(rank)
+        for index, several in ranks.items():
             host = self.machines[index]
-            threads = ranks * (2 if self.protocol.overlaps and not host.gpus else 1)
+            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
+            if several > 1 or host.cores > 1:
+                threads = max(threads, parts[index])
             if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
                 return False
-        return True
-
-    @cached_property
-    def _parts_have_cores(self) -> bool:
-        """Whether what a rank adds or updates part by part, where rows travel, takes a core each, or one core one after another."""
-        if not self.traffic.in_parts:
-            return True
-        for rank in range(min(self.ranks, self.servers + 1)):  # workers are alike
-            parts = self.traffic.parts(rank)
-            if parts > 1 and not self.apart:
-                return False
-            for host in self.machines if rank >= self.servers else (self.machines[self.hosts[rank]],):
-                slowed = host.contention or host.contention_error
-                if min(host.cores, parts) > 1 and (host.cores < parts or slowed):
-                    return False
         return True
 
     @cached_property

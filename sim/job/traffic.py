@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -117,12 +118,32 @@ class Traffic:
         ]
 
     def parts(self, rank: int) -> int:
-        """How many things a rank updates side by side; how many rows they have is not asked."""
+        """How many things a rank adds or updates side by side; how many rows they have is not asked."""
+        if rank < self._scenario.servers:
+            return self._parts_of_servers[rank]
+        return self._parts_added[rank in self._leaders]
+
+    @cached_property
+    def _parts_of_servers(self) -> list[int]:
         of = self._scenario
-        if rank >= of.servers:
-            return (of.summed_items > 0) + len(of.gathered_variables)
-        held = [variable for variable, holder in self.placed if holder == rank]
-        return len(held) if of.protocol.has_servers and any(variable.rows for variable in held) else 1
+        rows, held = Counter[int](), Counter[int]()
+        for variable, server in self.placed if of.served else ():
+            rows[server] += bool(variable.rows)
+            held[server] += 1
+        return [held[server] if of.protocol.has_servers and rows[server] else 1 for server in range(of.servers)]
+
+    @cached_property
+    def _parts_added(self) -> tuple[int, int]:
+        """Of a worker, and of one that adds up what its neighbours hand in."""
+        of = self._scenario
+        updated = max(1, (of.summed_items > 0) + len(of.gathered_variables))
+        return updated, max(updated, sum(self._parts_of_servers))
+
+    @cached_property
+    def _leaders(self) -> frozenset[int]:
+        """Workers that add up what others of their host hand in."""
+        groups = self._scenario.groups(self._scenario.hosts)
+        return frozenset(leader for leader in groups.senders if len(groups.of[leader]) > 1)
 
     @property
     def _applied_at_once(self) -> int:

@@ -92,8 +92,8 @@ class Bounds:
         self._long_run = min(1.0, (network.sustained_bytes_per_s or math.inf) / self._per_s)
 
     @cached_property
-    def _sum_s(self) -> float:
-        return _summed(self._scenario) if self._scenario.summed_items and self._scenario.workers > 1 else 0.0
+    def _summed_s(self) -> tuple[float, float]:
+        return _summed(self._scenario) if self._scenario.summed_items and self._scenario.workers > 1 else (0.0, 0.0)
 
     @cached_property
     def _ports(self) -> Ports:
@@ -101,23 +101,23 @@ class Bounds:
 
     @cached_property
     def _calls(self) -> Calls:
-        return _calls(self._scenario, self._sum_s)
+        return _calls(self._scenario, self._summed_s[0])
 
     def least(self, batch: int) -> Least:
         """At a typical speed of the hosts."""
-        scenario, protocol, sum_s = self._scenario, self._scenario.protocol, self._sum_s
+        scenario, protocol, (sum_s, port_s) = self._scenario, self._scenario.protocol, self._summed_s
         samples, compute_s = self._computing(batch)
         if protocol.uses("reduce_in_cycles"):
-            return Least(samples, compute_s, 0.0, sum_s / self._long_run, self._calls)
+            return Least(samples, compute_s, 0.0, port_s / self._long_run, self._calls)
         one_s = self._ports.one_bytes / self._per_s
         if protocol.by_arrival:
             travels_s = 0.0 if protocol.overlaps or not protocol.has_servers else 2 * one_s
             served_s = self._ports.by_arrival_s(self._per_s * self._long_run, compute_s, scenario.workers)
-            return Least(samples, compute_s, sum_s + travels_s, max(served_s, sum_s / self._long_run))
+            return Least(samples, compute_s, sum_s + travels_s, max(served_s, port_s / self._long_run))
         pull_s = self._ports.most_bytes / self._per_s
         if protocol.overlaps:
-            return Least(samples, compute_s, 0.0, max(pull_s, sum_s) / self._long_run)
-        return Least(samples, compute_s, sum_s + pull_s + one_s, (sum_s + pull_s) / self._long_run)
+            return Least(samples, compute_s, 0.0, max(pull_s, port_s) / self._long_run)
+        return Least(samples, compute_s, sum_s + pull_s + one_s, (port_s + pull_s) / self._long_run)
 
     def _computing(self, batch: int) -> tuple[float, float]:
         """Samples of a step at most, and seconds of computing at least."""
@@ -209,22 +209,28 @@ class Ports(NamedTuple):
         return found
 
 
-def _summed(scenario: Scenario) -> float:
-    """Seconds of an allreduce: of any that is optimal, and of the exchanges of this one if all is one call."""
+def _summed(scenario: Scenario) -> tuple[float, float]:
+    """Seconds of an allreduce, and those that it takes a port: of any that is optimal, and of this one's exchanges if all is one call."""
     hosts, items = tuple(scenario.hosts[scenario.servers :]), scenario.summed_items
     per_s = scenario.network.bandwidth_bytes_per_s
     count = len(set(hosts))
     any_s = 2 * (count - 1) / count * items * ITEM_BYTES / per_s
     protocol: Any = scenario.protocol
     if protocol.overlaps or not getattr(protocol, "fused", True) or not hasattr(protocol, "algorithm"):
-        return any_s
+        return any_s, any_s
     local_per_s = scenario.cluster.local.bandwidth_bytes_per_s
-    return max(any_s, _exchanged_s(protocol.algorithm, hosts, items, per_s, local_per_s))
+    serial_s, port_s = _exchanged_s(protocol.algorithm, hosts, items, per_s, local_per_s)
+    return max(any_s, serial_s, port_s), max(any_s, port_s)
 
 
 @lru_cache(maxsize=4096)
-def _exchanged_s(algorithm: str, hosts: tuple[int, ...], items: int, per_s: float, local_per_s: float) -> float:
-    """Seconds of the exchanges of the ranks on the first host: of the busiest rank one after another, and of their port."""
+def _exchanged_s(
+    algorithm: str, hosts: tuple[int, ...], items: int, per_s: float, local_per_s: float
+) -> tuple[float, float]:
+    """Seconds of the exchanges of the ranks on the first host: of the busiest rank one after another, and of their port.
+
+    The first may be more: a rank that sends, and then receives, waits for both, but either direction of its port passes one of them.
+    """
     here = [rank for rank, host in enumerate(hosts) if host == hosts[0]]
     out_bytes = in_bytes = longest_s = 0.0
     for rank in here:
@@ -238,4 +244,4 @@ def _exchanged_s(algorithm: str, hosts: tuple[int, ...], items: int, per_s: floa
                 in_s = 0.0 if one.source is None else taken / (per_s if came else local_per_s)
                 own_s += max(out_s, in_s)
         longest_s = max(longest_s, own_s)
-    return max(longest_s, max(out_bytes, in_bytes) / per_s)
+    return longest_s, max(out_bytes, in_bytes) / per_s

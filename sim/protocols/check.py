@@ -28,6 +28,7 @@ JOB = {"batch": 32, "steps": 6, "warmup": 2}
 REAL_WORKERS = 2
 SHARED = "share"  # part of the vector world's reason to leave jobs of two ranks a host to the event world
 EXACT_S = 1e-9  # times of the two simulated worlds may differ by so much
+DROPPING = "a text that drops some on purpose receives them with take(me, ...)"
 NEEDED = ("real", "mpi4py", "tensorflow")  # for a real run
 
 
@@ -112,9 +113,10 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
 
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
-        may_drop = job.protocol.by_arrival
-        if samples.applied > samples.computed or (samples.applied < samples.computed and not may_drop):
+        lost = samples.applied < samples.computed and not job.protocol.by_arrival
+        if samples.applied > samples.computed or lost:
             said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of rank 0"
+            said += f"; {DROPPING}" * lost
             raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
     computed, applied = (sum(samples[part] for _, samples in found) for part in (0, 1))
     dropped = f"; {computed - applied:,} came too late or were on their way at the end" if computed > applied else ""

@@ -72,7 +72,8 @@ def _check(found: type[Protocol], name: str, ours: dict[str, type[Protocol]]) ->
         WrongSetting: naming what it lacks.
     """
     declared = [key for key, kind in vars(found).get("__annotations__", {}).items() if "ClassVar" not in str(kind)]
-    if not is_dataclass(found) or (declared and "__dataclass_fields__" not in vars(found)):
+    undecorated = not is_dataclass(found) or (declared and "__dataclass_fields__" not in vars(found))
+    if undecorated or not found.__dataclass_params__.frozen:
         raise WrongSetting("--protocol", name, "a class below @dataclass(frozen=True)")
     for setting in fields(found):
         if kind_of(setting) not in KINDS or not setting.init:
@@ -123,8 +124,12 @@ def place(error: BaseException) -> str:
 
 
 def _at_import(error: BaseException) -> str:
-    """The error of a module when it was imported, and its place."""
+    """The error of a module when it was imported, and its place: the last line that is no library's, if there is one."""
+    import sysconfig
+
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in IMPORTING]
+    libraries = tuple(map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+    frames = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
     said = complaint(error)
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: {said}" if frames else said
 

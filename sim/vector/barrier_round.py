@@ -7,13 +7,13 @@ What is reckoned at a moment depends on what came before it alone, so that each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from sim.model.costs import side_by_side
-from sim.model.sparse_rows import HEADER_BYTES
+from sim.model.sparse_rows import HEADER_BYTES, Load
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
 from sim.vector.ties import check_apart, sorted_by_turn
 
@@ -34,7 +34,7 @@ class Sizes(NamedTuple):
     Args:
         request_s, answer_s, gradient_s, note_s: for which a message takes a port; latency_s: on its way.
         overhead_s: of a core of speed 1, at either end of a note.
-        load_overhead_s: likewise, of a request, an answer or a gradient: where rows travel, each is several messages.
+        messages: that travel together as a request, an answer or a gradient: several where rows travel.
         take_up_s, reduce_s: of such a core, for parameters and for a gradient.
     """
 
@@ -44,9 +44,14 @@ class Sizes(NamedTuple):
     note_s: float
     latency_s: float
     overhead_s: float
-    load_overhead_s: np.ndarray
+    messages: np.ndarray
     take_up_s: np.ndarray
     reduce_s: np.ndarray
+
+    @property
+    def load_overhead_s(self) -> np.ndarray:
+        """Seconds of a core of speed 1, at either end of a request, an answer or a gradient."""
+        return self.overhead_s * self.messages
 
     @property
     def lead_s(self) -> float:
@@ -57,22 +62,28 @@ class Sizes(NamedTuple):
     def of(cls, scenario) -> Sizes:
         """The sizes of a scenario; the loads of a server travel together."""
         link, costs = scenario.network, scenario.costs
-        loads = [scenario.traffic.loads(server) for server in range(scenario.servers)]
-        request, answer, gradient = (
-            np.array([sum(getattr(load, name) for load in held) for held in loads], float)
-            for name in ("request_bytes", "answer_bytes", "gradient_bytes")
-        )
+        request, answer, gradient = travelling_bytes(scenario)
         ports = (link.occupancy_s(size_bytes) for size_bytes in (request, answer, gradient, HEADER_BYTES))
-        overheads_s = link.overhead_s, link.overhead_s * np.array([len(held) for held in loads])
-        added_s = np.array([added_together_s(scenario, server) for server in range(scenario.servers)])
-        return cls(*ports, link.latency_s, *overheads_s, costs.take_up(answer), added_s)
+        loads = [scenario.traffic.loads(server) for server in range(scenario.servers)]
+        messages, added_s = (
+            np.array([len(held) for held in loads]),
+            np.array([added_together_s(scenario, server, held) for server, held in enumerate(loads)]),
+        )
+        return cls(*ports, link.latency_s, link.overhead_s, messages, costs.take_up(answer), added_s)
 
 
-def added_together_s(scenario, server: int) -> float:
-    """Seconds of a core of speed 1 in which a server adds a gradient: its parts at once, as far as there are cores."""
-    costs, cores = scenario.costs, scenario.machines[scenario.hosts[server]].cores
+def travelling_bytes(scenario) -> list[np.ndarray]:
+    """Bytes of a request, an answer and a gradient between a worker and each server, shape (servers,)."""
+    loads = [scenario.traffic.loads(server) for server in range(scenario.servers)]
+    names = ("request_bytes", "answer_bytes", "gradient_bytes")
+    return [np.array([sum(getattr(load, name) for load in held) for held in loads], float) for name in names]
+
+
+def added_together_s(scenario, rank: int, loads: Sequence[Load]) -> float:
+    """Seconds of a core of speed 1 in which a rank adds a gradient of such loads: its parts at once, as far as there are cores."""
+    costs, cores = scenario.costs, scenario.machines[scenario.hosts[rank]].cores
     of_rows = costs.reduce_rows or costs.reduce
-    parts = [(of_rows if load.rows else costs.reduce, load.gradient_bytes) for load in scenario.traffic.loads(server)]
+    parts = [(of_rows if load.rows else costs.reduce, load.gradient_bytes) for load in loads]
     return side_by_side([line(size_bytes) for line, size_bytes in parts], cores)
 
 

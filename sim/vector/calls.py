@@ -12,6 +12,7 @@ import numpy as np
 from sim import collectives
 from sim.collectives.base import cut
 from sim.collectives.schedule import Schedule, schedule, template
+from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.vector import compiled
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, play
@@ -53,7 +54,7 @@ class Calls:
     """
 
     def __init__(self, scenario, hosts: list[int]):
-        self._hosts, self._link, self._reduce = tuple(hosts), scenario.network, scenario.costs.reduce
+        self._hosts, self._link, self._adding = tuple(hosts), scenario.network, adding(scenario.costs)
         self._laid_out = lru_cache(64)(self._lay_out)
 
     def named(self, algorithm: str, piece: slice) -> str:
@@ -93,7 +94,12 @@ class Calls:
             return self._ring(pieces, ports, speeds, waited, after_ring, idle_s)
         plan = self.plan(algorithm, pieces)
         played = play(
-            plan, ports, self._link, speeds, self._reduce(plan.size_bytes), None if idle_s is None else _last(idle_s)
+            plan,
+            ports,
+            self._link,
+            speeds,
+            self._adding(algorithm)(plan.size_bytes),
+            None if idle_s is None else _last(idle_s),
         )
         for ranks, from_s, to_s in played.waits:
             waited(from_s, to_s, ranks)
@@ -112,7 +118,7 @@ class Calls:
         if algorithm != "ring":
             plan = self.plan(algorithm, [piece])
             windows = None if idle_s is None else _last(idle_s)
-            return CallTail(plan, ports, self._link, speeds, self._reduce(plan.size_bytes), windows, copy_s)
+            return CallTail(plan, ports, self._link, speeds, self._adding(algorithm)(plan.size_bytes), windows, copy_s)
         rounds = _ring_rounds(len(self._hosts))
         marks: dict[int, Mark | None] = {
             max(0, len(rounds) - KNOWN * 2**turn): None for turn in range(len(rounds).bit_length())
@@ -226,7 +232,7 @@ class Calls:
             [ITEM_BYTES * (part.stop - part.start) for part in cut(slice(*whole), len(self._hosts))] for whole in wholes
         ]
         size_bytes = np.tile(np.array(cuts, float), 2)
-        return self._link.occupancy_s(size_bytes), self._reduce(size_bytes)
+        return self._link.occupancy_s(size_bytes), self._adding("ring")(size_bytes)
 
     def plan(self, algorithm: str, pieces: list[slice]) -> Schedule:
         """A call by an algorithm that is no ring, on the piece of each replication.
@@ -263,11 +269,16 @@ class Calls:
     @lru_cache(64)  # noqa: B019 there is one for each world
     def _exchanges(self, algorithm: str, start: int, stop: int) -> int:
         """Of rank 0."""
-        return sum(1 for _ in collectives.allreduce(algorithm, 0, self._hosts, slice(start, stop)))
+        return sum(1 for _ in collectives.exchanges(algorithm, 0, self._hosts, slice(start, stop)))
 
     def _lay_out(self, algorithm: str, start: int, stop: int) -> Schedule:
         whole = slice(start, stop)
-        return schedule(collectives.allreduce(algorithm, rank, self._hosts, whole) for rank in range(len(self._hosts)))
+        return schedule(collectives.exchanges(algorithm, rank, self._hosts, whole) for rank in range(len(self._hosts)))
+
+
+def adding(costs: Costs) -> Callable[[str], Line]:
+    """The cost of adding up what is taken in a call, by its algorithm; amount in bytes."""
+    return lambda algorithm: (costs.reduce_rows or costs.reduce) if algorithm == collectives.GATHERED else costs.reduce
 
 
 def _bounds(pieces: list[slice]) -> tuple[tuple[int, int], ...]:

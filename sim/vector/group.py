@@ -231,11 +231,18 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if self.world.patience.updated():
             yield
 
-    def _update_s(self, begun_s: np.ndarray, warm_s: np.ndarray) -> float | np.ndarray:
-        """Seconds of an update that begins then, of ranks that were warm until `warm_s`."""
+    def updating(self, step: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """When updates of a step are over: a function of when they are begun, and since when the ranks cool."""
+        factor = self._of_step(self._update_factors, step)
+        return lambda begun_s, warm_s: begun_s + self._seconds(self._update_s(begun_s, warm_s, factor))
+
+    def _update_s(
+        self, begun_s: np.ndarray, warm_s: np.ndarray, factor: float | np.ndarray | None = None
+    ) -> float | np.ndarray:
+        """Seconds of an update that begins then, of ranks that were warm until `warm_s`; of this step, or with another factor."""
         update = self.world.scenario.costs.update
         cold_s = update.cold(begun_s - warm_s) if update.cold_s else 0.0
-        factor = self._of_step(self._update_factors)
+        factor = self._of_step(self._update_factors) if factor is None else factor
         parts_s = [factor * part_s for part_s in self._updated_parts_s]
         parts_s[0] = parts_s[0] + cold_s
         if len(parts_s) == 1:

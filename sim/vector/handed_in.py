@@ -15,6 +15,7 @@ from sim.model.sizes import ITEM_BYTES
 from sim.vector.barrier_round import Clocks
 from sim.vector.calls import TooMany
 from sim.vector.hybrid_round import Hybrid, Round, Sum, Workers
+from sim.vector.shared.mixed import Mixed, Noted
 from sim.vector.shared.wires import same
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class HandedIn:
         """Send all servers the gradient, and go on."""
         if self.world.scenario.served:
             servers = self.world.master.ranks
-            apart = self.world.scenario.apart and self.world.crowd is None
-            self._only(self is self.world.workers and apart and self._has_computed(servers))
+            settles = self.world.crowd is None or self.world.mixed is not None
+            self._only(self is self.world.workers and settles and self._has_computed(servers))
             self.handed_in, self._algorithm, self._updates = True, None, False
             self.sent_samples = self.samples
         self.at_hand.handed_on()
@@ -64,8 +65,13 @@ class HandedIn:
         if not len(servers):
             return
         summed = self._updates or (self._algorithm is None and not self.world.scenario.summed)
-        self._in_order(self.handed_in and summed and list(servers) == list(self.world.master.ranks))
+        mixed = self.world.mixed
+        all_of_them = mixed is not None or list(servers) == list(self.world.master.ranks)
+        self._in_order(self.handed_in and summed and all_of_them)
         self.world.master.inbox.append(self)
+        if mixed is not None:
+            yield from self._note(mixed)
+            return
         yield from self._did()
         yield from self._until_notes()
         self.notes.pop()
@@ -73,6 +79,25 @@ class HandedIn:
         self._warm_s, self._last_reach_s = self._round.warm_s, self._round.last_reach_s
         self.pulled = self._computes = self.handed_in = False
         yield from self._did()
+
+    def _note(self, mixed: Mixed):
+        """Note the step, and go on to the next while servers have made all but this one."""
+        mixed.noted.append(Noted(self.now_s, self.computing(self.step), self.updating(self.step)))
+        self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
+        self.pulled = self._computes = self.handed_in = False
+        yield from self._did()
+        while mixed.is_ready(False) and self.step < self.world.rounds[-1]:
+            yield
+
+    def _settle_mixed(self, mixed: Mixed) -> None:
+        """All gradients of a step are added."""
+        others = self.inbox.popleft()
+        steps = range(self.step, self.step + len(mixed.noted))
+        found = self._settled(mixed.settle, [self.updating(step) for step in steps])
+        self.now_s = found.added_s
+        self._wait_each(found.waits)
+        for wait in found.of_workers:
+            others._wait(*wait)
 
     def _settle_hybrid(self) -> None:
         """All gradients are added; what servers do then is foreseen, for their notes meet messages of the allreduce."""

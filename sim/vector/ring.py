@@ -12,6 +12,12 @@ from sim.vector.calls import Calls, TooMany
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared import SharedCalls
 
+TWO_SUM = "a master or servers sum, and workers too"
+ROUND = (
+    "ring",
+    collectives.GATHERED,
+)  # calls in which each rank takes messages of one other alone, of the same one in all
+
 
 class Lockstep:
     """Verbs of a group of workers without a master; clocks have the shape (replications, ranks)."""
@@ -39,7 +45,7 @@ class Lockstep:
 
     def _begin_allreduce(self) -> None:
         if self.world.scenario.served:
-            raise self.world.refuse("a master or servers sum, and workers too")
+            raise self.world.refuse(TWO_SUM)
         self.at_hand.begin_sum()
 
     def _all_samples(self) -> None:
@@ -47,7 +53,15 @@ class Lockstep:
         self.samples = np.broadcast_to(self.samples.sum(axis=1, keepdims=True), self.samples.shape)
 
     def allgather(self):
-        """Does nothing here, because this world refuses scenarios whose rows travel alone."""
+        """The rows of sparse variables that any rank touched, at each of them.
+
+        Raises:
+            Refused: as of `allreduce`.
+        """
+        for load in self.world.scenario.gathered_loads:
+            if self.world.scenario.served:
+                raise self.world.refuse(TWO_SUM)
+            self._call(slice(0, load.rows + load.numbers), collectives.GATHERED)
         yield from self._did()
 
     def _call(self, piece: slice, algorithm: str) -> None:
@@ -79,7 +93,9 @@ class Lockstep:
 
     def _before(self, algorithm: str) -> bool:
         """Whether no message of the call before can come late."""
-        return self._calls == ("ring" if isinstance(self.collectives, Calls) else algorithm)
+        if isinstance(self.collectives, Calls) or algorithm in ROUND:
+            return self._calls in ROUND
+        return self._calls == algorithm
 
     @cached_property
     def collectives(self) -> Calls | SharedCalls:

@@ -112,21 +112,24 @@ class Barrier(HandedIn):
     def take_first(self, workers, count: int):
         """Add up a gradient of each worker, and answer requests meanwhile."""
         everyone = list(self.world.workers.ranks)
-        needed = self.world.scenario.protocol.gradients_per_update(len(everyone))
+        mixed = self.world.mixed
+        needed = self.world.scenario.protocol.gradients_per_update(len(everyone)) if mixed is None else mixed.senders
         self._only(self is self.world.master and list(workers) == everyone and count == needed)
         if self.world.training_is_over:
             if self.world.crowd is not None:
                 self._wait_of_crowd(*self._settled(self.world.crowd.end, *self._ranks_of_crowd()))
             return []
-        while not self.inbox:
+        while not self.inbox or (mixed is not None and not mixed.is_ready(self.step == self.world.rounds[-1])):
             yield
         others = self.world.workers
-        if self.world.crowd is not None:
+        if mixed is not None:
+            self._settle_mixed(mixed)
+        elif self.world.crowd is not None:
             self._settle_crowd()
         else:
             (self._settle_hybrid if self.inbox[0].handed_in else self._settle_round)()
             others.end_computing()
-        samples = others.sent_samples[:, :count].sum(axis=1, keepdims=True)  # all are alike
+        samples = others.sent_samples[:, : None if mixed else count].sum(axis=1, keepdims=True)  # all are alike
         self.samples = np.broadcast_to(samples, self.now_s.shape)
         self.at_hand.what = SUM
         yield from self._did()
@@ -173,12 +176,17 @@ class Barrier(HandedIn):
         yield from self._did()
 
     def let_go(self, workers, version=None):
-        """Servers let all workers go, in the order in which they added their gradients."""
-        if not len(workers):
+        """Servers let all workers go, in the order in which they added their gradients; workers, those that wait for them."""
+        mixed = self.world.mixed
+        if not len(workers) or (mixed is not None and self is self.world.workers):
             return
         others = self.world.workers
         named = workers is self._added or list(workers) == list(others.ranks)
         self._only(self is self.world.master and named and version is None)
+        if mixed is not None:
+            self.now_s = self._settled(mixed.let_go, self.now_s)
+            yield from self._did()
+            return
         if self.world.crowd is None:
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
             (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._in_place)

@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
+from sim.vector.served import Some
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text reads me.now_s, of which each rank has its own"
@@ -48,6 +49,12 @@ class Together:
         if not self.servers or world.scenario.apart:
             self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
             self.senders = list(self.workers)
+        elif world.mixed is not None:
+            groups = world.scenario.groups(world.scenario.hosts)
+            self.summed, self.senders = bool(world.scenario.summed), groups.senders
+            self.neighbours, self.aggregators = [], self.servers
+            if len(groups.senders) < len(self.workers):  # which ranks these are differs
+                self.neighbours = self.aggregators = Some(1, world.refuse)
 
     @property
     def now_s(self) -> Any:

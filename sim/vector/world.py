@@ -19,10 +19,12 @@ from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.protocols import is_ours, name_of
 from sim.protocols.base import Protocol
+from sim.vector.calls import TooMany
 from sim.vector.group import Group
 from sim.vector.shared import Neighbours
 from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Crowd
+from sim.vector.shared.mixed import Mixed
 from sim.vector.shared.rounds import BarrierRounds
 from sim.vector.together import Refused, Together
 from sim.verbs.me import PRIMITIVES
@@ -63,9 +65,10 @@ def refusal(scenario: Scenario) -> str | None:
     network, missing = scenario.network, sorted(sorted(verbs_of(scenario.protocol) - DOES), key=PRIMITIVES.__contains__)
     reasons = {
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
-        "workers hand one another rows of sparse variables": scenario.gathered_variables,
-        "parts of a server's rows, or ranks that send them from one host, share cores": scenario.traffic.sends_rows
-        and not (scenario.cores_suffice and scenario.apart),
+        "what a rank adds or updates at once, part by part, has not a core for each part": scenario.traffic.in_parts
+        and not scenario.cores_suffice,
+        "a user's text hands in gradients on hosts of several ranks": _mixes(scenario)
+        and not is_ours(scenario.protocol),
         "messages of an allreduce and of servers come together on a link without latency": scenario.served
         and scenario.summed
         and not network.latency_s,
@@ -86,6 +89,11 @@ def _share_ports_alone(scenario: Scenario) -> bool:
     """Whether ranks of a host have a core each, copy from one another, and share its port."""
     local = scenario.cluster.local
     return scenario.cores_suffice and not (local.wakes and local.latency_s)
+
+
+def _mixes(scenario: Scenario) -> bool:
+    """Whether workers hand in gradients, and some ranks share hosts."""
+    return bool(scenario.served and scenario.protocol.uses("hand_in") and not scenario.apart)
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
@@ -131,14 +139,25 @@ class VectorWorld:
         return Neighbours(self.scenario, self.refuse) if shared else None
 
     @cached_property
-    def crowd(self) -> BarrierRounds | None:
+    def crowd(self) -> BarrierRounds | Mixed | None:
         """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere."""
         of, hosts = self.scenario, self.scenario.hosts
+        if self.mixed is not None:
+            return self.mixed
         if of.protocol.gradients_per_update(of.workers) == of.workers:
             return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
-        if of.traffic.sends_rows or not is_ours(of.protocol):
-            raise self.refuse("some workers are late, and rows travel or the text may remember something")
+        if not is_ours(of.protocol):
+            raise self.refuse("some workers are late, by a text that may remember something")
         return Backup(of, len(self.replications))
+
+    @cached_property
+    def mixed(self) -> Mixed | None:
+        """Servers, and workers that hand gradients in, where some share hosts; None elsewhere."""
+        try:
+            speeds = self.master.speeds, self.workers.speeds
+            return Mixed(self.scenario, len(self.replications), speeds) if _mixes(self.scenario) else None
+        except TooMany as error:
+            raise self.refuse(str(error)) from None
 
     @property
     def first_leads(self) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.errors import WrongText
+from sim.verbs.me import Partition
 
 GRADIENT, SUM = "a gradient", "a sum of gradients"
 LOST = "me.compute would replace {}: send it, sum it or update with it first"
 TWICE = "allreduce(me) would sum twice: update first"
+NOT_BEGUN = "me.compute of Partition({0.index}, {0.of}), and no gradient is at hand: begin with Partition(0, {0.of})"
 NOTHING_TAKEN = "me.add adds the gradient of a letter, once: receive the next one first"
 EMPTY = "me.update of no samples: gradients come by gather(me, ...), me.add, allreduce(me) or me.compute"
 OUT_OF_STEP = (
@@ -35,6 +37,17 @@ class AtHand:
         if self.what:
             raise WrongText(LOST.format(self.what))
         self.what = GRADIENT
+
+    def begin_partition(self, part: Partition) -> None:
+        """A partition is about to be computed; the first begins a gradient.
+
+        Raises:
+            WrongText: the gradient at hand would be lost, or there is none that the partition could be added to.
+        """
+        if part.index == 0:
+            self.begin_gradient()
+        elif self.what != GRADIENT:
+            raise WrongText(NOT_BEGUN.format(part))
 
     def begin_sum(self) -> None:
         """A gradient is about to be summed with those of all workers.

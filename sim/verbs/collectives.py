@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sim import collectives
 from sim.collectives.barrier import barrier as barrier_exchanges
-from sim.collectives.base import ROWS
 from sim.verbs.me import Me
 from sim.verbs.verb import verb
 
@@ -38,12 +37,9 @@ def reduce_by_exchanges(me: Me, algorithm: str, piece: slice):
 @verb
 def allgather(me: Me):
     """Leave the sum of the rows of sparse variables that any worker touched at each worker; rows are added as they arrive."""
-    workers = len(me.workers)
     for load in me.scenario.gathered_loads:
-        items = load.rows + load.numbers
-        parts = [slice(worker * items, (worker + 1) * items) for worker in range(workers)]
-        for exchange in collectives.allgather(me.rank - me.workers[0], range(workers), parts):
-            yield from me.exchange(exchange.among(me.workers[0])._replace(adds=True, kind=ROWS))
+        for exchange in collectives.gather_rows(me.rank, me.workers, slice(0, load.rows + load.numbers)):
+            yield from me.exchange(exchange)
 
 
 @verb

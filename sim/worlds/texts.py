@@ -7,7 +7,7 @@ from collections.abc import Collection
 from copy import deepcopy
 from difflib import get_close_matches
 from functools import partial
-from inspect import GEN_CREATED, currentframe, getgeneratorstate, isgenerator
+from inspect import GEN_CREATED, currentframe, getgeneratorstate, iscoroutine, isgenerator
 from pathlib import Path
 
 from sim import verbs
@@ -15,7 +15,9 @@ from sim.base.errors import PlacedText, RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
 from sim.protocols import is_ours, name_of, own
 from sim.protocols.base import VERBS, Protocol, names_in
-from sim.verbs.me import PRIMITIVES
+from sim.verbs.me import GRADIENT, PARAMETERS, PRIMITIVES
+from sim.verbs.servers import ranks_of
+from sim.worlds.arguments import check_arguments
 
 WITH_PEERS = (
     "receive",
@@ -66,10 +68,12 @@ def _watched(protocol: Protocol, role: str, me):
         if getattr(type(protocol), role) is getattr(Protocol, role):
             raise WrongText(NO_TEXT.format(role))
         _check_roles(protocol, role)
-        watched = Watched(me)
+        watched = Watched(me, role)
         text = getattr(deepcopy(protocol), role)(watched)
         if not isgenerator(text):
             watched.check_made()
+            if iscoroutine(text):
+                text.close()
             raise WrongText(NO_GENERATOR)
         yield from _followed(text)
         watched.check_made()
@@ -79,7 +83,7 @@ def _watched(protocol: Protocol, role: str, me):
         raise _placed(protocol, role, error.place or own.place(error), str(error)) from error
     except (RunFailed, WrongSetting):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _placed(protocol, role, own.place(error), own.complaint(error)) from error
 
 
@@ -124,13 +128,20 @@ def _followed(text):
 
 
 MAY_BE_NONE = ("delays",)
+AT_ONCE = 2  # texts that me.beside takes
 
 
 class Watched:
-    """`me` of a user's text: it knows which verbs there are, and sees one that is called and never run."""
+    """`me` of a user's text: it knows which verbs there are, and sees one that is called and never run.
 
-    def __init__(self, me):
-        self._me, self._made = me, None
+    Args:
+        me: the rank.
+        role: whose text it is.
+    """
+
+    def __init__(self, me, role: str):
+        self._me, self._serves = me, role in ("master", "server")
+        self._made: list[tuple] = []  # verbs that were called, and neither run nor handed to another since
 
     def __getattr__(self, name: str):
         found = getattr(self._me, name, None) if name in VERBS else None
@@ -148,33 +159,54 @@ class Watched:
         return self._call(f"{name}(me)", partial(verb, self._me), *given, **named)
 
     def _call(self, name: str, verb, *given, **named):
-        self.check_made(given)
+        handed = [*given, *named.values()]
+        self._made = [one for one in self._made if not any(one[-1] is text for text in handed)]
+        self.check_made(AT_ONCE)
         peers = given[1:] if name == "send" else given
         if name.removesuffix("(me)") in (*WITH_PEERS, "send") and peers:
             _check_peers(name, peers[0], self._me.scenario.ranks)
+        check_arguments(name, given, named, self._me.scenario)
+        if name == "send":
+            self._check_send(*given, **named)
         if name.removesuffix("(me)") not in (*PRIMITIVES, *verbs.__all__) or name == "training(me)":
             return verb(*given, **named)
-        made = _begun(verb, given, named)
-        self._made = (name, made, _line(_outside(currentframe())))
+        made = self._begun(verb, given, named)
+        self._made.append((name, _line(_outside(currentframe())), made))
         return made
 
-    def check_made(self, given=()) -> None:
-        """Whether the verb that was called last has begun, or is one of the arguments `given` to the next.
+    def _begun(self, verb, given, named):
+        """A verb, that does nothing before it is run."""
+        self.check_made()
+        return (yield from verb(*given, **named))
+
+    def _check_send(self, what=None, to=(), **_named) -> None:
+        """Refuse a message that no world could send.
 
         Raises:
-            WrongText: it has not.
+            WrongText: it carries what this rank does not hold, or goes to the rank itself.
         """
-        if self._made is None:
-            return
-        name, made, place = self._made
-        if getgeneratorstate(made) == GEN_CREATED and not any(one is made for one in given):
+        if what in (GRADIENT, PARAMETERS) and self._serves is not (what is PARAMETERS):
+            raise WrongText("me.send: the master and servers send PARAMETERS, and workers their GRADIENT")
+        together = (
+            getattr(self._me, "refuse_verb", None) is not None
+        )  # one text for all workers, of which none has a number
+        if self._me.servers and not together and self._me.rank in ranks_of(to):
+            raise WrongText(f"me.send: {self._me.rank} is this rank itself")
+
+    def check_made(self, but: int = 0) -> None:
+        """Whether all verbs that were called have begun.
+
+        Args:
+            but: so many called last may be arguments of the next one.
+
+        Raises:
+            WrongText: one has not.
+        """
+        self._made = [one for one in self._made if getgeneratorstate(one[-1]) == GEN_CREATED]
+        if len(self._made) > but:
+            name, place, _ = self._made[0]
             said = f"me.{name}()" if "(" not in name else name
             raise WrongText(f"{said} does nothing without `yield from`", place)
-
-
-def _begun(verb, given, named):
-    """A verb, that does nothing before it is run."""
-    return (yield from verb(*given, **named))
 
 
 def _outside(frame):

@@ -6,6 +6,7 @@ import doctest
 import inspect
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,48 @@ def test_arrays_have_the_shapes_that_they_say(world):
     assert found.interval[0] < found.samples_per_s / 5 < found.samples_per_s * 2 < found.interval[1]
     assert found.trace is None
     assert simulate(job(), world, 3, want_trace=True).trace is not None
+
+
+def test_a_result_is_one_line_in_a_notebook():
+    said = repr(simulate(job(), replications=3))
+    assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")
+    assert "90% of runs" in said
+    assert "mean step" in said
+    assert said.endswith("; vector, 3 runs of 30 steps>")
+    assert "\n" not in said
+
+
+WRONG = {  # of a scenario
+    "protocol": "amb",
+    "workload": "mnist",
+    "cluster": "p3.8xlarge*4",
+    "stragglers": "none",
+    "workers": "4",
+    "steps": 4.0,
+    "batch": True,
+    "seed": 0.5,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_object_or_a_number_of_another_kind_is_refused(name):
+    given = {"protocol": protocols.make("amb"), "workload": read_workload("mlp")} | {name: WRONG[name]}
+    with pytest.raises(WrongSetting, match=re.escape(f"--{name}: given {WRONG[name]!r}; allowed: ")):
+        Scenario(**given)
+
+
+@pytest.mark.parametrize(
+    ("named", "name"),
+    [
+        ({"replications": 2.5}, "--replications"),
+        ({"first": -1}, "first"),
+        ({"within_s": -1.0}, "--within"),
+        ({"within_s": math.nan}, "--within"),
+    ],
+)
+def test_arguments_of_simulate_are_checked(named, name):
+    with pytest.raises(WrongSetting, match=f"^{name}: given "):
+        simulate(job(), **named)
 
 
 def test_a_frame_has_a_row_for_each_step():

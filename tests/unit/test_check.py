@@ -91,6 +91,35 @@ def test_a_text_that_takes_is_the_event_worlds(checked):
     assert re.search(r"^vector world +answers none of the jobs; refused: ", said, re.MULTILINE)
 
 
+DROPS = f"""
+    k: int = 1
+{WORKER}
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers, wait=False)
+            added = 0
+            while added < self.k:
+                letter = yield from take(me, me.workers)
+                if letter.version == me.version:
+                    yield from me.add(letter)
+                    added += 1
+            yield from me.update()
+"""
+
+
+def test_a_text_may_drop_late_gradients_if_it_says_so(checked):
+    code, said, complaint = checked(DROPS)
+    assert (code, complaint) == (0, "")
+    assert "came too late" in said
+
+
+def test_a_text_that_drops_gradients_is_told_how_to_say_so(checked):
+    code, _, complaint = checked(DROPS.replace("take(me, me.workers)", "me.receive(me.workers)"))
+    assert code == 1
+    assert "samples were computed" in complaint
+    assert "on purpose receives them with take(me, ...)" in complaint
+
+
 GATHER, ADD = "yield from gather(me, me.workers)", "yield from me.add(letter)"
 SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(PARAMETERS, me.workers)\n"
 MISTAKES = {  # of a text, and what is said

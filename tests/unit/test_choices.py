@@ -176,6 +176,17 @@ def test_what_an_experiment_writes_is_enough_for_a_decision(tmp_path, monkeypatc
     assert ratios(found)["validate"].covered == 1
 
 
+def test_the_interval_that_is_judged_is_the_one_that_sim_run_prints():
+    """Also beyond what was fitted, where it is wider than the runs."""
+    cell = Cell("fmb", 2, 256, steps=10)
+    found = simulate(cell.scenario(cluster.one_rank_a_host(3)), replications=3)
+    row = Comparison(cell, found.outcome, [found.outcome], scenario=found.scenario)
+    samples = found.outcome.samples[0, 0]
+    assert [samples / end_s for end_s in row.interval_s()] == pytest.approx([*found.interval][::-1])
+    alone = Comparison(cell, found.outcome, [found.outcome])
+    assert row.interval_s()[1] > 2 * alone.interval_s()[1], "nothing of this job was measured"
+
+
 def test_pairs_are_of_one_model_with_the_same_sleeps():
     labels = [
         Cell("fmb", 2, 64),

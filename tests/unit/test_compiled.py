@@ -75,6 +75,12 @@ def job(name: str, settings: list[str], ranks: int, link: Link, slots: int = 1, 
     )
 
 
+def of_rows(ranks: int, link: Link) -> Scenario:
+    """Of a model with a sparse variable, whose rows ranks gather."""
+    found = job("allreduce", ["algorithm=ring", "sparse_as_dense=false"], ranks, link)
+    return replace(found, workload=workload.read("bigram"))
+
+
 def answer(asked: Scenario) -> np.ndarray:
     """Step times and idle shares, side by side."""
     found = vector.run(asked, 3)
@@ -93,6 +99,14 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
     loops = {"horovod": "cycles", "allreduce": "sums"}.get(JOBS[name][0], "hub")
     assert name == "hybrid" or f"sim.vector.compiled.{loops}" in sys.modules
+
+
+def test_rows_that_ranks_gather_are_left_to_arrays(as_python):
+    asked = of_rows(4, SLOW)
+    before = answer(asked)
+    assert compiled.use()
+    np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
+    assert len(asked.gathered_loads) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scenarios import EXACT_S, assert_alike_or_refused, assert_same_without_trace
 
-from sim import event, protocols, stragglers, vector
+from sim import collectives, event, protocols, stragglers, vector
 from sim.answers.outcome import of_trace
 from sim.event import assembly
 from sim.event.machines.contended import Contended
@@ -22,19 +22,25 @@ from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.hybrid import Hybrid
 from sim.simulation import simulate
+from sim.vector.shared.wires import Wires
 from sim.verbs import allreduce, collect, hand_in, let_go, pull
 
-WORK = ("input", "pack", "take_up", "reduce", "reduce_rows", "update", "call")
+WORK = ("input", "pack", "take_up", "reduce", "update", "call")
 DENSE = [Variable(name=f"dense{i}", shape=(size,)) for i, size in enumerate((5000, 33))]
 SPARSE = [Variable(name=f"rows{i}", shape=(900 * i, 40), rows=Rows(fraction=0.1 * i)) for i in (1, 2)]
+# Of many rows and numbers, so that some workers begin the next step while others sum.
+LARGE = [Variable(name="large", shape=(60_000,)), Variable(name="much", shape=(4000, 40), rows=Rows(fraction=0.2))]
 LINK = Link(latency_s=2e-5, overhead_s=1e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e8)
-
+LOCAL = Link(latency_s=2e-6, overhead_s=1e-5, bandwidth_bytes_per_s=2e10)
+MANY = 64  # cores
+AT_ONCE = {"compute_s": 0.0, "cold_s": 0.0, "link": LINK.model_copy(update={"overhead_s": 1e-6})}
 
 SLOW_NOTES = LINK.model_copy(update={"gap_s": 1e-4})  # which hold up pieces
 VARIABLES = [SPARSE[0], *DENSE, SPARSE[1]]
 
 
-def job(name="hybrid", *said, workers=4, servers=1, cores=8, noise=0.3, **of) -> Scenario:
+def job(name="hybrid", *said, workers=4, servers=1, cores=8, noise=0.3, slots=1, **of) -> Scenario:
+    """Each rank has a host, or so many share one, each with these cores."""
     of = {"variables": VARIABLES, "link": LINK, "compute_s": 4e-3, "cold_s": 1e-3, "agree_s": 0.0} | of
     law = LogNormal(cv=noise)
     costs = Costs(
@@ -44,11 +50,14 @@ def job(name="hybrid", *said, workers=4, servers=1, cores=8, noise=0.3, **of) ->
         update_noise=LogNormal(cv=noise / 3),
         agree_s=of.pop("agree_s"),
         negotiate_s=1e-5,
+        reduce_rows=Line(base_s=3e-5, slope_s=4e-9),
         **dict.fromkeys(WORK, Line(base_s=1e-4, slope_s=1e-9)),
     ).model_copy(update={"update": Line(base_s=2e-4, slope_s=1e-9, cold_s=of.pop("cold_s"))})
     model = Workload(name="words", variables=of.pop("variables"), costs=costs)
-    hosts = [Host(name=f"h{i}", slots=1, cores=cores, speed=1 - (noise > 0) * i / 37) for i in range(workers + servers)]
-    cluster = Cluster(hosts=hosts, network=of.pop("link"))
+    each = [
+        Host(name=f"h{i}", slots=slots, cores=cores, speed=1 - (noise > 0) * i / 37) for i in range(workers + servers)
+    ]
+    cluster = Cluster(hosts=each, network=of.pop("link"), local=of.pop("local", LOCAL))
     protocol = name if isinstance(name, protocols.base.Protocol) else protocols.make(name, list(said))
     return Scenario(
         protocol, model, workers, servers=servers, cluster=cluster, **{"steps": 4, "warmup": 1, "batch": 8} | of
@@ -56,20 +65,35 @@ def job(name="hybrid", *said, workers=4, servers=1, cores=8, noise=0.3, **of) ->
 
 
 @st.composite
-def jobs(draw, names=("hybrid",)) -> Scenario:
+def jobs(draw, names=("hybrid",), slots=(1,), on=("own",)) -> Scenario:
+    """Servers on hosts of their own, or on those of workers, too; so many ranks have a host."""
     name, workers, parts = draw(st.sampled_from(names)), draw(st.integers(1, 7)), draw(st.integers(1, 4))
+    of = {"slots": draw(st.sampled_from(slots)), "servers_on": draw(st.sampled_from(on))}
+    alone = of == {"slots": 1, "servers_on": "own"}
     said = {
         "hybrid": [
-            f"algorithm={draw(st.sampled_from(['ring', 'tree', 'halving-doubling', 'recursive-doubling', 'auto']))}"
+            f"algorithm={draw(st.sampled_from(collectives.NAMES))}",
+            f"local_aggregation={draw(st.booleans())}",
         ],
         "ps-sync": ["barrier=true"],
+        "allreduce": [
+            f"algorithm={draw(st.sampled_from(collectives.NAMES))}",
+            f"fused={draw(st.booleans())}",
+            "sparse_as_dense=false",
+        ],
+        "ps-backup": ["barrier=true", f"backup={draw(st.integers(0, workers - 1))}"],
     }[name]
-    variables = draw(st.sampled_from([[*SPARSE, *DENSE], [SPARSE[0], *DENSE], SPARSE, [*DENSE, SPARSE[1]]]))
-    link = Link(
-        latency_s=draw(st.sampled_from([1e-6, 2e-5, 1e-3])),
-        overhead_s=draw(st.sampled_from([0.0, 1e-5])),
-        gap_s=draw(st.sampled_from([0.0, 1e-6, 1e-4])),
-        bandwidth_bytes_per_s=draw(st.floats(1e6, 1e10)),
+    variables = draw(
+        st.sampled_from([[*SPARSE, *DENSE], [SPARSE[0], *DENSE], SPARSE, [*DENSE, SPARSE[1]], [*LARGE, SPARSE[0]]])
+    )
+    link, local = (
+        Link(
+            latency_s=draw(st.sampled_from([1e-6, 2e-5, 1e-3])),
+            overhead_s=draw(st.sampled_from([0.0, 1e-5])),
+            gap_s=draw(st.sampled_from([0.0, 1e-6, 1e-4])),
+            bandwidth_bytes_per_s=draw(st.floats(1e6, 1e10)),
+        )
+        for _ in range(2)
     )
     return job(
         name,
@@ -77,7 +101,7 @@ def jobs(draw, names=("hybrid",)) -> Scenario:
         workers=workers,
         servers=draw(st.integers(1, parts)),
         variable_partitions=parts,
-        cores=draw(st.sampled_from([1, 8])),
+        cores=draw(st.sampled_from([1, 8])) if alone else MANY,
         noise=draw(st.sampled_from([0.0, 0.3, 1.0])),
         compute_s=draw(st.sampled_from([0.0, 1e-4, 1e-2])),
         cold_s=draw(st.sampled_from([0.0, 1e-3])),
@@ -86,6 +110,8 @@ def jobs(draw, names=("hybrid",)) -> Scenario:
         seed=draw(st.integers(0, 99)),
         variables=variables,
         link=link,
+        local=local,
+        **of,
     )
 
 
@@ -107,18 +133,81 @@ def test_the_worlds_agree_where_servers_hold_dense_variables_too(scenario):
     assert_alike_or_refused(scenario)
 
 
+@settings(max_examples=40, deadline=None)
+@example(job("ps-sync", "barrier=true", workers=8, slots=4, cores=MANY, servers=2, variable_partitions=2))
+@example(
+    job(
+        "ps-sync",
+        "barrier=true",
+        workers=6,
+        slots=3,
+        cores=MANY,
+        noise=0.0,
+        servers_on="workers",
+        variable_partitions=3,
+    )
+)
+@example(job("ps-backup", "barrier=true", "backup=2", workers=6, slots=3, cores=MANY, servers_on="workers", steps=8))
+@given(jobs(["ps-sync", "ps-backup"], slots=(1, 2, 3, 4), on=("own", "workers")))
+def test_the_worlds_agree_where_servers_of_rows_share_hosts(scenario):
+    """Several messages that travel together are called, copied and added as several, and pass a port as one."""
+    assert_alike_or_refused(scenario)
+
+
+@settings(max_examples=40, deadline=None)
+@example(job(workers=8, slots=4, cores=MANY, servers=2, variable_partitions=2))
+@example(job("hybrid", "local_aggregation=false", workers=6, slots=3, cores=MANY, noise=0.0, compute_s=0.0))
+@example(job(workers=7, slots=3, cores=MANY, servers=2, servers_on="workers", variable_partitions=4, link=SLOW_NOTES))
+@example(job("hybrid", "local_aggregation=false", workers=6, slots=3, cores=MANY, variables=LARGE, **AT_ONCE))
+@example(
+    job("hybrid", "algorithm=reduce-broadcast", workers=6, slots=2, cores=MANY, servers=2, servers_on="workers",
+        variable_partitions=2, variables=LARGE, **AT_ONCE)
+)  # fmt: skip
+@example(job("hybrid", "algorithm=tree", workers=3, cores=MANY, servers_on="workers", noise=0.0))
+@given(jobs(slots=(1, 2, 3, 4), on=("own", "workers")))
+def test_the_worlds_agree_where_ranks_share_hosts(scenario):
+    """A worker sends for its neighbours, or each for itself; some begin a step while others are in the call of the last."""
+    assert_alike_or_refused(scenario)
+
+
+@settings(max_examples=40, deadline=None)
+@example(job("allreduce", "algorithm=ring", "sparse_as_dense=false", workers=5, variables=SPARSE))
+@example(job("allreduce", "algorithm=tree", "sparse_as_dense=false", workers=6, slots=3, cores=MANY))
+@given(jobs(["allreduce"], slots=(1, 2, 3, 4)))
+def test_the_worlds_agree_where_workers_gather_rows(scenario):
+    """Rows go round a ring, variable after variable, before the sum of the others."""
+    assert_alike_or_refused(scenario)
+
+
+@pytest.mark.parametrize("fused", ["true", "false"])
+def test_the_samples_of_all_workers_count_where_all_variables_are_gathered(fused):
+    found = event.trace(job("allreduce", f"fused={fused}", "sparse_as_dense=false", variables=SPARSE))
+    assert set(of_trace(found).samples.ravel()) == {4 * 8}
+
+
+def test_what_has_begun_to_pass_a_port_holds_up_what_comes_after_it():
+    """Two messages from host 0 to host 1: the first was held up by others, which are not there any more."""
+    wires = Wires(np.array([0, 0]), np.array([1, 1]), np.arange(2), np.ones(2), 1.0, 0.0)
+    called_s, free_s = np.array([[1.0, 2.0]]), (np.zeros((1, 2)),) * 2
+    known_s, begun_s = np.full((1, 2), np.inf), np.array([[[4.0, -np.inf]], [[7.0, -np.inf]]])
+    passed = wires.carry(called_s, np.zeros((1, 2)), free_s, known_s, begun_s)
+    np.testing.assert_array_equal(passed.reach_s, [[5.0, 6.0]])
+    np.testing.assert_array_equal(passed.here_s, [[8.0, 9.0]])
+
+
 def test_it_is_answered_by_the_vector_world():
     assert simulate(job(servers=2, variable_partitions=2), replications=2).world == "vector"
+    assert simulate(job(slots=2, cores=MANY, servers_on="workers"), replications=2).world == "vector"
 
 
-@pytest.mark.parametrize("cores", [1, 8])
+@pytest.mark.parametrize(("cores", "slots"), [(1, 1), (8, 1), (MANY, 3)])
 @pytest.mark.parametrize(
     ("name", "said"),
     [("hybrid", ()), ("ps-sync", ("barrier=true",)), ("ps-async", ()), ("allreduce", ("sparse_as_dense=false",))],
 )
-def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, name, said):
+def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, slots, name, said):
     """A part has a core of its own, or all take turns on one; of an update that is quick, too."""
-    scenario = job(name, *said, cores=cores, cold_s=0.0, servers=3, variable_partitions=3)
+    scenario = job(name, *said, cores=cores, slots=slots, cold_s=0.0, servers=3, variable_partitions=3)
     assert_same_without_trace(scenario)
     found = of_trace(event.trace(scenario))
     monkeypatch.setattr(assembly, "mechanics_of", lambda *_: Contended)
@@ -173,8 +262,8 @@ def test_other_orders_are_the_event_worlds(protocol):
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        ({"cores": 2}, "share cores"),
-        ({"servers_on": "workers"}, "share cores"),
+        ({"cores": 2}, "has not a core for each part"),
+        ({"slots": 2, "cores": 3}, "has not a core for each part"),
         ({"link": LINK.model_copy(update={"latency_s": 0.0})}, "without latency"),
     ],
 )

@@ -27,8 +27,9 @@ from typing import ClassVar
 from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.verbs.me import GRADIENT, PARAMETERS, Note
-from sim.verbs import allreduce, gather, push, take
+from sim.verbs.me import GRADIENT, PARAMETERS, Gradient, Layer, Note, Partition
+from sim.protocols.horovod import Horovod
+from sim.verbs import allreduce, gather, pull, push, take
 
 """
 MASTER = """
@@ -137,6 +138,7 @@ RECEIVE, GATHER, SEND_ALL = (
     "yield from me.send(PARAMETERS, me.workers)",
 )
 SUM = "yield from allreduce(me, 'ring')"
+BESIDE = "yield from me.beside(me.compute(), me.sleep())"
 CLASS = "@dataclass(frozen=True)\nclass Own(Protocol):\n"
 LINES = {  # a line of the texts above, what stands in its place, and what is said of it
     "a misspelt verb": (RECEIVE, "yield from me.recieve(me.master)", ":LINE: me has no recieve; .* me.receive$"),
@@ -176,6 +178,87 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a rank that is not there": (SEND, "yield from me.send(GRADIENT, 7)", "me.send: 7 is no rank; there are 0 to 3$"),
     "a rank from the end": (SEND, "yield from me.send(GRADIENT, [-1])", "me.send: -1 is no rank"),
     "a world's attribute": (COMPUTE, f"me.now_s = 0; {COMPUTE}", "me.now_s is not a text's to set"),
+    "a part that is none": (
+        COMPUTE,
+        "yield from me.compute('all')",
+        ":LINE: me.compute: part 'all'; allowed: Partition",
+    ),
+    "a partition beyond the last": (
+        COMPUTE,
+        "yield from me.compute(Partition(5, 4))",
+        "allowed: an index from 0 to of - 1",
+    ),
+    "a partition of a minibatch too small": (COMPUTE, "yield from me.compute(Partition(0, 9999))", "the batch, 1024$"),
+    "a partition before the first": (
+        COMPUTE,
+        "yield from me.compute(Partition(1, 4))",
+        r"begin with Partition\(0, 4\)",
+    ),
+    "less than no computing": (COMPUTE, "yield from me.compute(Layer(0, -0.5, last=True))", "a share from 0 to 1$"),
+    "a layer of no variable": (COMPUTE, "yield from me.compute(Layer(99, 0.5, last=True))", "variable, from 0 to 7$"),
+    "a limit that is no number": (
+        COMPUTE,
+        "yield from me.compute_until(float('nan'), 4)",
+        "deadline_s nan; allowed: seconds",
+    ),
+    "a limit that is a word": (
+        COMPUTE,
+        "yield from me.compute_until('soon', 4)",
+        "deadline_s 'soon'; allowed: seconds",
+    ),
+    "no partitions": (
+        COMPUTE,
+        "yield from me.compute_until(9, partitions=0)",
+        "partitions 0; allowed: an integer from 1 to",
+    ),
+    "a cycle back in time": (
+        COMPUTE,
+        f"yield from me.cycle(-1); {COMPUTE}",
+        "cycle_s -1; allowed: seconds, 0 or more$",
+    ),
+    "a message that is none": (SEND, "yield from me.send('gradient', me.master)", "what 'gradient'; allowed: GRADIENT"),
+    "a message's class": (SEND, "yield from me.send(Gradient, me.master)", "me.send: what .*; allowed: GRADIENT"),
+    "waiting until never": (
+        SEND,
+        f"{SEND}; yield from me.receive(0, until_s=float('nan'))",
+        "until_s nan; allowed: seconds",
+    ),
+    "parameters of a worker": (
+        SEND,
+        f"yield from me.send(PARAMETERS, 0); {SEND}",
+        ":LINE: me.send: .* workers their GRADIENT",
+    ),
+    "a gradient of the master": (
+        SEND_ALL,
+        f"yield from me.send(GRADIENT, me.workers); {SEND_ALL}",
+        ":LINE: me.send: the master",
+    ),
+    "a message to itself": (
+        SEND,
+        f"yield from me.send(Note(), me.rank); {SEND}",
+        ":LINE: me.send: 1 is this rank itself$",
+    ),
+    "a request that nobody answers": (
+        SEND,
+        f"yield from pull(me, [0]); {SEND}",
+        "the master's text, .*: me.add adds the gradient",
+    ),
+    "no text beside": (
+        COMPUTE,
+        "yield from me.beside(me.compute(), 3)",
+        ":LINE: me.beside: communicating 3; allowed: a text",
+    ),
+    "the first text beside without yield": (
+        COMPUTE,
+        f"me.sleep(); {BESIDE}",
+        r":LINE: me.sleep\(\) does nothing without",
+    ),
+    "an algorithm that is none": (
+        COMPUTE,
+        "yield from allreduce(me, 'rung')",
+        r"allreduce\(me\): algorithm 'rung'; .*ring",
+    ),
+    "leaving": (SEND, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
     "an exception": (
         SEND,
         f"{SEND}; 1 / (_ - 3)",
@@ -198,6 +281,7 @@ TEXTS = {  # whole, and what is said of them
     ),
     "a last verb without yield": (WORKER + MASTER + "        me.evaluate()\n", r"me.evaluate\(\) does nothing"),
     "no verb": ("    def worker(self, me):\n        return 1\n" + MASTER, "no generator"),
+    "no generator but a coroutine": ("    async def worker(self, me):\n        pass\n" + MASTER, "no generator"),
     "no master": (WORKER, "it has no text: write `def master"),
     "too few updates": (
         (WORKER + MASTER).replace("_ in me.steps()", "_, _ in zip(range(4), me.steps())"),
@@ -239,12 +323,25 @@ def test_a_mistake_in_a_text_is_told_in_one_line(module, told, mistake):
     assert re.search(expected, said.strip()), said
 
 
+@pytest.mark.parametrize("text", ["pass", "name = 'mine'\n    algorithm: str = 'ring'"])
+def test_texts_of_ours_run_in_a_class_of_ones_own(module, text):
+    """Horovod's hands two verbs to `beside`."""
+    own = module(f"@dataclass(frozen=True)\nclass Own(Horovod):\n    {text}\n")
+    mine, ours = protocols.make(f"{own}:Own"), protocols.make("horovod", ["algorithm=ring"] * ("ring" in text))
+    answers = [
+        simulation.simulate(Scenario(protocol, workload.read("mlp"), workers=3, steps=4), "event", 1)
+        for protocol in (mine, ours)
+    ]
+    assert answers[0].step_s.tolist() == answers[1].step_s.tolist()
+
+
 def declared(settings: str, decorator: str = "@dataclass(frozen=True)") -> str:
     return f"{decorator}\nclass Own(Protocol):\n    {settings}\n{WORKER}{MASTER}"
 
 
 CLASSES = {  # declared so, set so, and what is said
     "no dataclass": (declared("pass", ""), [], "below @dataclass"),
+    "no frozen dataclass": (declared("of: int = 3", "@dataclass"), [], r"below @dataclass\(frozen=True\)"),
     "a new setting and no dataclass": (
         "class Own(FixedMinibatch):\n    limit_s: float = 1.0\n",
         [],
@@ -282,6 +379,8 @@ MODULES = {  # and what is said
     "1 / 0": r"mine.*:1: ZeroDivisionError: division by zero",
     "raise ValueError('a\\nb')": "ValueError: a b",
     "def f(:": "invalid syntax",
+    f"{HEAD}@dataclass\nclass Own(FixedMinibatch):\n    rounds: int = 2\n": r"mine.*py:[0-9]+: TypeError: cannot inherit non-frozen",
+    "import json\njson.loads('')": r"mine.*:2: JSONDecodeError",
     "import nothing_like_it": "No module named 'nothing_like_it'",
     "Own = 3": "module:Class of your own",
     "Own = int": "module:Class of your own",

@@ -71,7 +71,7 @@ def usual() -> plan.Plan:
 
 
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)
-@pytest.mark.parametrize(("host", "count"), [("p3.2xlarge", 3), ("g5.12xlarge", 2)])
+@pytest.mark.parametrize(("host", "count"), [("p3.2xlarge", 3), ("Piz Daint", 3), ("g5.12xlarge", 2)])
 def test_no_job_is_faster_than_its_bound(name, host, count):
     protocol, model = protocols.make(name), read_workload("toy_fc")
     cluster = read_cluster(f"{host}*{count}")

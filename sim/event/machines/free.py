@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from sim.base.errors import WrongText
 from sim.event.arrivals import Arrivals
 from sim.event.machines.ahead import Ahead
 from sim.event.machines.own_core import OwnCore
@@ -255,7 +256,10 @@ class Free:
         else:
             rank.clock_s = (end_s if end_s > start_s else start_s) + len(message.sizes_bytes) * self._overhead_s
         missing.remove(message.sender)
-        rank.add(message)
+        try:
+            rank.add(message)
+        except WrongText as error:  # of the text that gathers
+            rank.thread.text.throw(error)
         if not missing:
             wake, self._missing, self._wake = self._wake, None, None
             wake()

@@ -128,8 +128,8 @@ class Computing:
         """Compute one partition, added to those before."""
         rank, costs, works = self.rank, self._amounts.costs, []
         micro_batch = self._amounts.batch // part.of
+        rank.at_hand.begin_partition(part)
         if part.index == 0:
-            rank.at_hand.begin_gradient()
             rank.samples, rank.minibatches, rank.oldest = 0, 1, rank.version
             works.append(self.input())
         seconds = self._gradient_s(costs.compute(micro_batch), costs.compute)

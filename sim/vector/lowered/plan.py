@@ -81,6 +81,12 @@ class Planned(Group):
         self._all_samples()
         yield from self._meet("allreduce", algorithm, fused)
 
+    def allgather(self):
+        """Rows of all ranks, of which there is no loop."""
+        if self.world.scenario.gathered_variables:
+            raise NotLowered
+        yield from self._did()
+
     def beside(self, computing, communicating):
         """A sum of all ranks, in cycles beside their computing."""
         if not (isinstance(computing, ByLayer) and isinstance(communicating, InCycles)):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
-from sim.vector.barrier_round import Sizes, Wait, queue
+from sim.vector.barrier_round import Sizes, Wait, queue, travelling_bytes
 from sim.vector.shared.barrier import Taken, leads_s, leads_to_ranks_s, take, taken_s
 from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.vector.shared.wires import Passed, Wires, settle
@@ -79,7 +79,7 @@ class Backup(BarrierRounds):
     """Servers and workers of one scenario.
 
     Args:
-        scenario: whose servers hold dense variables.
+        scenario: the job.
         replications: how many there are.
     """
 
@@ -93,16 +93,14 @@ class Backup(BarrierRounds):
         self._tells_away = hosts[:servers] != hosts[0]
         self._sizes = sizes = Sizes.of(scenario)
         link, local = scenario.network, scenario.cluster.local
-        loads = [scenario.traffic.loads(server)[0] for server in range(servers)]
-        sizes_bytes = (
-            np.array([[getattr(load, name)] for load in loads], float)
-            for name in ("request_bytes", "answer_bytes", "gradient_bytes")
-        )
-        self._note_s, self._request_s, self._answer_s, self._gradient_s = (
-            taken_s(self._away, link, local, size_bytes) for size_bytes in (HEADER_BYTES, *sizes_bytes)
+        self._note_s = taken_s(self._away, link, local, HEADER_BYTES)
+        self._request_s, self._answer_s, self._gradient_s = (
+            taken_s(self._away, link, local, size_bytes[:, None], sizes.messages[:, None])
+            for size_bytes in travelling_bytes(scenario)
         )
         self._told_s = taken_s(self._tells_away, link, local, HEADER_BYTES)
         self._overhead_s = self._away * sizes.overhead_s
+        self._load_overhead_s = self._away * sizes.load_overhead_s[:, None]
         self._wires = self._between(hosts, link, local)
         self._leads_s, self._leads_to_ranks_s = leads_s(link, local), leads_to_ranks_s(self._away, link, local)
         self._tells_lead_s = np.where(self._tells_away, link.latency_s, local.latency_s)
@@ -176,7 +174,8 @@ class Backup(BarrierRounds):
         taken = comes & ~(first & (count - fresh >= self._needed))
         take_s = in_turn(np.tile(np.concatenate([self._request_s, self._gradient_s], axis=1), TURNS))
         replies = asks | ~first | ~fresh
-        replied_s = (take_s + replies * in_turn(np.tile(self._overhead_s, len(UP)))) / speeds
+        reply_s = in_turn(np.tile(np.concatenate([self._load_overhead_s, self._overhead_s], axis=1), TURNS))
+        replied_s = (take_s + replies * reply_s) / speeds
         core_s = replied_s + added * (self._sizes.reduce_s[:, None] / speeds)
         begun_s = queue(here_s, servers.now_s, core_s + last * self._updating_s[:, :, None])
         over_s = np.where(last, begun_s + core_s, np.inf).min(axis=2)
@@ -238,7 +237,7 @@ class Backup(BarrierRounds):
 
     def _sent(self, now_s: np.ndarray, speeds: np.ndarray) -> np.ndarray:
         """When workers have called the port for a message to each server, shape (replications, servers, workers)."""
-        return now_s[:, None] + np.cumsum(self._overhead_s, axis=0) / speeds[:, None]
+        return now_s[:, None] + np.cumsum(self._load_overhead_s, axis=0) / speeds[:, None]
 
     def _by_server(self, up: np.ndarray) -> np.ndarray:
         """Of kinds of UP, shape (replications, servers, kinds * workers)."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.platform.cluster import Link
-from sim.vector.barrier_round import Sizes, Wait, queue
+from sim.vector.barrier_round import Sizes, Wait, queue, travelling_bytes
 from sim.vector.exchanges import Unsettled
 from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.vector.shared.wires import Passed, Wires, same, settle
@@ -78,7 +78,7 @@ class Crowd(BarrierRounds):
     """Servers and workers of one scenario, of whom some share hosts.
 
     Args:
-        scenario: whose servers hold dense variables.
+        scenario: the job.
         replications: how many there are.
 
     Attributes:
@@ -95,13 +95,10 @@ class Crowd(BarrierRounds):
         self._away = serves[:, None] != works  # not on one host, shape (servers, workers)
         self._sizes = sizes = Sizes.of(scenario)
         self._link, local = scenario.network, scenario.cluster.local
-        loads = [scenario.traffic.loads(server)[0] for server in range(servers)]
-        sizes_bytes = (
-            np.array([[getattr(load, name)] for load in loads], float)
-            for name in ("request_bytes", "answer_bytes", "gradient_bytes")
-        )
-        self._note_s, self._request_s, self._answer_s, self._gradient_s = (
-            taken_s(self._away, self._link, local, size_bytes) for size_bytes in (HEADER_BYTES, *sizes_bytes)
+        self._note_s = taken_s(self._away, self._link, local, HEADER_BYTES)
+        self._request_s, self._answer_s, self._gradient_s = (
+            taken_s(self._away, self._link, local, size_bytes[:, None], sizes.messages[:, None])
+            for size_bytes in travelling_bytes(scenario)
         )
         ranks = (
             np.arange(servers)[:, None] + np.zeros((1, workers), int),
@@ -174,12 +171,12 @@ class Crowd(BarrierRounds):
 
     def _sent(self, now_s: np.ndarray, speeds: np.ndarray) -> np.ndarray:
         """When workers have called the port for a message to each server, shape (replications, servers, workers)."""
-        before = np.cumsum(self._away, axis=0)
-        return now_s[:, None] + self._sizes.overhead_s / speeds[:, None] * before
+        before_s = np.cumsum(self._away * self._sizes.load_overhead_s[:, None], axis=0)
+        return now_s[:, None] + before_s / speeds[:, None]
 
     def _serve(self, passed: Passed, servers: Ranks) -> Taken:
         """Servers take requests, which they answer at once, and gradients, which they add; requests are first."""
-        answered_s = self._request_s + self._away * self._sizes.overhead_s
+        answered_s = self._request_s + self._away * self._sizes.load_overhead_s[:, None]
         added_s = self._gradient_s + self._sizes.reduce_s[:, None]
         core_s = np.concatenate([answered_s, added_s], axis=1) / servers.speeds[:, :, None]
         come_s = [np.concatenate([one[:, REQUESTS], one[:, GRADIENTS]], axis=2) for one in passed[1:]]
@@ -234,14 +231,14 @@ def _at_once(begun_s: np.ndarray, _warm_s: np.ndarray | None = None) -> np.ndarr
     return begun_s
 
 
-def taken_s(away: np.ndarray, link: Link, local: Link, size_bytes) -> np.ndarray:
-    """Seconds of a core of speed 1 to take messages: from away, or by copying them within a host."""
-    return np.where(away, link.overhead_s, local.overhead_s + local.gap_s + size_bytes / local.bandwidth_bytes_per_s)
+def taken_s(away: np.ndarray, link: Link, local: Link, size_bytes, messages=1) -> np.ndarray:
+    """Seconds of a core of speed 1 to take messages, so many together: from away, or by copying them within a host."""
+    return np.where(away, messages * link.overhead_s, messages * local.overhead_s + local.occupancy_s(size_bytes))
 
 
 def leads_s(link: Link, local: Link) -> tuple[float, float]:
     """For how long things are on their way at least: ranks to a port, and messages to a port."""
-    return _woken_s(link, local) + link.overhead_s, link.latency_s
+    return woken_s(link, local) + link.overhead_s, link.latency_s
 
 
 def leads_to_ranks_s(away: np.ndarray, link: Link, local: Link) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -250,11 +247,11 @@ def leads_to_ranks_s(away: np.ndarray, link: Link, local: Link) -> tuple[np.ndar
     A rank that has sent one to another host, when its turn at the port had come, may send one to a neighbour at that moment.
     """
     behind_one = np.cumsum(away, axis=0) > away, np.zeros_like(away), np.any(away, axis=1, keepdims=True)
-    local_s = (np.where(behind, 0.0, _woken_s(link, local)) + local.latency_s for behind in behind_one)
+    local_s = (np.where(behind, 0.0, woken_s(link, local)) + local.latency_s for behind in behind_one)
     of_workers, answers, notes = (np.where(away, link.latency_s, one) for one in local_s)
     return of_workers, answers, notes
 
 
-def _woken_s(link: Link, local: Link) -> float:
+def woken_s(link: Link, local: Link) -> float:
     """For how long what wakes a rank takes a port or a core, before the rank comes to a port."""
     return min(link.occupancy_s(HEADER_BYTES), local.overhead_s + local.occupancy_s(HEADER_BYTES))

@@ -99,7 +99,7 @@ class Call:
         Raises:
             Unsettled: which message passes a port first cannot be told.
         """
-        clocks = self._reckon(None)
+        clocks = self.reckon(None)
         if self._plan.in_turn:
             return clocks
         for _ in range(MOST_ROUNDS):
@@ -109,10 +109,10 @@ class Call:
             if off_s.max(initial=0.0, where=~self._plan.local) <= SETTLED_S:
                 self._check_apart()
                 return clocks
-            clocks = self._reckon(floors_s)
+            clocks = self.reckon(floors_s)
         raise Unsettled
 
-    def _reckon(self, floors_s: np.ndarray | None) -> Clocks:
+    def reckon(self, floors_s: np.ndarray | None) -> Clocks:
         """Level after level.
 
         Args:

@@ -11,7 +11,7 @@ import numpy as np
 from sim import collectives
 from sim.collectives.base import Exchange
 from sim.collectives.bounds import Bound, Bounds
-from sim.vector.calls import MOST_EXCHANGES, Sums, TooMany
+from sim.vector.calls import MOST_EXCHANGES, Sums, TooMany, adding
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared.call import Call, Clocks, Seconds, Wait, Work
 from sim.vector.shared.plan import Plan, plan
@@ -65,7 +65,7 @@ class SharedCalls:
         self._talk = talk
         kinds, numbers = np.unique(hosts, return_inverse=True)
         self._hosts, self._host_of, self._count = tuple(hosts), numbers, len(kinds)
-        self._link, self._local, self._reduce = scenario.network, scenario.cluster.local, scenario.costs.reduce
+        self._link, self._local, self._adding = scenario.network, scenario.cluster.local, adding(scenario.costs)
         self._template = lru_cache(16)(self._templated)
         self._laid_out = lru_cache(64)(self._lay_out)
 
@@ -196,7 +196,7 @@ class SharedCalls:
             elif part == ASK and messages is not None:
                 counts = np.repeat(counts, len(messages), axis=0)
                 counts[:, own] = messages[:, laid.senders[own]]
-        seconds = Seconds.of(size_bytes * counts, self._link, self._local, self._reduce, counts)
+        seconds = Seconds.of(size_bytes * counts, self._link, self._local, self._adding(algorithm), counts)
         return laid, Call(laid, seconds, speeds, clocks, works)
 
     def _told(self, speeds: np.ndarray) -> Clocks:
@@ -249,7 +249,7 @@ class SharedCalls:
         if not pieces:
             laid = self._laid_out(parts, algorithm, 0, 0)
             return laid, np.array(laid.size_bytes, float)
-        self._check(algorithm, pieces[0])
+        check_size(algorithm, self._hosts, pieces[0])
         wholes = {(piece.start, piece.stop) for piece in pieces}
         pieces = pieces if len(wholes) > 1 else pieces[:1]
         found = self._template(parts, algorithm)
@@ -261,14 +261,6 @@ class SharedCalls:
             raise ValueError(f"{algorithm} of vectors of several sizes")
         laid = self._laid_out(parts, algorithm, pieces[0].start, pieces[0].stop)
         return laid, np.array(laid.size_bytes, float)
-
-    def _check(self, algorithm: str, whole: slice) -> None:
-        most = max(
-            sum(1 for _ in collectives.allreduce(algorithm, rank, self._hosts, whole))
-            for rank in {0, len(self._hosts) - 1}
-        )
-        if most * len(self._hosts) > MOST_EXCHANGES:
-            raise TooMany(f"{algorithm} of {len(self._hosts)} ranks has too many messages to lay out")
 
     def _templated(self, parts: tuple[str, ...], algorithm: str):
         bounds = Bounds()
@@ -282,7 +274,7 @@ class SharedCalls:
     def _lay_out(self, parts: tuple[str, ...], algorithm: str, start, stop) -> Plan:
         def exchanges(part: str, rank: int) -> Iterable[Exchange]:
             if part == CALL or self._talk is None:
-                return collectives.allreduce(algorithm, rank, self._hosts, slice(start, stop))
+                return collectives.exchanges(algorithm, rank, self._hosts, slice(start, stop))
             return (self._talk.asks if part == ASK else self._talk.answers)[rank]
 
         def in_turn(rank: int) -> Iterator[Exchange]:
@@ -292,6 +284,17 @@ class SharedCalls:
                 yield from exchanges(part, rank)
 
         return plan(map(in_turn, range(len(self._hosts))), self._hosts)
+
+
+def check_size(algorithm: str, hosts: Sequence[int], whole: slice) -> None:
+    """A call of ranks on these hosts can be laid out.
+
+    Raises:
+        TooMany: it has too many messages.
+    """
+    most = max(sum(1 for _ in collectives.exchanges(algorithm, rank, hosts, whole)) for rank in {0, len(hosts) - 1})
+    if most * len(hosts) > MOST_EXCHANGES:
+        raise TooMany(f"{algorithm} of {len(hosts)} ranks has too many messages to lay out")
 
 
 def _takes(work_s: np.ndarray) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -67,7 +67,12 @@ class Wires:
         return [(np.array(several), np.array([found[host] for host in several])) for several in alike]
 
     def carry(
-        self, called_s: np.ndarray, place: np.ndarray, free_s: tuple[np.ndarray, np.ndarray], known_s: np.ndarray
+        self,
+        called_s: np.ndarray,
+        place: np.ndarray,
+        free_s: tuple[np.ndarray, np.ndarray],
+        known_s: np.ndarray,
+        begun_s: Sequence[np.ndarray] | None = None,
     ) -> Passed:
         """When messages pass ports that come to them at `called_s`, shape (replications, messages).
 
@@ -75,24 +80,32 @@ class Wires:
             place: in which order one rank sends its own, likewise.
             free_s: when hosts' ports are free, out and in, shape (replications, hosts).
             known_s: when messages come that have left before, likewise; infinity for all others.
+            begun_s: when messages have begun to pass ports, out and in, likewise, if that is known; -infinity for all others.
         """
-        leave_s, begin_s = self._through(self._out, called_s, free_s[0], place)
+        out_s, in_s = (None, None) if begun_s is None else begun_s
+        leave_s, begin_s = self._through(self._out, called_s, free_s[0], place, out_s)
         reach_s = np.where(self.local, called_s + self._local_latency_s, begin_s + self._latency_s)
         np.minimum(reach_s, known_s, out=reach_s)
-        here_s, pass_s = self._through(self._into, reach_s, free_s[1], place)
+        here_s, pass_s = self._through(self._into, reach_s, free_s[1], place, in_s)
         return Passed(leave_s, reach_s, pass_s, here_s)
 
-    def _through(self, ports, come_s: np.ndarray, free_s: np.ndarray, place: np.ndarray):
+    def _through(self, ports, come_s: np.ndarray, free_s: np.ndarray, place: np.ndarray, begun_s: np.ndarray | None):
         """When messages have passed ports, and when they began to."""
         begin_s = come_s.copy()
         for hosts, messages in ports:
             comes_s = come_s[:, messages]
             order = in_order(comes_s, partial(self._among, messages, place))
             served_s = np.take_along_axis(np.broadcast_to(self._port_s[messages], comes_s.shape), order, 2)
+            comes_s = comes_s if begun_s is None else np.maximum(comes_s, begun_s[:, messages])
             found_s = queue(np.take_along_axis(comes_s, order, 2), free_s[:, hosts], served_s)
             turn = np.take_along_axis(np.broadcast_to(messages, comes_s.shape), order, 2)
             np.put_along_axis(begin_s, turn.reshape(len(turn), -1), found_s.reshape(len(turn), -1), 1)
         return begin_s + self._port_s, begin_s
+
+    def begun_s(self, passed: Passed) -> np.ndarray:
+        """When messages begin to pass ports, out and in, shape (2, ...)."""
+        leave_s = passed.leave_s - self._port_s.reshape(-1, passed.leave_s.shape[-1])
+        return np.stack([leave_s, passed.pass_s])
 
     def _among(self, messages: np.ndarray, place: np.ndarray) -> np.ndarray:
         """By what those go that come together: their senders, and one sender's as it sends them."""
@@ -131,6 +144,7 @@ def settle(
     free_s: tuple[np.ndarray, np.ndarray],
     known_s: np.ndarray,
     go_on: Callable[[Passed, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, Found]],
+    begun_s: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Passed, Found]:
     """Messages and what ranks do with them, reckoned anew with when messages came, until that stays.
 
@@ -139,7 +153,7 @@ def settle(
     Args:
         called_s, place: when messages come to ports, as far as is known, and in which order one rank sends its own; both of shape
             (replications, ...).
-        free_s, known_s: as of `Wires.carry`, `known_s` of that shape.
+        free_s, known_s, begun_s: as of `Wires.carry`, the latter of that shape.
         go_on: go_on(passed, called_s, place) gives both anew, and what else it has found; `passed` has that shape too.
 
     Returns:
@@ -148,8 +162,9 @@ def settle(
     Raises:
         Unsettled: they do not stay.
     """
+    begun = None if begun_s is None else [flat(one) for one in begun_s]
     for _ in range(MOST_ROUNDS):
-        each = wires.carry(flat(called_s), flat(place), free_s, flat(known_s))
+        each = wires.carry(flat(called_s), flat(place), free_s, flat(known_s), begun)
         passed = Passed(*(one.reshape(called_s.shape) for one in each))
         found_s, in_place, found = go_on(passed, called_s, place)
         if same(found_s, called_s) and np.array_equal(in_place, place):
