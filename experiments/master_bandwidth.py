@@ -20,7 +20,7 @@ from sim.answers.outcome import of_trace
 from sim.base.files import write_whole
 from sim.base.progress import each
 from sim.model import workload as workloads
-from sim.plots import first_steps
+from sim.plot import first_steps
 from sim.recording.traces import Trace
 
 MODELS = ("mlp", "toy_conv", "toy_fc", "mnist")  # by size

@@ -235,9 +235,9 @@ def check_files(given: argparse.Namespace) -> None:
 
         traces.check_path(given.trace)
     if given.plot:
-        from sim import plots
+        from sim import plot
 
-        plots.check_path(given.plot)
+        plot.check_path(given.plot)
 
 
 def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
@@ -259,9 +259,9 @@ def write_outputs(given: argparse.Namespace, trace) -> None:
 
         timeline.write(trace, given.timeline)
     if given.plot:
-        from sim import plots
+        from sim import plot
 
-        plots.gantt(trace, given.plot)
+        plot.gantt(trace, given.plot)
 
 
 def _parts(text: str) -> int | str:

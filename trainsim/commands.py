@@ -31,7 +31,7 @@ COMMANDS = {
     "check": Command("calibration.check", "compare real runs with what a profile predicts of them"),
     "laws": Command("calibration.laws", "fit laws of stragglers to measured seconds"),
     "protocol": Command("sim.protocols.check", "check a protocol of your own in every world"),
-    "plot": Command("sim.plots", "draw a trace"),
+    "plot": Command("sim.plot", "draw a trace"),
     "timeline": Command("sim.timeline", "turn traces into a timeline for Perfetto"),
     "hosts": Command("sim.hosts", "list or show hosts, GPUs and links"),
     "workloads": Command("sim.workloads", "list or show models, or make one from a model's file"),

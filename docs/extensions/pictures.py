@@ -189,7 +189,7 @@ def _figure(height_inch: float) -> Figure:
 def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figure:
     """A bar an activity, a row a rank, of the first steps of a job of four workers."""
     from sim import Scenario, protocols, read_stragglers, read_workload, simulate
-    from sim.plots import COLOURS
+    from sim.plot import COLOURS
     from sim.timeline import rank_name
 
     law = {"stragglers": read_stragglers("niagara*0.005"), "stragglers_name": "niagara*0.005"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ from sim.base.files import write_whole
 
 if TYPE_CHECKING:
     from experiments.engines.measured import Results
+
+
+COMPARED = (REFERENCE, "simgrid")  # engines whose speed is the unit of a table
+AGAINST = "Times as fast as {} (lowest to highest round)"
 
 
 def speeds(found: Results, name: str, workers: int) -> np.ndarray:
@@ -28,11 +33,11 @@ def worker_steps(name: str, workers: int, one) -> int:
     return workers * (len(one.step_s) or ENGINES[name].steps(workers))
 
 
-def ratios(found: Results, name: str, workers: int) -> np.ndarray:
-    """The speed over the reference's, round by round; empty if either was not measured, or both are the same."""
-    if name == REFERENCE:
+def ratios(found: Results, name: str, workers: int, reference: str = REFERENCE) -> np.ndarray:
+    """The speed over that of another, round by round; empty if either was not measured, or both are the same."""
+    if name == reference:
         return np.array([])
-    mine, others = speeds(found, name, workers), speeds(found, REFERENCE, workers)
+    mine, others = speeds(found, name, workers), speeds(found, reference, workers)
     return mine / others if len(mine) == len(others) else np.array([])
 
 
@@ -77,10 +82,13 @@ def short(value: float) -> str:
 
 def show(found: Results, caption: str) -> None:
     """Print all tables."""
-    against = f"Times as fast as {ENGINES[REFERENCE].title} (lowest to highest round)"
+    measured = [name for name in COMPARED if any(engine == name for engine, _ in found)]
     tables = [
         _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
-        _by_size(found, against, ratios, with_range),
+        *(
+            _by_size(found, AGAINST.format(ENGINES[name].title), partial(ratios, reference=name), with_range)
+            for name in measured
+        ),
         _by_size(found, "Peak memory with what is imported, MB", peak_mb, the_median),
         _by_size(found, "Steps", steps, the_median),
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.answers.outcome import of_trace
-from sim.plots import check_path, measured_from_s, new_figure, save
+from sim.plot import check_path, measured_from_s, new_figure, save
 
 if TYPE_CHECKING:
     from sim.recording.traces import Trace

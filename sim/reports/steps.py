@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.base.errors import RunFailed, WrongSetting
-from sim.plots import COLOURS, MOST_RANKS, first_steps
+from sim.plot import COLOURS, MOST_RANKS, first_steps
 from sim.recording.lanes import MAIN, lanes
 from sim.reports.figures import height, rows_axis, titled
 from sim.reports.parts import Figure, Section, Text

@@ -93,7 +93,7 @@ def show(compared: list[Compared], base: dict) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in HEADINGS:
         first = heading == HEADINGS[0]
-        table.add_column(heading, justify="left" if first else "right", no_wrap=not first)
+        table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
     table.add_row(*map(Text, _cells("as it is", base, None)))
     for one in compared:
         table.add_row(*map(Text, _cells(one.change, one.result.answer(), one)))

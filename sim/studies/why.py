@@ -63,7 +63,7 @@ class Why:
         table = Table(box=None, pad_edge=False, header_style="dim")
         for heading in HEADINGS:
             first = heading == HEADINGS[0]
-            table.add_column(heading, justify="left" if first else "right", no_wrap=not first)
+            table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
         for cells in self._rows():
             table.add_row(*map(Text, cells))
         Console(highlight=False).print(table)

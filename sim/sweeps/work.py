@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.sweeps.jobs import How
 
-LOADING_S, COMPILING_S = 1.0, 22.0  # that compiled loops take to be loaded where they are kept, and to be compiled
+LOADING_S, COMPILING_S = 1.0, 20.0  # that compiled loops take to be loaded where they are kept, and to be compiled
 
 
 class Task(NamedTuple):

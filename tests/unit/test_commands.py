@@ -23,7 +23,7 @@ COMMANDS = (
         "sim.sweep",
         "sim.plan",
         "sim.timeline",
-        "sim.plots",
+        "sim.plot",
         "sim.protocols.check",
         "sim.workloads",
         "sim.hosts",
@@ -189,7 +189,7 @@ def recorded(tmp_path, here):
     return tmp_path / "t.jsonl"
 
 
-@pytest.mark.parametrize(("module", "name"), [("sim.timeline", "t.json"), ("sim.plots", "t.svg")])
+@pytest.mark.parametrize(("module", "name"), [("sim.timeline", "t.json"), ("sim.plot", "t.svg")])
 def test_a_trace_becomes_a_timeline_and_a_picture(module, name, recorded, tmp_path, here):
     """The same files as sim.run's and real.run's."""
     done = here(module, recorded, "-o", tmp_path / name)
@@ -260,7 +260,7 @@ REFUSED = {
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
     "calibration.check": ["nowhere.toml", "nowhere.parquet"],
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
-    "sim.plots": ["nowhere.parquet", "-o", "t.png"],
+    "sim.plot": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],
     "sim.workloads": ["from", "nowhere.keras"],
     "sim.hosts": ["show", "V1000"],
@@ -327,7 +327,7 @@ WRITES = {
     "real.calibrate": ["--output", "no/where/profile.toml"],
     "calibration.fit": ["--output", "no/where/profile.toml", "nowhere.parquet"],
     "sim.timeline": ["--output", "no/where/t.json", "nowhere.parquet"],
-    "sim.plots": ["--output", "no/where/t.png", "nowhere.parquet"],
+    "sim.plot": ["--output", "no/where/t.png", "nowhere.parquet"],
     "sim.workloads": ["--output", "no/where/w.toml", "from", "nowhere.keras"],
 }
 

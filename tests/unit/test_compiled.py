@@ -241,8 +241,8 @@ RING = work.Task("one", job(*JOBS["ring"], 3, Link()), How(replications=1))
         (0.0, 0.0, True, False),
         (1.5, 0.0, True, True),
         (0.0, 1e9, True, True),
-        (21.0, 0.0, False, False),
-        (22.5, 0.0, False, True),
+        (19.0, 0.0, False, False),
+        (20.5, 0.0, False, True),
         (0.0, 1e9, False, True),
     ],
 )

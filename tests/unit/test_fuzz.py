@@ -305,7 +305,7 @@ def test_lines_of_fits(folder, line):
     check("calibration.fit", line)
 
 
-@pytest.mark.parametrize("module", ["sim.timeline", "sim.plots"])
+@pytest.mark.parametrize("module", ["sim.timeline", "sim.plot"])
 def test_lines_of_pictures(folder, module):
     base = {"traces": ("t.jsonl",), "trace": ("t.jsonl",), "output": ("a.svg",)}
 

@@ -26,7 +26,7 @@ REPEATED = {
     "calibration.check": ["p.toml", "t.jsonl", "--tolerance", "0.1", "--tolerance=0.2"],
     "experiments.run": ["same-seed", "--out", "a", "--out", "b"],
     "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
-    "sim.plots": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
+    "sim.plot": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
     "sim.workloads": ["from", "m.keras", "-o", "a.toml", "-o", "b.toml"],
     "sim.protocols.check": ["fmb", "--workload", "mlp", "--workload", "mlp"],
 }

@@ -216,8 +216,9 @@ def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch
     np.testing.assert_allclose(found.idle_fraction, by_events.idle_fraction, rtol=0, atol=1e-7)
 
 
-def test_a_run_that_ends_early_is_as_a_shorter_one():
-    scenario = job(servers=2, variable_partitions=2, steps=6, warmup=2)
+@pytest.mark.parametrize("of", [{}, {"slots": 2, "cores": MANY, "servers_on": "workers"}], ids=["apart", "together"])
+def test_a_run_that_ends_early_is_as_a_shorter_one(of):
+    scenario = job(servers=2, variable_partitions=2, steps=6, warmup=2, **of)
     cut, whole = vector.run(scenario, 2, within_s=0.0), vector.run(replace(scenario, warmup=1, steps=1), 2)
     np.testing.assert_array_equal(cut.step_s, whole.step_s)
     np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)

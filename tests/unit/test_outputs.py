@@ -36,7 +36,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("calibration.fit", "--output"): (["t.jsonl"], ".toml"),
     ("real.calibrate", "--output"): ([], ".toml"),
     ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
-    ("sim.plots", "--output"): (["t.jsonl"], ".png"),
+    ("sim.plot", "--output"): (["t.jsonl"], ".png"),
     ("experiments.run", "--out"): (["same-seed"], ""),
 }
 PLACES = {

@@ -119,6 +119,15 @@ def test_the_report_shows_what_was_measured(results, tmp_path, capsys):
     assert (tmp_path / "speed.png").stat().st_size > 1000
 
 
+def test_where_simgrid_is_its_speed_is_a_unit_too(results, capsys):
+    results["simgrid", 10] = [planted(cpu_s=one.cpu_s * 4) for one in results["event", 10]]
+    speed_report.show(results, "planted")
+    table = capsys.readouterr().out.partition("Times as fast as SimGrid, C++ (lowest")[2].partition("Peak memory")[0]
+    rows = {line.split("  ")[0].strip(): line.split() for line in table.splitlines() if line.strip()}
+    assert rows["event world"][2:6] == ["4", "(4", "to", "4)"]
+    assert "SimGrid, C++" not in rows
+
+
 def test_engines_take_turns_at_being_first():
     order = speed.plan([REFERENCE, "event", "ring"], (10, 100), 2, seed=7)
     names = [name for name, _ in order]

@@ -179,6 +179,16 @@ def test_a_page_shows_the_job_as_it_is_and_each_change(capsys):
     assert [line.split()[0] for line in lines[-3:]] == ["as", "workers=6", "batch=8"]
 
 
+def test_a_long_change_is_printed_whole(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    change = "stragglers=lognormal(mean=50.000000ms,cv=1.500000)"
+    words = ["--protocol", "fmb", "--workers", "2", "--steps", "5", "--replications", "2", "--what-if", change]
+    assert run.main(words) == 0
+    page = capsys.readouterr().out.partition("what if ")[2]
+    assert "…" not in page
+    assert "".join(line.split("  ")[0].strip() for line in page.splitlines()[2:]) == change
+
+
 def test_what_two_jobs_do_not_share_is_in_the_interval():
     """Fewer workers share the messages' unknowns, another protocol does not; the same job is no different."""
     base = simulate(scenario(), replications=3)

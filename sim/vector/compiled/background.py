@@ -37,7 +37,7 @@ def play_steps(rows, jobs, now_s, ready_s, everywhere_s, speeds, decided, moment
     overhead_s, kinds = speeds
     from_s, computed_s, after, after_s, fresh = state
     ended_s, idle_s, ends, among, among_s = found
-    ranks, count = now_s.shape[1], 0
+    ranks, count = now_s.shape[1], np.int64(0)
     room, clock_s, own_from_s, sum_s = scratch(ranks), np.empty(ranks), np.empty(ranks), np.empty(ranks)
     for row in rows:
         copy(now_s[row], clock_s)

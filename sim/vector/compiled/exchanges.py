@@ -188,7 +188,7 @@ def play_all(operations, sources, ahead, clocks, before_s, costs, by_rank, limit
         before_s: shape (replications, ranks).
         costs: of each message at its ports, and to be added up; shape (2, replications or 1, messages).
         by_rank: overhead of a message, and speed; shape (2, replications or 1, ranks).
-        waits_s: shape (2, replications, takes), idle_from_s and last_s: shape (replications, ranks); overwritten.
+        waits_s: shape (replications, 2, takes), idle_from_s and last_s: shape (replications, ranks); overwritten.
     """
     replications, ranks = clocks.shape[1:]
     room, own_clocks = scratch(len(sources), costs.shape[2], ranks), np.empty((3, ranks))
@@ -197,7 +197,7 @@ def play_all(operations, sources, ahead, clocks, before_s, costs, by_rank, limit
         own = costs[0, here[0]], costs[1, here[0]], by_rank[0, here[1]], by_rank[1, here[1]]
         copy_rows(clocks[:, row], own_clocks)
         given = ahead, own_clocks, before_s[row], own, limits, room
-        if not play(operations, sources, *given, waits_s[:, row], idle_from_s[row], last_s[row]):
+        if not play(operations, sources, *given, waits_s[row], idle_from_s[row], last_s[row]):
             return False
         copy_rows(own_clocks, clocks[:, row])
     return True

@@ -137,11 +137,11 @@ def _ring(ring, latency_s, costs, clocks, after_ring, moments_s, idle_s, come_s)
 @loop
 def _laid_out(laid_out, which, limits, costs, clocks, moments_s, idle_s, room):
     """A call that is laid out; False where it cannot be told which message passes a port first."""
-    operations, sources, ahead, plans, (port_s, add_s) = laid_out
+    operations, sources, ahead, plans, messages_s = laid_out
     plan, first, stop = which
     operations = operations[plans[plan, 0] : plans[plan, 1]]
     sources, ahead = sources[plans[plan, 2] : plans[plan, 3]], ahead[plans[plan, 4] : plans[plan, 5]]
-    own = port_s[first:stop], add_s[first:stop], costs[0], costs[1]
+    own = messages_s[0][first:stop], messages_s[1][first:stop], costs[0], costs[1]
     last_s, waits_s, idle_from_s = clocks[LAST_REACH], room[1], room[2]
     given = ahead, clocks[:LAST_REACH], last_s, own, limits, room[0]
     if not play(operations, sources, *given, waits_s, idle_from_s, last_s):

@@ -1,6 +1,6 @@
 """Pictures of runs: what each rank did, and how step times and minibatches are distributed.
 
-`python -m sim.plots TRACE... -o FILE` makes one of recorded traces, side by side.
+`python -m sim.plot TRACE... -o FILE` makes one of recorded traces, side by side.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLOURS = {
 def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(
-        prog="sim.plots", description="Make a picture of traces: their first steps, and all step times."
+        prog="sim.plot", description="Make a picture of traces: their first steps, and all step times."
     )
     parser.add_argument(
         "traces", nargs="+", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl; several side by side"
@@ -263,4 +263,4 @@ def _legend_above(axes: Axes) -> None:
 
 
 if __name__ == "__main__":
-    command.run("sim.plots", main)
+    command.run("sim.plot", main)

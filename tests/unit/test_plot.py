@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import plots
+from sim import plot
 from sim.answers.outcome import Outcome, of_trace
 from sim.base.errors import WrongSetting
 from sim.recording import panels
@@ -14,54 +14,54 @@ from sim.recording.traces import ACTIVITIES, Trace
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_each_ending_is_its_format(trace, tmp_path, ending, magic):
-    plots.gantt(trace, tmp_path / f"run.{ending}")
+    plot.gantt(trace, tmp_path / f"run.{ending}")
     assert (tmp_path / f"run.{ending}").read_bytes().startswith(magic)
 
 
 def test_picture_names_ranks_and_activities(trace, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
-    plots.gantt(trace, tmp_path / "run.svg")
+    plot.gantt(trace, tmp_path / "run.svg")
     picture = (tmp_path / "run.svg").read_text()
     for text in ("master", "worker 1", "compute", "2 of 2 measured steps", "mean 3500 ms"):
         assert text in picture
 
 
 def test_only_the_first_measured_steps_are_drawn(trace):
-    rows = plots._within(trace.rows, 2.0, 4.0)
+    rows = plot._within(trace.rows, 2.0, 4.0)
     assert rows.start_s.min() == 2.0
     assert rows.end_s.max() == 4.0
-    assert plots.measured_from_s(trace) == 2.0
+    assert plot.measured_from_s(trace) == 2.0
 
 
 def test_without_warm_up_the_picture_starts_at_zero(trace):
-    assert plots.measured_from_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
+    assert plot.measured_from_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
 
 
 def test_steps_that_do_not_vary_can_be_drawn(tmp_path):
-    plots.summary(Outcome(np.ones((2, 5)), np.ones((2, 5)), np.zeros((2, 2))), tmp_path / "s.png", "equal steps")
+    plot.summary(Outcome(np.ones((2, 5)), np.ones((2, 5)), np.zeros((2, 2))), tmp_path / "s.png", "equal steps")
     assert (tmp_path / "s.png").stat().st_size > 1000
 
 
 def test_every_activity_has_a_colour_of_its_own():
-    assert set(plots.COLOURS) == set(ACTIVITIES)
-    assert len(set(plots.COLOURS.values())) == len(ACTIVITIES)
+    assert set(plot.COLOURS) == set(ACTIVITIES)
+    assert len(set(plot.COLOURS.values())) == len(ACTIVITIES)
 
 
 @pytest.mark.parametrize("name", ["run.gif", "run"])
 def test_unknown_ending_is_refused(trace, tmp_path, name):
     with pytest.raises(WrongSetting, match=r"--plot.*\.png, \.pdf or \.svg"):
-        plots.gantt(trace, tmp_path / name)
+        plot.gantt(trace, tmp_path / name)
     with pytest.raises(WrongSetting, match="--plot"):
-        plots.summary(of_trace(trace), tmp_path / name, "")
+        plot.summary(of_trace(trace), tmp_path / name, "")
 
 
 def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
     """The shorter run's panel goes on as long as the longer one's."""
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
     drawn = []
-    monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(plot, "save", lambda figure, path: drawn.append(figure))
     short = Trace(replace(trace.header, steps=1), trace.rows[trace.rows.end_s <= 4.0])
-    plots.side_by_side([trace, short], tmp_path / "both.svg")
+    plot.side_by_side([trace, short], tmp_path / "both.svg")
     above = drawn[0].axes[:2]
     assert [axes.get_xlim() for axes in above] == [(2.0, 9.0), (2.0, 9.0)]
     assert "1 of 1 measured steps" in above[1].get_title(loc="left")
@@ -82,14 +82,14 @@ def test_several_traces_make_one_picture(words, trace, tmp_path, monkeypatch):
     trace = Trace(replace(trace.header, batch=18), trace.rows)
     trace.write("a.jsonl")
     trace.write("b.parquet")
-    assert plots.main(["a.jsonl", "b.parquet", *words, "-o", "both.png"]) == 0
+    assert plot.main(["a.jsonl", "b.parquet", *words, "-o", "both.png"]) == 0
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_run_has_a_style_of_its_own():
-    assert len(set(panels.STYLES)) == len(panels.STYLES) == plots.MOST_TRACES
+    assert len(set(panels.STYLES)) == len(panels.STYLES) == plot.MOST_TRACES
 
 
 def test_more_runs_than_styles_are_refused(tmp_path):
     with pytest.raises(WrongSetting, match="at most 8"):
-        plots.main([f"{i}.jsonl" for i in range(9)] + ["-o", str(tmp_path / "x.png")])
+        plot.main([f"{i}.jsonl" for i in range(9)] + ["-o", str(tmp_path / "x.png")])
