@@ -195,20 +195,21 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, run
 
 def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
     """Seconds of a step, without a trace."""
-    from sim.event import alike, plain
+    from sim.event.alike import suits
+    from sim.event.plain import by_arithmetic, rings_at_once
 
     ranks, workers, protocol = scenario.ranks, scenario.workers, scenario.protocol
-    if alike.suits(scenario):
+    if suits(scenario):
         return EVENT_STEP_S + ALIKE_S * ranks
     sent, found_s = messages(scenario), EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
-    at_once = plain.rings_at_once(scenario)
+    at_once = rings_at_once(scenario)
     for call, count in all_sums.calls.items():
         if at_once and call.algorithm == "ring":
             found_s += count * call.turns * (RING_TURN_S + RING_TURN_OF_A_RANK_S * ranks)
         else:
             sent += count * call.messages
     message_s = MESSAGE_S if scenario.apart else SHARED_MESSAGE_S
-    if protocol.delay_std_s or not plain.by_arithmetic(scenario):
+    if protocol.delay_std_s or not by_arithmetic(scenario):
         message_s = EVENTS_MESSAGE_S
     if scenario.traffic.in_parts:
         message_s = ROWS_MESSAGE_S

@@ -91,7 +91,8 @@ def _call(algorithm: str, hosts: tuple[int, ...], items: int) -> Call:
 def _in_cycles(scenario: Scenario) -> Sums:
     """In each cycle all that is computed by then is summed, buffer by buffer."""
     protocol, costs, link, call = scenario.protocol, scenario.costs, scenario.network, _calling(scenario)
-    order, fusion_bytes, cycle_s = (getattr(protocol, name, other) for name, other in SETTINGS.items())
+    settings: Any = (getattr(protocol, name, other) for name, other in SETTINGS.items())
+    order, fusion_bytes, cycle_s = settings
     pieces = collectives.pieces(scenario.summed, fused=False)[::-1]
     shares = layer_shares([variable.size for variable in scenario.summed], order)
     compute_s, hop_s = costs.compute(scenario.batch), link.latency_s + 2 * link.overhead_s
