@@ -114,7 +114,7 @@ def _ec2(seed: int) -> Iterator[Choice]:
             (real,),
             interval.middle(speeds),
             noise,
-            interval.of_runs(speeds),
+            found.interval,
             name == "fmb",
             tuple(map(float, speeds)),
             tuple(paired.of(found.scenario, found.outcome)),

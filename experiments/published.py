@@ -22,9 +22,12 @@ import numpy as np
 
 from experiments import figures
 from experiments.kit import pages
+from experiments.kit.comparison import interval_s
+from sim.answers import extrapolation
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
+    from sim.answers.result import Result
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Cluster
     from sim.recording.traces import Trace
@@ -116,7 +119,11 @@ def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scen
 
 def predicted(job: Scenario, replications: int = REPLICATIONS) -> list[Steps]:
     """One prediction a replication, each as long as the job."""
-    found = simulate(job, replications=replications)
+    return runs_of(simulate(job, replications=replications))
+
+
+def runs_of(found: Result) -> list[Steps]:
+    """The simulated runs."""
     return [Steps(s, n) for s, n in zip(found.step_s, found.samples, strict=True)]
 
 
@@ -139,17 +146,14 @@ def run(out: Path, seed: int = 0) -> None:
     for protocol in ("fmb", "amb"):
         real, stalls = measured(protocol)
         job = scenario(protocol, cluster, len(real.step_s), seed)
-        results[protocol] = real, predicted(job)
-        pages.show(_table(protocol, real, stalls, *_predictions(job, results[protocol][1])))
+        found = simulate(job, replications=REPLICATIONS)
+        results[protocol] = real, runs_of(found)
+        pages.show(_table(protocol, real, stalls, found, pooled(predicted(job.without_stragglers(), 1))))
     _ratio(results)
     _figure(results, out / "published.png")
 
 
-def _predictions(job: Scenario, runs: list[Steps]) -> tuple[list[Steps], Steps]:
-    return runs, pooled(predicted(job.without_stragglers(), 1))
-
-
-def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless: Steps):
+def _table(protocol: str, real: Steps, stalls: int, found: Result, sleepless: Steps):
     from rich.table import Table
 
     claim = {"fmb": "fitted on this run: a replay", "amb": "predicted from the FMB runs alone"}[protocol]
@@ -159,16 +163,21 @@ def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless
         "measured",
         "its halves differ by",
         "predicted",
-        "90 % of runs",
+        "90 %",
         "error",
         "if sleeps are ignored",
     ):
         table.add_column(column, justify="right")
+    runs = runs_of(found)
     whole, dummy = pooled(runs).quantities(), sleepless.quantities()
     first, second = (half.quantities() for half in halves(real))
     single = [r.quantities() for r in runs]
+    as_printed = {
+        "mean step, s": _interval_s(found),
+        "samples/s": found.interval,
+    }  # by sim.run; the others are of runs alone
     for name, value in real.quantities().items():
-        low, high = np.percentile([s[name] for s in single], (5, 95))
+        low, high = as_printed.get(name) or np.percentile([s[name] for s in single], (5, 95))
         floor, error, off = (
             (x / value - 1) for x in (value + abs(first[name] - second[name]), whole[name], dummy[name])
         )
@@ -187,6 +196,10 @@ def _table(protocol: str, real: Steps, stalls: int, runs: list[Steps], sleepless
             name, "", f"{floor[index]:.2f}", f"{distance(pooled(runs), real)[index]:.2f}", "", "", f"{off[index]:.2f}"
         )
     return table
+
+
+def _interval_s(found: Result) -> tuple[float, float]:
+    return interval_s(found.step_s.mean(axis=1), extrapolation.unknowns(found.scenario, found.outcome))
 
 
 def halves(steps: Steps) -> tuple[Steps, Steps]:

@@ -63,11 +63,11 @@ def write(out: str) -> int:
     return len(y)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Read the command line and write the file."""
     parser = command.Parser(prog=PROGRAM, description=__doc__)
     parser.add_argument("out", metavar="OUT.npz")
-    out = parser.parse_args().out
+    out = parser.parse_args(argv).out
     print(f"{out}: {write(out):,} digits, {TEST:,} of them for testing")
 
 

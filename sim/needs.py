@@ -7,41 +7,61 @@ import os
 import resource
 from collections import defaultdict
 from dataclasses import replace
-from functools import cache, lru_cache
-from itertools import islice
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim import collectives
 from sim.base.errors import WrongSetting
+from sim.job import sums
 from sim.randomness import BLOCK
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
-# Measured on a core of 2024 with the AMB repository's toy model, in jobs of 3 to 100,000 ranks (maximum resident set, wall clock).
-EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 200e-6
-CORE_BYTES = 800  # of a host, in the event world
-ACTIVITY_BYTES, ACTIVITY_S = 700, 30e-6
-ACTIVITIES_OF_A_MESSAGE = 4  # a ring has 3.5, a master 5.8
-VECTOR_RANK_BYTES, VECTOR_RANK_S = 1.5e3, 8e-6
-DRAW_BYTES, DRAW_S = 32, 0.1e-6  # for each rank and round: four draws; of one block of rounds they are kept
-ROUND_BYTES, ROUND_S = 500, 150e-6  # in the vector world, and for each rank:
-ROUND_OF_A_RANK_S = 0.1e-6
-TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 20e-6, 0.02e-6  # of a collective
-EXCHANGE_BYTES, EXCHANGE_S = 600, 4e-6  # of one that is laid out in levels, once, for each rank
-SHARED_EXCHANGE_S = 15e-6  # likewise, where ranks share hosts; a ring's are laid out too
-# Of a cycle in which gradients are summed while ranks compute, at most one for each of them; and for each rank:
-CYCLE_S, CYCLE_OF_A_RANK_S, CYCLE_BYTES = 250e-6, 0.3e-6, 500
-AMONG_SERVERS = 4  # times that a call is reckoned where its messages meet those of servers
-MEETING_S, MEETING_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
-SHARED_MEETING_S, SHARED_MEETING_OF_TWO_S = 2.5e-3, 6e-6  # likewise, where ranks share hosts
+# Measured on a core of 2024: bytes as the maximum resident set of jobs of 3 to 100,000 ranks, seconds as the processor time of some 90
+# jobs of all protocols with 4 to 512 workers (`python tests/needs.py` measures some).
+RUN_S = 1e-3  # of a run of either world
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
 
+# The event world: once for each rank; a step; each of its messages, by how ranks take time (sim.event.plain); and further:
+EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 40e-6
+CORE_BYTES = 800  # of a host
+EVENT_STEP_S, UPDATE_BYTES = 30e-6, 100
+MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 3.2e-6, 5.2e-6, 10e-6, 38e-6
+MESSAGE_BYTES = 700  # of those of a call, or of a step
+CYCLE_OF_A_RANK_S = 17e-6  # in which gradients are summed while ranks compute
+ALIKE_S, PARTITION_S = 0.8e-6, 0.3e-6  # of a worker where one text stands for all, and of a partition
+RING_TURN_S, RING_TURN_OF_A_RANK_S, RING_BYTES = (
+    6e-6,
+    0.026e-6,
+    64,
+)  # of a ring that is played at once; bytes of a turn and rank
+ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
+
+# The vector world: once for each rank; arrays of a step, and their numbers for each rank and run. Steps that are made at once
+# (sim.vector.at_once) are reckoned some times, and share the rest.
+VECTOR_RANK_BYTES, VECTOR_RANK_S = 1.5e3, 8e-6
+DRAW_BYTES, DRAW_S = 32, 0.1e-6  # for each rank and round: four draws; of one block of rounds they are kept
+ROUND_BYTES, ROUND_S, ROUND_OF_A_RANK_S, SHARED_ROUND_OF_A_RANK_S = 500, 150e-6, 0.1e-6, 0.45e-6
+RECKONED = 2.5
+# Of a turn of a call: a ring's; one that is laid out in levels, once for each message too; and where ranks share hosts.
+TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 10e-6, 0.01e-6
+EXCHANGE_BYTES, EXCHANGE_S, LEVEL_S, OVERTAKING_S = 600, 4e-6, 60e-6, 19e-9
+SHARED_EXCHANGE_S, SHARED_LEVEL_S, MEETING_MESSAGE_S, MEETING_MESSAGE_OF_A_RUN_S = 15e-6, 85e-6, 20e-6, 1.2e-6
+# While ranks compute: a cycle, for each rank; and the share of a step's calls that were not worked out in the steps before.
+CYCLE_S, CYCLE_BYTES, NEW = 200e-6, 500, 0.08
+ROOTED = (
+    "tree",
+    "reduce-broadcast",
+)  # of which steps are made at once: how ranks end follows from when the first has all
+MEETING = ("halving-doubling", "recursive-doubling", "alltoall-allgather")  # ranks of a host send to others at once
+BARRIER_S, BARRIER_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
+SHARED_BARRIER_S, SHARED_BARRIER_OF_TWO_S = 2.5e-3, 6e-6  # likewise, where ranks share hosts, or some may be late
+AMONG_SERVERS = 4  # times that a call is reckoned where its messages meet those of servers
+
 SHARE = 0.5  # of the machine's memory that may be taken
 PATIENCE_S = 120.0  # that a user is assumed to wait
-MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
@@ -68,8 +88,13 @@ class Needs:
         return sum(self.of_bytes.values())
 
 
-def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
-    """The needs of one run in a world: memory for all that it does in the time, and seconds until the least answer is there."""
+def of(scenario: Scenario, world: str, within_s: float = math.inf, runs: int = 1, *, traced: bool = False) -> Needs:
+    """The needs in a world: memory for all that is done in the time, and seconds until the least answer is there.
+
+    Args:
+        runs: that are simulated, one after another in the event world, as the same arrays in the vector world.
+        traced: whether all activities are kept, which the event world alone does.
+    """
     found = Needs()
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
@@ -77,81 +102,129 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
     if scenario.protocol.has_servers:
         found.add("--servers", PLACING_S * scenario.servers * len(scenario.traffic.placed))
     if world == "vector":
-        _of_vector(found, scenario, least, within_s)
+        _of_vector(found, scenario, least, within_s, runs)
     else:
-        _of_event(found, scenario, least, within_s)
+        _of_event(found, scenario, least, within_s, runs, traced)
     return found
 
 
-def round_s(scenario: Scenario, world: str) -> float:
-    """Seconds of one more step of one run: by counts, so that they do not depend on how busy the machine is."""
-    few, more = (of(replace(scenario, warmup=warmup), world).seconds for warmup in (0, 1))
-    return more - few
+def once_and_step_s(scenario: Scenario, world: str, runs: int) -> tuple[float, float]:
+    """Seconds of so many runs before any step, and of each one: by counts, so that they do not depend on how busy the machine is."""
+    one, two = (of(replace(scenario, warmup=warmup), world, runs=runs).seconds for warmup in (0, 1))
+    return 2 * one - two, two - one
 
 
-def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
-    ranks, block, overlaps = scenario.ranks, min(BLOCK, scenario.rounds), scenario.protocol.overlaps
-    exchanges = 0 if scenario.served and not scenario.summed else _exchanges(scenario)
+def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float, runs: int) -> None:
+    ranks, block, all_sums = scenario.ranks, min(BLOCK, scenario.rounds), sums.of(scenario)
+    shared, calls, cycles = not scenario.apart, all_sums.calls, all_sums.cycles
     again = AMONG_SERVERS if scenario.served else 1
-    shared = not scenario.apart
-    gathers = len(scenario.gathered_variables) * (ranks - 1)
-    laid_out = exchanges * ranks * (shared or exchanges < 2 * (ranks - 1)) + min(1, gathers) * ranks * (ranks - 1)
-    turns, cycles = (0, len(scenario.summed)) if overlaps else (_calls(scenario) * exchanges * again + gathers, 0)
-    turn_s = TURN_S + TURN_OF_A_RANK_S * ranks
-    step_s = ROUND_S + ROUND_OF_A_RANK_S * ranks + turns * turn_s
-    step_s += cycles * (CYCLE_S + CYCLE_OF_A_RANK_S * ranks)
+    once_s, once_bytes = RUN_S + VECTOR_RANK_S * ranks, VECTOR_RANK_BYTES * ranks + cycles * CYCLE_BYTES * ranks
+    for call, count in calls.items():
+        laid_out = call.messages * (shared or call.algorithm != "ring")
+        once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out
+        once_bytes += EXCHANGE_BYTES * laid_out + count * call.turns * TURN_BYTES
+    gathers, between = (
+        len(scenario.gathered_variables) * (ranks - 1),
+        ranks * (ranks - 1) * bool(scenario.gathered_variables),
+    )
+    once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * between
+    once_bytes += EXCHANGE_BYTES * between + gathers * TURN_BYTES
+    share = 1.0 if any(call.algorithm not in ROOTED for call in calls) and not cycles else _share(scenario, runs)
+    if cycles:
+        decided_s = sum(count * _call_s(scenario, call, 1) for call, count in calls.items())
+        once_s += decided_s
+        sums_s = cycles * CYCLE_S * share + decided_s * runs * NEW * _varies(scenario)
+    else:
+        sums_s = again * share * sum(count * _call_s(scenario, call, runs) for call, count in calls.items())
+    sums_s += gathers * (TURN_S + TURN_OF_A_RANK_S * ranks * runs)
+    step_s = ROUND_S * share + runs * ranks * (SHARED_ROUND_OF_A_RANK_S if shared else ROUND_OF_A_RANK_S) + sums_s
     if scenario.served and scenario.protocol.has_servers:
-        meeting_s, of_two_s = (SHARED_MEETING_S, SHARED_MEETING_OF_TWO_S) if shared else (MEETING_S, MEETING_OF_TWO_S)
-        step_s += meeting_s + of_two_s * scenario.workers * scenario.servers
-    once_s = (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out + cycles * exchanges * turn_s
-    once_bytes = EXCHANGE_BYTES * laid_out + turns * TURN_BYTES + cycles * CYCLE_BYTES * ranks
-    found.add("--workers", VECTOR_RANK_S * ranks + once_s + least * step_s, VECTOR_RANK_BYTES * ranks + once_bytes)
+        late = not scenario.protocol.waits_for_all(scenario.workers)
+        crowd = SHARED_BARRIER_S, SHARED_BARRIER_OF_TWO_S
+        barrier_s, of_two_s = crowd if shared or late else (BARRIER_S, BARRIER_OF_TWO_S)
+        step_s += barrier_s + of_two_s * scenario.workers * scenario.servers
+    found.add("--workers", once_s + least * step_s, once_bytes)
     rounds = min(scenario.rounds, least + within_s / step_s)
     found.add("--steps", DRAW_S * block * ranks, DRAW_BYTES * block * ranks + ROUND_BYTES * rounds)
 
 
-def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float) -> None:
+def _share(scenario: Scenario, runs: int) -> float:
+    """What a step costs of one by itself, where many are made at once."""
+    from sim.protocols import is_ours
+    from sim.vector.at_once import FEWEST, MOST_RANKS
+
+    steps = min(scenario.rounds - 1, BLOCK, MOST_RANKS // (runs * scenario.ranks))
+    alone = steps < FEWEST or scenario.protocol.has_servers or not is_ours(scenario.protocol)
+    return 1.0 if alone else min(1.0, RECKONED / steps)
+
+
+def _varies(scenario: Scenario) -> bool:
+    """Whether ranks compute for other times in each step."""
+    costs = scenario.costs
+    return scenario.slowed or costs.noise.sole is None or costs.input_noise.sole is None
+
+
+def _call_s(scenario: Scenario, call: sums.Call, runs: int) -> float:
+    """Seconds of a call in the vector world, of ranks that sum when they have computed."""
+    ranks, hosts = scenario.workers, len(set(scenario.hosts[scenario.servers :]))
+    if not scenario.apart:
+        meeting = call.messages * (call.algorithm in MEETING and hosts > 1)
+        return SHARED_LEVEL_S * call.turns + meeting * (MEETING_MESSAGE_S + MEETING_MESSAGE_OF_A_RUN_S * runs)
+    if call.algorithm == "ring":
+        return call.turns * (TURN_S + TURN_OF_A_RANK_S * ranks * runs)
+    return LEVEL_S * call.turns + OVERTAKING_S * call.turns * call.messages * runs
+
+
+def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, runs: int, traced: bool) -> None:
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
-    each = ACTIVITIES_OF_A_MESSAGE * messages(scenario) + _turns(scenario) * scenario.workers
-    activities = max(1, each * _ahead(scenario))
-    step_s = ACTIVITY_S * activities
-    rounds = min(scenario.rounds, least + within_s / step_s)
-    found.add("--workers", EVENT_RANK_S * scenario.ranks + step_s * min(2, least), EVENT_RANK_BYTES * scenario.ranks)
+    all_sums = sums.of(scenario)
+    step_s = runs * _event_step_s(scenario, all_sums)
+    found.add("--workers", runs * (RUN_S + EVENT_RANK_S * scenario.ranks) + step_s * min(2, least))
     found.add("--warmup", step_s * (least - min(2, least)))
-    step_bytes = ACTIVITY_BYTES * activities
+    rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
+    largest = max([messages(scenario) * _ahead(scenario), *(call.messages for call in all_sums.calls)])
+    rings = max([call.turns for call in all_sums.calls if call.algorithm == "ring"], default=0)
+    at_once_bytes = rings * scenario.ranks * RING_BYTES
+    found.add("--workers", size_bytes=EVENT_RANK_BYTES * scenario.ranks + MESSAGE_BYTES * largest + at_once_bytes)
+    step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
+    if traced:
+        sent = messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
+        partitions = _turns(scenario) * scenario.workers
+        step_bytes += ACTIVITY_BYTES * (ACTIVITIES_OF_A_MESSAGE * sent + partitions) * _ahead(scenario)
     found.add("--workers", size_bytes=step_bytes * least)
-    found.add("--steps", size_bytes=step_bytes * max(0.0, rounds - least))
+    found.add("--steps", size_bytes=step_bytes * rounds)
+
+
+def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
+    """Seconds of a step, without a trace."""
+    from sim.event import alike, plain
+
+    ranks, workers, protocol = scenario.ranks, scenario.workers, scenario.protocol
+    if alike.suits(scenario):
+        return EVENT_STEP_S + ALIKE_S * ranks
+    sent, found_s = messages(scenario), EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
+    at_once = plain.rings_at_once(scenario)
+    for call, count in all_sums.calls.items():
+        if at_once and call.algorithm == "ring":
+            found_s += count * call.turns * (RING_TURN_S + RING_TURN_OF_A_RANK_S * ranks)
+        else:
+            sent += count * call.messages
+    message_s = MESSAGE_S if scenario.apart else SHARED_MESSAGE_S
+    if protocol.delay_std_s or not plain.by_arithmetic(scenario):
+        message_s = EVENTS_MESSAGE_S
+    if scenario.traffic.in_parts:
+        message_s = ROWS_MESSAGE_S
+    return found_s + (message_s * sent + PARTITION_S * _turns(scenario) * workers) * _ahead(scenario)
 
 
 def messages(scenario: Scenario) -> float:
-    """The number of messages that ranks send in a step, roughly."""
+    """The number of messages between workers and their master or servers in a step, and of rows that workers gather, roughly."""
     protocol, workers, found = scenario.protocol, scenario.workers, 0.0
     if scenario.served:
         apart = protocol.layerwise or scenario.traffic.sends_rows
         parts = len(scenario.traffic.placed) if apart else scenario.servers
         found += workers * parts * (4 if protocol.has_servers else 2)
-    if scenario.summed:
-        found += workers * _calls(scenario) * _exchanges(scenario)
     return found + workers * workers * len(scenario.gathered_variables)
-
-
-def _calls(scenario: Scenario) -> float:
-    """The number of sums in a step."""
-    if not getattr(scenario.protocol, "fused", True):
-        return len(scenario.summed)
-    fusion_bytes = getattr(scenario.protocol, "fusion_bytes", math.inf)
-    return max(1.0, min(len(scenario.summed), 4 * scenario.summed_items / max(1, fusion_bytes)))
-
-
-def _exchanges(scenario: Scenario) -> int:
-    """The number of exchanges of a rank in a sum."""
-    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), getattr(scenario.protocol, "algorithm", "ring")
-    return 0 if len(hosts) < 2 else _counted(algorithm, hosts, scenario.summed_items + 1)
-
-
-@lru_cache(maxsize=64)  # many jobs have the same ranks
-def _counted(algorithm: str, hosts: tuple[int, ...], items: int) -> int:
-    return sum(1 for _ in islice(collectives.allreduce(algorithm, 1, hosts, slice(0, items)), MOST_EXCHANGES))
 
 
 def _cores(scenario: Scenario) -> int:
@@ -205,13 +278,13 @@ def _bytes_here() -> int:
     return min(found)
 
 
-def check(scenario: Scenario, world: str, within_s: float = math.inf) -> Needs:
-    """The needs, if the machine can meet them.
+def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
+    """The needs of a run, if the machine can meet them; with all activities kept if it is traced.
 
     Raises:
         WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.
     """
-    found, most = of(scenario, world, within_s), most_bytes()
+    found, most = of(scenario, world, within_s, traced=traced), most_bytes()
     longest_s = math.inf if within_s == math.inf else max(PATIENCE_S, within_s)
     if found.bytes <= most and found.seconds <= longest_s:
         return found

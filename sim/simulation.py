@@ -164,7 +164,7 @@ def _by_vector(scenario: Scenario, asked_for: _Asked) -> _Ran:
     asked, start_s = replications or _usual(scenario, "vector"), time.monotonic()
     one = needs.check(scenario, "vector", within_s)
     if want_trace or timeline:
-        needs.check(scenario, "event")
+        needs.check(scenario, "event", traced=want_trace)
     together = max(1, min(TOGETHER // scenario.ranks, int(needs.most_bytes() / one.bytes)))
     first_few = together if within_s == math.inf else max(1, FIRST_FEW // scenario.ranks)
     begun = min(asked, together, first_few)  # of which the time tells how many more there is time for
@@ -187,7 +187,7 @@ def _by_event(scenario: Scenario, asked_for: _Asked) -> _Ran:
 
     replications, first, want_trace, timeline, within_s, done = asked_for
     asked, start_s = replications or _usual(scenario, "event"), time.monotonic()
-    needs.check(scenario, "event", within_s)
+    needs.check(scenario, "event", within_s, traced=want_trace)
     outcome, trace = event.run(scenario, first, timeline, within_s, want_trace)
     outcomes = [outcome]
     done(1)

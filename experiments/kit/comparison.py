@@ -12,6 +12,7 @@ from sim.answers import extrapolation, interval
 from sim.answers.outcome import Outcome
 
 if TYPE_CHECKING:
+    from sim.answers.extrapolation import Unknown
     from sim.job.scenario import Scenario
 
 
@@ -47,19 +48,21 @@ class Comparison:
 
     def interval_s(self) -> tuple[float, float]:
         """The interval of a run's mean step with probability 0.9, as `sim.run` has it of throughput: of runs, and wider by the unknowns."""
-        runs = _of_runs(self.predicted, "step_s")
-        low_s, high_s = interval.of_runs(runs)
-        if self.scenario is None:
-            return low_s, high_s
-        unknown = extrapolation.unknowns(self.scenario, self.predicted)
-        low, high = extrapolation.widened((1 / high_s, 1 / low_s), 1 / interval.middle(runs), unknown)
-        return 1 / high, 1 / low
+        unknown = [] if self.scenario is None else extrapolation.unknowns(self.scenario, self.predicted)
+        return interval_s(_of_runs(self.predicted, "step_s"), unknown)
 
     @property
     def covered(self) -> list[bool]:
         """Whether the interval holds each repeat."""
         low_s, high_s = self.interval_s()
         return [low_s <= _of_runs(o, "step_s")[0] <= high_s for o in self.measured]
+
+
+def interval_s(runs_s: np.ndarray, unknown: list[Unknown]) -> tuple[float, float]:
+    """Low and high of one more run's mean step, from those of simulated runs, shape (runs,), and what is unknown of the job."""
+    low_s, high_s = interval.of_runs(runs_s)
+    low, high = extrapolation.widened((1 / high_s, 1 / low_s), 1 / interval.middle(runs_s), unknown)
+    return 1 / high, 1 / low
 
 
 def _of_runs(outcome: Outcome, quantity: str) -> np.ndarray:

@@ -65,10 +65,9 @@ class Schedule(NamedTuple):
         Each has its kind, POST, LEAVE or TAKE, and rank, message, slot, own and whether it adds, as above.
         """
         if not self.listed:
-            ranks = np.arange(len(self.order))
-            self.listed.append(
-                np.concatenate([_operations(*both, ranks) for both in zip(self.levels, self.slots, strict=True)])
-            )
+            ranks, none = np.arange(len(self.order)), np.empty((0, 6), int)  # of one rank, that does nothing
+            each = (_operations(*both, ranks) for both in zip(self.levels, self.slots, strict=True))
+            self.listed.append(np.concatenate([none, *each]))
         return self.listed[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim import verbs
+from sim.event import plain
 from sim.job.scenario import Scenario
 from sim.protocols import is_ours
 from sim.protocols.base import VERBS
@@ -34,7 +35,7 @@ def suits(scenario: Scenario) -> bool:
     Each has a host, with a core and a port of its own, and waits for the master's parameters alone. Their order
     of arrival decides nothing, because the master adds up all gradients before it does anything else.
     """
-    protocol, link, local = scenario.protocol, scenario.network, scenario.cluster.local
+    protocol = scenario.protocol
     if not is_ours(protocol) or protocol.has_servers or protocol.masterless or scenario.workers < LEAST_WORKERS:
         return False
     spoken = frozenset((*VERBS, *verbs.__all__)) - set(protocol.__dataclass_fields__)
@@ -42,6 +43,4 @@ def suits(scenario: Scenario) -> bool:
         return False
     if scenario.summed or scenario.gathered_variables or protocol.local_aggregation or protocol.delay_std_s:
         return False
-    queues = not (link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward)
-    apart = scenario.cores_suffice and scenario.apart
-    return bool(queues and apart and not (local.wakes and local.latency_s))
+    return plain.own_ports(scenario)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.event import plain
 from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.event.machines.crowded import Crowded
 from sim.event.machines.free import Free
@@ -81,17 +82,14 @@ def ranks(world, short_cuts: bool) -> list[Rank]:
 
 def _posts(world) -> bool:
     """Whether ranks may post messages without an event, if each has a core and a port of its own."""
-    protocol, link = world.scenario.protocol, world.link
-    plain = not (link.sustained_bytes_per_s or link.tcp or link.store_and_forward or protocol.delay_std_s)
-    parts = world.scenario.traffic.in_parts
-    return plain and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps or parts)
+    protocol, parts = world.scenario.protocol, world.scenario.traffic.in_parts
+    queues = plain.queues(world.scenario) and not protocol.delay_std_s
+    return queues and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps or parts)
 
 
 def mechanics_of(world, machine: Machine):
     """How the ranks of a host take time: by arithmetic where nothing that they share makes work longer."""
-    scenario, link, local = world.scenario, world.link, world.local
-    simple = scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
-    if simple and not scenario.protocol.layerwise:
+    if plain.by_arithmetic(world.scenario):
         return Crowded if machine.ranks > 1 else Free
     from sim.event.machines.contended import Contended
 

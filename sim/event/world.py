@@ -14,7 +14,7 @@ from sim import collectives
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
-from sim.event import alike, assembly
+from sim.event import alike, assembly, plain
 from sim.event.clock import Clock
 from sim.event.machines.flows import Flows
 from sim.event.meter import Meter
@@ -131,11 +131,7 @@ class EventWorld:
 
     def _together(self) -> Together | None:
         """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
-        everyone = [rank.mechanics for rank in self.ranks]
-        if self.cohort is not None:
-            return None
-        suits = all(one.own_port and one.slow is None for one in everyone) and len(everyone) > 1
-        return Together(self) if suits and self.scenario.summed and not self.scenario.served else None
+        return Together(self) if self.cohort is None and plain.rings_at_once(self.scenario) else None
 
     # ---- the run
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim.answers.interval import LEVEL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.plans.bounds import Least
     from sim.plans.configurations import Configuration
     from sim.plans.question import Question
@@ -32,16 +34,22 @@ class Effort(NamedTuple):
     optimism: float
     narrower: float
 
-    def affordable(self, round_s: float, within_s: float) -> Effort:
-        """The part of it within the time, if a step of a run takes `round_s`: fewer steps, and then fewer runs.
+    def affordable(self, needed: Callable[[int], tuple[float, float]], within_s: float) -> Effort:
+        """The part of it within the time: fewer steps, and then fewer runs.
 
         Runs are odd in number, because those after the first are at equal distances from the median (Draws.error_factor).
+
+        Args:
+            needed: seconds of so many runs before any step, and of a step of all of them.
         """
-        rounds = within_s / round_s if round_s else math.inf
-        runs = next((runs for runs in (self.runs, 3) if rounds / runs >= FEWEST_ROUNDS), 1)
-        steps = min(float(self.steps), max(1.0, rounds / runs - self.warmup))
+        for runs in sorted({self.runs, min(3, self.runs), 1}, reverse=True):
+            once_s, step_s = needed(runs)
+            rounds = (within_s - once_s) / step_s if step_s else math.inf
+            if rounds >= FEWEST_ROUNDS:
+                break
+        steps = min(float(self.steps), max(1.0, rounds - self.warmup))
         warmup = min(self.warmup, max(SETTLED, int(steps)))
-        return self._replace(runs=min(runs, self.runs), steps=int(steps), warmup=warmup)
+        return self._replace(runs=runs, steps=int(steps), warmup=warmup)
 
 
 SETTLED = 2  # steps before a job runs evenly: workers of ps-sync have two tokens at first, and their second gradients are dropped

@@ -181,11 +181,13 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     ends_s = simulating.until_s
     simulating.until_s -= EASILY_SHARE * simulating.left_s
     found = search.best_first(candidates, key, question.keep, simulating, hopeful)
-    simulating.cut = simulating.cut or not simulating.left_s
-    simulating.until_s = ends_s
-    if simulating.cut and not found:  # among the cheapest, which may all miss it by little
+    over, simulating.until_s = not simulating.left_s, ends_s
+    if over and not found:  # among the cheapest, which may all miss it by little
+        simulating.cut = True
         easily = [one for one in candidates if one.least_likely >= EASILY * one.needed(question) and not one.problem]
         found = search.best_first(easily, key, question.keep, simulating, hopeful)
+    elif over:  # it goes on where it was
+        found = search.best_first(candidates, key, question.keep, simulating, hopeful)
     meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
     seen = [one for one in meeting if one not in found]  # where time was over before they were looked at whole
     found += sorted(seen, key=lambda one: one.key(question))[: question.keep - len(found)]

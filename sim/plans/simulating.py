@@ -6,6 +6,7 @@ import math
 import time
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim import needs
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 Key = TypeVar("Key")
 SPENT = 20  # steps in which ports spend what they saved before gradients queued for them: what follows lasts
-SHORT_CUTS = 3  # times as fast as sim.needs has it is the event world where messages do not overlap with computing
 
 
 class Simulating:
@@ -95,8 +95,9 @@ class Simulating:
     def _affordable(self, scenario: Scenario, world: str, effort: int) -> Effort:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
-        shorter = 1 if world == "vector" or scenario.protocol.overlaps else SHORT_CUTS
-        found = much.affordable(needs.round_s(scenario, world) / shorter, much.share * self.within_s)
+        refused = scenario.protocol.overlaps and not scenario.apart  # by the vector world, maybe, once they are begun
+        needed = partial(needs.once_and_step_s, scenario, "event" if refused else world)
+        found = much.affordable(needed, much.share * self.within_s)
         if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:
             return found._replace(warmup=max(found.warmup, SPENT))
         return found

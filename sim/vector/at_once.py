@@ -193,9 +193,14 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: flo
     return VectorWorld(scenario, numbers, until_s - time.monotonic()).run()
 
 
+def repeats(scenario: Scenario) -> bool:
+    """Whether its texts do the same in each step and remember nothing, as far as their protocol tells: our own do, a user's may not."""
+    return not scenario.protocol.has_servers and is_ours(scenario.protocol)
+
+
 def _together(scenario: Scenario, replications: int, within_s: float) -> int:
-    """How many steps are made at once, at most. Our own texts do the same in each and remember nothing; a user's may not."""
-    if scenario.protocol.has_servers or not is_ours(scenario.protocol):
+    """How many steps are made at once, at most."""
+    if not repeats(scenario):
         return 0
     takes_long = within_s < math.inf and scenario.warmup > BLOCK  # and is all of it made
     return 0 if takes_long else MOST_RANKS // (replications * scenario.ranks)

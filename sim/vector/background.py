@@ -237,7 +237,7 @@ class Background:
 
     @property
     def for_loops(self) -> tuple:
-        """Tree, link, cycle_s, near_s and apart_s, as sim.vector.compiled.background.play_steps has them."""
+        """Tree, link, cycle_s, near_s and apart_s, as sim.vector.compiled.background.play has them."""
         negotiation = self._negotiation
         return negotiation.layout, negotiation.link, self._cycle_s, NEAR_S, nearness(negotiation.link[0])
 
@@ -266,7 +266,7 @@ class Background:
         rows = np.arange(len(now_s))
         while rows.size:
             decided = self.table.dense()
-            count = loops.play_steps(rows, *self.for_loops, *steps, decided, moments_s, state, found)
+            count = loops.play_steps(rows, self.for_loops, *steps, decided, moments_s, state, found)
             ended = ends[rows, 0]
             if count < 0 or not np.isin(ended, (loops.DONE, loops.UNDECIDED)).all():
                 raise Unsettled

@@ -139,13 +139,18 @@ def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s:
     clocks, by_rank = np.array(ports[:3]), np.stack([link.overhead_s / speeds, speeds])
     occupancy_s, add_s = np.broadcast_arrays(*map(np.atleast_2d, (link.occupancy_s(plan.size_bytes), add_s)))
     shape, takes = clocks.shape[1:], ends[-1] if len(ends) else 0
-    waits_s, idle_from_s, last_s = np.empty((2, shape[0], takes)), np.empty(shape), np.empty(shape)
-    limits = limits_of(link)
-    before_s, costs = np.ascontiguousarray(ports.last_reach_s), np.stack([occupancy_s, add_s])
+    waits_s, idle_from_s, last_s = np.empty((shape[0], 2, takes)), np.empty(shape), np.empty(shape)
+    limits, sources = limits_of(link), np.ascontiguousarray(plan.sources)
+    before_s, costs = (
+        np.array(ports.last_reach_s, order="C"),
+        np.stack([occupancy_s, add_s]),
+    )  # of one kind, for one is compiled
     found = waits_s, idle_from_s, last_s
-    if not play_all(operations, plan.sources, plan.ahead, clocks, before_s, costs, by_rank, limits, *found):
+    if not play_all(operations, sources, plan.ahead, clocks, before_s, costs, by_rank, limits, *found):
         raise Unsettled
-    each = zip(*(np.split(times_s, ends[:-1], axis=1) for times_s in waits_s), strict=True) if takes else ()
+    each = (
+        zip(*(np.split(times_s, ends[:-1], axis=1) for times_s in waits_s.swapaxes(0, 1)), strict=True) if takes else ()
+    )
     waits = [(level.takers, *both) for level, both in zip(plan.levels, each, strict=True) if len(level.taken)]
     return Played(Ports(*clocks, last_s), waits, np.stack([idle_from_s, last_s])[:, None])
 

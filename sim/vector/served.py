@@ -10,9 +10,7 @@ import numpy as np
 from sim.vector.barrier_round import Clocks, Sizes, check_received, let_go, posted_of, receive, settle
 from sim.vector.exchanges import Unsettled
 from sim.vector.handed_in import HandedIn
-from sim.vector.shared.backup import Backup
-from sim.vector.shared.barrier import Ranks
-from sim.vector.shared.mixed import Mixed
+from sim.vector.shared.rounds import Ranks
 from sim.verbs.at_hand import SUM
 
 NOT_ALL = (
@@ -86,11 +84,12 @@ class Barrier(HandedIn):
         yield from self._until_notes()
         if self.world.crowd is None:
             self._take_notes()
+            self.step += 1
         else:
             self.notes.pop()
             self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
+            self.step = self.world.crowd.steps
         self.pulled = self._computes = False
-        self.step = self.world.crowd.steps if isinstance(self.world.crowd, Backup) else self.step + 1
         self.book.over = self.world.training_is_over
         yield from self._did()
 
@@ -122,16 +121,13 @@ class Barrier(HandedIn):
             return []
         while not self.inbox or (mixed is not None and not mixed.is_ready(self.step == self.world.rounds[-1])):
             yield
+        others = self.world.workers
         if mixed is not None:
             self._settle_mixed(mixed)
-        elif self.inbox[0].handed_in:
-            self._settle_hybrid()
-        elif self.world.crowd is None:
-            self._settle_round()
-        else:
+        elif self.world.crowd is not None:
             self._settle_crowd()
-        others = self.world.workers
-        if not isinstance(self.world.crowd, Backup | Mixed):  # which know where each of several gradients ends
+        else:
+            (self._settle_hybrid if self.inbox[0].handed_in else self._settle_round)()
             others.end_computing()
         samples = others.sent_samples[:, : None if mixed else count].sum(axis=1, keepdims=True)  # all are alike
         self.samples = np.broadcast_to(samples, self.now_s.shape)
@@ -161,8 +157,7 @@ class Barrier(HandedIn):
 
     def _ranks_of_crowd(self) -> tuple[Ranks, Ranks]:
         others = self.world.workers
-        then_s = others.computing if isinstance(self.world.crowd, Backup) else others.computed_s
-        return Ranks(self.now_s, self.speeds, self.updated_s), Ranks(others.now_s, others.speeds, then_s)
+        return Ranks(self.now_s, self.speeds, self.updated_s), Ranks(others.now_s, others.speeds, others.computing)
 
     def _wait_of_crowd(self, waits, of_workers) -> None:
         self._wait_each(waits)
@@ -171,11 +166,11 @@ class Barrier(HandedIn):
 
     def hear(self, peers):
         """The first server waits for a note from each other one, where these do not wait for it."""
-        others, crowd = list(peers), self.world.crowd
-        self._only(self is self.world.master and others == (list(self.ranks[1:]) if isinstance(crowd, Backup) else []))
-        if others:
-            heard_s, (from_s, to_s) = crowd.hear(self.now_s, self.speeds)
-            for turn in range(len(others)):
+        others = list(peers)
+        self._only(self is self.world.master and others == list(self.ranks[1:] if self.world.first_leads else []))
+        if self.world.crowd is not None:
+            heard_s, (from_s, to_s) = self.world.crowd.hear(self.now_s, self.speeds)
+            for turn in range(from_s.shape[2]):
                 self._wait(from_s[:, :, turn], to_s[:, :, turn], FIRST)
             self.now_s = np.concatenate([heard_s, self.now_s[:, 1:]], axis=1)
         yield from self._did()

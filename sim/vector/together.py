@@ -14,7 +14,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
 from sim.vector.served import Some
-from sim.vector.shared.backup import Backup
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text reads me.now_s, of which each rank has its own"
@@ -66,7 +65,7 @@ class Together:
     def rank(self) -> int:
         """The rank, of a group of one; of several servers of which the first alone lets workers go, that one."""
         world = self._group.world
-        if len(self._group.ranks) > 1 and not (self._group is world.master and isinstance(world.crowd, Backup)):
+        if len(self._group.ranks) > 1 and not (self._group is world.master and world.first_leads):
             raise world.refuse("the text uses me.rank")
         return self._group.ranks[0]
 

@@ -25,6 +25,7 @@ from sim.vector.shared import Neighbours
 from sim.vector.shared.backup import Backup
 from sim.vector.shared.barrier import Crowd
 from sim.vector.shared.mixed import Mixed
+from sim.vector.shared.rounds import BarrierRounds
 from sim.vector.together import Refused, Together
 from sim.verbs.me import PRIMITIVES
 from sim.worlds.texts import role_of, text_of
@@ -138,7 +139,7 @@ class VectorWorld:
         return Neighbours(self.scenario, self.refuse) if shared else None
 
     @cached_property
-    def crowd(self) -> Crowd | Backup | Mixed | None:
+    def crowd(self) -> BarrierRounds | Mixed | None:
         """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere."""
         of, hosts = self.scenario, self.scenario.hosts
         if self.mixed is not None:
@@ -157,6 +158,11 @@ class VectorWorld:
             return Mixed(self.scenario, len(self.replications), speeds) if _mixes(self.scenario) else None
         except TooMany as error:
             raise self.refuse(str(error)) from None
+
+    @property
+    def first_leads(self) -> bool:
+        """Whether the first of several servers alone waits to let workers go."""
+        return self.crowd is not None and self.crowd.first_leads
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import shutil
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -18,11 +20,12 @@ from sim.platform.cluster import Cluster, Host, Link
 from sim.randomness import BLOCK
 from sim.sweeps import work
 from sim.sweeps.jobs import How
-from sim.vector import at_once, background, compiled, decided
+from sim.vector import at_once, background, compiled, decided, lowered
+from sim.vector.compiled import constants, every, kept
 from sim.vector.lowered import cycles
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value")  # between messages that there are not, as Python says
-LOOPS = ("ring", "exchanges", "by_tree", "background", "hub", "sums", "cycles")
+LOOPS = ("arrays", "ring", "exchanges", "by_tree", "background", "hub", "sums", "cycles")
 SLOW = Link(latency_s=1e-3, overhead_s=1e-4, gap_s=1e-4, bandwidth_bytes_per_s=1e7)
 FAST = Link(latency_s=1e-5, overhead_s=0.0, bandwidth_bytes_per_s=1e8)
 JOBS = {
@@ -49,7 +52,7 @@ def as_python(monkeypatch):
         monkeypatch.delitem(sys.modules, f"sim.vector.compiled.{name}", raising=False)
         monkeypatch.delattr(compiled, name, raising=False)
     monkeypatch.setattr(compiled, "loop", lambda function: function)
-    monkeypatch.setattr(compiled, "_can_compile", lambda: True)
+    monkeypatch.setattr(compiled, "can_compile", lambda: True)
     monkeypatch.setattr(decided, "_kept", type(decided._kept)())
     yield
     compiled.use(False)
@@ -96,6 +99,15 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
     loops = {"horovod": "cycles", "allreduce": "sums"}.get(JOBS[name][0], "hub")
     assert name == "hybrid" or f"sim.vector.compiled.{loops}" in sys.modules
+
+
+@pytest.mark.parametrize("name", [name for name, (protocol, _) in JOBS.items() if protocol in ("allreduce", "horovod")])
+def test_one_rank_has_nobody_to_sum_with(as_python, name):
+    asked = Scenario(protocols.make(*JOBS[name]), workload.read("mnist"), 1, steps=9)
+    before = answer(asked)
+    decided._kept.clear()
+    assert compiled.use()
+    np.testing.assert_allclose(answer(asked), before, rtol=0, atol=1e-12)
 
 
 def test_rows_that_ranks_gather_are_left_to_arrays(as_python):
@@ -187,6 +199,7 @@ def test_a_step_that_does_not_settle_in_some_replication_is_made_again_by_arrays
     before = answer(asked)
     decided._kept.clear()
     assert compiled.use()
+    monkeypatch.setattr(lowered.CycleSteps, "suits", lambda plan: False)
     loops, calls = import_module("sim.vector.compiled.background"), []
     play = loops.play_steps
 
@@ -202,23 +215,132 @@ def test_a_step_that_does_not_settle_in_some_replication_is_made_again_by_arrays
     assert len(calls) > 2
 
 
-def test_a_process_of_a_sweep_uses_them_once_it_has_simulated_for_a_while(as_python, monkeypatch):
-    task = work.Task("one", job(*JOBS["ring"], 3, Link()), How(replications=1))
-    monkeypatch.setattr(work, "_spent_s", [0.0])
-    assert work.work(["one"], [task])[0]["runs_done"] == 1
-    assert not compiled.in_use()
-    monkeypatch.setattr(work, "PATIENCE_S", 0.0)
-    work.work(["one"], [task])
-    assert compiled.in_use()
+@pytest.fixture
+def loops(as_python, monkeypatch, tmp_path):
+    """Of a process that has simulated nothing yet; none are kept."""
+    monkeypatch.setattr(kept, "folder", lambda: tmp_path)
+    monkeypatch.setattr(kept, "can_compile", lambda: True)
+    monkeypatch.setattr(work, "_loops", work.Loops())
+    return work._loops
 
 
-def test_a_loop_that_does_not_compile_costs_no_row(as_python, monkeypatch):
-    task = work.Task("one", job(*JOBS["ring"], 3, Link()), How(replications=2))
-    compiled.use()
+def uses(task: work.Task, left: float = 0.0) -> bool:
+    """Whether the process simulates by loops, after it has simulated one more scenario."""
+    assert work.work(["one"], [task], left)[0]["runs_done"] == 1
+    assert not compiled.in_use()  # what the program around does is as it was
+    with work._loops.used():
+        return compiled.in_use()
 
+
+RING = work.Task("one", job(*JOBS["ring"], 3, Link()), How(replications=1))
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "left", "are_kept", "expected"),
+    [
+        (0.0, 0.0, True, False),
+        (1.5, 0.0, True, True),
+        (0.0, 1e9, True, True),
+        (19.0, 0.0, False, False),
+        (20.5, 0.0, False, True),
+        (0.0, 1e9, False, True),
+    ],
+)
+def test_a_process_of_a_sweep_uses_loops_where_compiling_or_loading_them_takes_less_time_than_what_is_left(
+    loops, monkeypatch, tmp_path, spent_s, left, are_kept, expected
+):
+    """In a plan nobody knows what is left: then as much as there was."""
+    if are_kept:
+        (tmp_path / kept.ALL).touch()
+    monkeypatch.setattr(every, "play_all", lambda: None)
+    loops.consider(spent_s, 0.0) if spent_s < 1 else setattr(loops, "_spent_s", spent_s)
+    assert uses(RING, left) == expected
+    assert (tmp_path / kept.ALL).exists() == (are_kept or expected)
+
+
+def test_what_loops_cannot_do_is_no_reason_to_compile_them(loops, monkeypatch):
+    served = work.Task(
+        "one", Scenario(protocols.make("ps-sync", ["barrier=true"]), workload.read("mnist"), 2), How(replications=1)
+    )
+    assert not uses(served, left=1e9)
+
+
+def test_one_process_compiles_loops_while_others_go_on_without(loops, monkeypatch, tmp_path):
+    asked = []
+
+    def compile_them():
+        other = work.Loops()
+        other.consider(0.0, 100.0)
+        asked.append(other._are_used)
+
+    monkeypatch.setattr(every, "play_all", compile_them)
+    assert uses(RING, left=1e9)
+    assert asked == [False]
+    other = work.Loops()
+    other.consider(0.0, 2.0)
+    assert other._are_used
+
+
+def test_compiling_them_all_uses_every_loop_that_arrays_call(as_python, monkeypatch):
+    called = set()
+
+    def noted(function):
+        def call(*given):
+            if not sys._getframe(1).f_globals["__name__"].startswith(compiled.__name__):
+                called.add(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")
+            return function(*given)
+
+        return call
+
+    monkeypatch.setattr(compiled, "loop", noted)
+    every.play_all()
+    steps = {f"{name}.play_steps" for name in ("hub", "sums", "cycles", "background")}
+    assert called == {*steps, "exchanges.play_all", "ring.play_rounds"}
+
+
+def test_loops_are_kept_by_all_that_they_are_made_of(monkeypatch, tmp_path):
+    """Numba asks for the file of each loop alone, and not for those that it calls."""
+    pytest.importorskip("numba")
+    for path in kept.SOURCES.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    monkeypatch.setattr(kept, "SOURCES", tmp_path)
+    folder, names = kept.folder.__wrapped__, []
+    names.append(folder().name)
+    assert folder().parent == tmp_path / "__pycache__"
+    (tmp_path / "ring.py").write_text("# changed")
+    names.append(folder().name)
+    monkeypatch.setattr(constants, "TIE_S", 2 * constants.TIE_S)
+    names.append(folder().name)
+    assert len(set(names)) == 3
+    monkeypatch.setattr(every, "play_all", lambda: None)
+    monkeypatch.setattr(kept, "folder", folder)
+    assert kept.keep()
+    assert [path.name for path in (tmp_path / "__pycache__").iterdir()] == names[-1:]
+
+
+def test_loops_are_kept_at_home_where_the_installation_is_read_only(monkeypatch, tmp_path):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(kept, "_takes_files", lambda place: kept.SOURCES not in place.parents)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert tmp_path / "trainsim" in kept.folder.__wrapped__().parents
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_takes_nothing_from_elsewhere_that_could_change_unseen(name):
+    imported = [
+        node
+        for node in ast.walk(ast.parse((kept.SOURCES / f"{name}.py").read_text()))
+        if isinstance(node, ast.ImportFrom)
+    ]
+    assert all(node.module == "__future__" or node.module.startswith("sim.vector.compiled") for node in imported)
+
+
+def test_a_loop_that_does_not_compile_costs_no_row_and_is_not_tried_again(loops, monkeypatch, tmp_path):
     def refused(function):
         raise TypeError("cannot compile")
 
+    (tmp_path / kept.ALL).touch()
     monkeypatch.setattr(compiled, "loop", refused)
-    assert work.row(task).get("error") is None
-    assert not compiled.in_use()
+    loops.consider(2.0, 0.0)
+    assert work.work(["one"], [RING])[0].get("error") is None
+    assert not uses(RING, left=1e9)

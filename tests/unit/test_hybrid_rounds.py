@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, reject, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scenarios import EXACT_S, assert_alike, assert_same_without_trace
+from scenarios import EXACT_S, assert_alike_or_refused, assert_same_without_trace
 
 from sim import collectives, event, protocols, stragglers, vector
 from sim.answers.outcome import of_trace
@@ -123,20 +123,14 @@ def jobs(draw, names=("hybrid",), slots=(1,), on=("own",)) -> Scenario:
 @given(jobs())
 def test_the_worlds_agree(scenario):
     """Pieces of an allreduce come among answers and notes, and hold them up, and these hold up pieces."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @settings(max_examples=20, deadline=None)
 @given(jobs(["ps-sync"]))
 def test_the_worlds_agree_where_servers_hold_dense_variables_too(scenario):
     """Each part of a variable is a message of its own, and they travel together."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @settings(max_examples=40, deadline=None)
@@ -157,10 +151,7 @@ def test_the_worlds_agree_where_servers_hold_dense_variables_too(scenario):
 @given(jobs(["ps-sync", "ps-backup"], slots=(1, 2, 3, 4), on=("own", "workers")))
 def test_the_worlds_agree_where_servers_of_rows_share_hosts(scenario):
     """Several messages that travel together are called, copied and added as several, and pass a port as one."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @settings(max_examples=40, deadline=None)
@@ -176,10 +167,7 @@ def test_the_worlds_agree_where_servers_of_rows_share_hosts(scenario):
 @given(jobs(slots=(1, 2, 3, 4), on=("own", "workers")))
 def test_the_worlds_agree_where_ranks_share_hosts(scenario):
     """A worker sends for its neighbours, or each for itself; some begin a step while others are in the call of the last."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @settings(max_examples=40, deadline=None)
@@ -188,10 +176,7 @@ def test_the_worlds_agree_where_ranks_share_hosts(scenario):
 @given(jobs(["allreduce"], slots=(1, 2, 3, 4)))
 def test_the_worlds_agree_where_workers_gather_rows(scenario):
     """Rows go round a ring, variable after variable, before the sum of the others."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @pytest.mark.parametrize("fused", ["true", "false"])
@@ -231,8 +216,9 @@ def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch
     np.testing.assert_allclose(found.idle_fraction, by_events.idle_fraction, rtol=0, atol=1e-7)
 
 
-def test_a_run_that_ends_early_is_as_a_shorter_one():
-    scenario = job(servers=2, variable_partitions=2, steps=6, warmup=2)
+@pytest.mark.parametrize("of", [{}, {"slots": 2, "cores": MANY, "servers_on": "workers"}], ids=["apart", "together"])
+def test_a_run_that_ends_early_is_as_a_shorter_one(of):
+    scenario = job(servers=2, variable_partitions=2, steps=6, warmup=2, **of)
     cut, whole = vector.run(scenario, 2, within_s=0.0), vector.run(replace(scenario, warmup=1, steps=1), 2)
     np.testing.assert_array_equal(cut.step_s, whole.step_s)
     np.testing.assert_allclose(cut.idle_fraction, whole.idle_fraction, rtol=0, atol=1e-12)

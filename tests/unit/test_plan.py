@@ -316,7 +316,7 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
     simulating = Simulating(room, pools.of_size(1), 1.0, math.inf)
     for effort in range(1, WHOLE + 1):
         simulating.simulate(found, effort)
-    assert looks == [[(3, 1)], [(7, 3)], [(8, 3)]]
+    assert looks == [[(3, 1)], [(20, 3)], [(7, 9)]]
     assert not simulating.cut
 
 
@@ -386,3 +386,20 @@ def test_what_meets_the_target_easily_is_looked_at_before_time_is_over(until_s, 
     found, known = plan._best(question, candidates, slow)
     assert (known, slow.cut) == (met, cut)
     assert all(one.usd_per_hour == 2 for one in found) == met
+
+
+def test_a_search_that_has_found_some_goes_on_while_there_is_time():
+    """It stopped after 0.7 of its time, which is kept for others where nothing is found."""
+    question = asked(samples_per_s=1000)
+    (first, *_), _ = search.screened(Room(question))
+    dear = replace(first.configuration, usd_per_hour=2.0)
+    candidates = [replace(first, configuration=dear, least_likely=2500.0, at_most=2500.0) for _ in range(question.keep)]
+    whole = Slow(1e6)
+    plan._best(question, [replace(one) for one in candidates], whole)
+    slow = Slow(whole.spent_s + 1)
+    found, known = plan._best(question, candidates, slow)
+    assert known
+    assert len(found) == question.keep
+    assert slow.left_s > 0
+    assert not slow.cut
+    assert all(one.effort == search.WHOLE for one in found)

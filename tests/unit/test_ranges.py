@@ -292,7 +292,7 @@ def test_jobs_that_no_memory_holds_are_refused(words, option, said, monkeypatch,
 
 def test_jobs_that_take_far_too_long_are_refused_unless_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(needs, "most_bytes", lambda: math.inf)
-    scenario = Scenario(protocols.make("allreduce", ["algorithm=ring"]), MNIST, workers=3000)
+    scenario = Scenario(protocols.make("allreduce", ["algorithm=alltoall-allgather"]), MNIST, workers=5000)
     assert needs.of(scenario, "event").seconds > needs.PATIENCE_S
     with pytest.raises(WrongSetting, match=r"--workers.*--within"):
         needs.check(scenario, "event", 10)
@@ -303,7 +303,7 @@ def test_jobs_that_take_far_too_long_are_refused_unless_that_is_asked_for(monkey
 def test_workers_that_nobody_stops_while_a_master_is_slow_are_counted(monkeypatch):
     """It evaluates for hours, and they compute on: events without end."""
     monkeypatch.setattr(needs, "most_bytes", lambda: math.inf)
-    hours = ["--test-size", 10**9], ["--set", "window_s=1000000"]
+    hours = ["--test-size", 4 * 10**10], ["--set", "window_s=1000000"]
     for words in hours:
         assert "--within" in refused("--protocol", "amb-dg", "--within", 1, *words)
 

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import example, given, reject, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scenarios import EXACT_S, assert_alike
+from scenarios import EXACT_S, assert_alike, assert_alike_or_refused
 
 from sim import collectives, protocols, stragglers, vector
 from sim.collectives.base import hand, take
@@ -107,10 +107,7 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
 @given(jobs())
 def test_the_worlds_agree(scenario):
     """Where messages of one call come to a port before the last of another, or so near that rounding decides, the vector world refuses."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @settings(max_examples=40, deadline=None)
@@ -120,10 +117,7 @@ def test_the_worlds_agree(scenario):
 @given(jobs(["ps-sync"]))
 def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
     """Notes of one step, requests of the next, and gradients for a slower server pass the same ports."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @settings(max_examples=40, deadline=None)
@@ -143,10 +137,7 @@ def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
 @given(jobs(["ps-backup"]))
 def test_the_worlds_agree_where_some_gradients_are_late(scenario):
     """A late worker goes on by itself, and may miss several updates."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @pytest.mark.parametrize(
@@ -174,10 +165,7 @@ def test_no_algorithm_is_refused_where_ranks_are_equal(algorithm, workers):
 @given(jobs(["horovod"]))
 def test_the_worlds_agree_where_ranks_of_a_host_ask_rank_0_together(scenario):
     """Requests of several ranks pass a host's port, among one another and among the last messages of the call before."""
-    try:
-        assert_alike(scenario)
-    except vector.Refused:
-        reject()
+    assert_alike_or_refused(scenario)
 
 
 @pytest.mark.parametrize("by_name", ["false", "true"])

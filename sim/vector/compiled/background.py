@@ -5,119 +5,133 @@ from __future__ import annotations
 import numpy as np
 
 from sim.vector.compiled import loop
+from sim.vector.compiled.arrays import add, copy
 from sim.vector.compiled.by_tree import ask
 
 # How a replication ends: with a step, or because something cannot be told, or is not known.
-DONE, NEAR, UNSETTLED, UNDECIDED = 0, 1, 2, 3
+DONE, NEAR, UNSETTLED, UNDECIDED, FULL = range(5)  # the last: there is no room for moments
 ENDS, IN_FREE, LAST_REACH, WAITS, FIRST, LAST, TOLD = range(7)  # columns of decisions, see sim.vector.decided.CLOCKS
 IDLE = 8  # and the first of those of idle ports
 
 
 @loop
-def play_steps(
-    rows, tree, link, cycle_s, near_s, apart_s, now_s, ready_s, everywhere_s, speeds, decided, moments_s, state, found
-):
+def play_steps(rows, jobs, now_s, ready_s, everywhere_s, speeds, decided, moments_s, state, found):
     """A step of each replication.
 
     Args:
         rows: replications to play, shape (rows,).
-        tree: children and parents, see sim.vector.compiled.by_tree.ask.
-        link: latency and the seconds that a request passes a port.
-        cycle_s: seconds from one cycle to the next at least.
-        near_s: a gradient that becomes ready so near to a cycle's begin cannot be told from one that is, or is not, in it.
-        apart_s: messages that are further apart than the first and not further than the second may come in either order.
+        jobs, decided: see `play`.
         now_s: when the step begins, shape (replications, ranks).
         ready_s: when gradients are ready, shape (gradients, replications, ranks).
         everywhere_s: when each is so at all ranks, shape (gradients, replications).
         speeds: overhead of a message, shape (1 or replications, ranks); the kind of each replication.
-        decided: table, shape (decisions, columns, ranks); numbers of decisions by kind, first and last gradient, or -1, shape (kinds,
-            gradients, gradients + 1); when each is over, shape (decisions,).
         moments_s: between which waits count, shape (2, replications).
         state: when each rank's last cycle began, and has computed, shape (replications, ranks); the last decision and its moment, shape
             (replications,); whether nobody has begun a cycle before. All but the second are overwritten, of what is DONE.
         found: when each thread has ended, and idle seconds to be added to, shape (replications, ranks); how each ends, and the decision
-            that is missing, shape (replications, 3); moments among the waits of decisions: row, rank, number, sign, shape (many, 4), and
-            seconds, shape (many,); overwritten.
+            that is missing, shape (replications, 3); moments among the waits of decisions, see `play`.
 
     Returns:
         How many moments are among the waits of decisions.
     """
     overhead_s, kinds = speeds
-    table, numbers, last_s = decided
     from_s, computed_s, after, after_s, fresh = state
     ended_s, idle_s, ends, among, among_s = found
-    gradients, ranks = len(ready_s), now_s.shape[1]
-    begin_s, clock_s, own_from_s, left_s, sum_s, cycle_idle_s = (
-        np.empty(ranks),
-        np.empty(ranks),
-        np.empty(ranks),
-        np.empty(ranks),
-        np.empty(ranks),
-        np.empty(ranks),
-    )
-    waits_s, count_among = np.empty((2, ranks)), 0
-    times = (table.shape[1] - IDLE) // 2
+    ranks, count = now_s.shape[1], np.int64(0)
+    room, clock_s, own_from_s, sum_s = scratch(ranks), np.empty(ranks), np.empty(ranks), np.empty(ranks)
     for row in rows:
-        clock_s[:], own_from_s[:], sum_s[:] = now_s[row], from_s[row], 0.0
-        number, root_s, kind, first_s = after[row], after_s[row], kinds[row], computed_s[row].min()
-        overhead, mark, end, count = overhead_s[row % len(overhead_s)], count_among, DONE, 0
-        while count < gradients and end == DONE:
-            certain_s, begins = everywhere_s[count, row], fresh and count == 0
-            in_turn = begins and _all_alike(clock_s, clock_s[0])
-            may_be = _begin_cycle(clock_s, own_from_s, certain_s, cycle_s, near_s, begin_s)
-            in_turn = in_turn or _all_alike(begin_s, certain_s)
-            last = _agreed(begin_s, ready_s[:, row], everywhere_s[:, row], count, near_s)
-            if last < 0 or not may_be:
-                end = NEAR
-                break
-            own = table[number]
-            idle = own[IDLE : IDLE + times], own[IDLE + times :], root_s
-            ports = own[IN_FREE], own[LAST_REACH], root_s
-            root_s = ask(tree, begin_s, overhead, link, ports, idle, in_turn, apart_s, waits_s, left_s)
-            if np.isnan(root_s):
-                end = UNSETTLED
-                break
-            number = numbers[kind, count, last]
-            if number < 0:
-                end = UNDECIDED
-                ends[row, 1], ends[row, 2] = count, last
-                break
-            own = table[number]
-            if root_s + last_s[number] > first_s:
-                _add_inside(
-                    tree[1],
-                    clock_s,
-                    begin_s,
-                    waits_s,
-                    left_s,
-                    root_s,
-                    own[TOLD],
-                    computed_s[row],
-                    moments_s[0, row],
-                    moments_s[1, row],
-                    cycle_idle_s,
-                )
-                later = count_among, among, among_s
-                own_moments_s = computed_s[row], moments_s[0, row], moments_s[1, row]
-                count_among = _add_after(own, row, number, root_s, own_moments_s, cycle_idle_s, later)
-                if count_among < 0:
-                    return -1
-                sum_s += cycle_idle_s
-            for rank in range(ranks):
-                clock_s[rank] = root_s + own[ENDS, rank]
-            count = last
-        ends[row, 0] = end
-        if end == DONE:
-            ended_s[row], from_s[row], after[row], after_s[row] = clock_s, own_from_s, number, root_s
-            idle_s[row] += sum_s
-        else:
-            count_among = mark
-    return count_among
+        copy(now_s[row], clock_s)
+        copy(from_s[row], own_from_s)
+        gradients = ready_s[:, row], everywhere_s[:, row], computed_s[row]
+        own = overhead_s[row % len(overhead_s)], kinds[row], moments_s[0, row], moments_s[1, row]
+        own_state = clock_s, own_from_s, after[row], after_s[row], fresh
+        told = play(jobs, gradients, own, decided, own_state, sum_s, (row, count, among, among_s), room)
+        ends[row, 0], ends[row, 1], ends[row, 2] = told[0], told[4], told[5]
+        if told[0] == FULL:
+            return -1
+        if told[0] == DONE:
+            after[row], after_s[row], count = told[1], told[2], told[3]
+            copy(clock_s, ended_s[row])
+            copy(own_from_s, from_s[row])
+            add(sum_s, idle_s[row])
+    return count
 
 
 @loop
-def _add_inside(parents, clock_s, begin_s, waits_s, left_s, root_s, told_s, computed_s, from_s, until_s, found_s):
+def scratch(ranks):
+    """Room for `play`."""
+    return np.empty(ranks), np.empty(ranks), np.empty(ranks), np.empty((2, ranks))
+
+
+@loop
+def play(jobs, gradients, own, decided, state, idle_s, later, room):
+    """A step of one replication.
+
+    Args:
+        jobs: the tree, and latency and the seconds that a request passes a port, see sim.vector.compiled.by_tree.ask; seconds from one
+            cycle to the next at least; a gradient that becomes ready so near to a cycle's begin cannot be told from one that is, or is
+            not, in it; messages that are further apart than the first and not further than the second may come in either order.
+        gradients: when they are ready, shape (gradients, ranks); when each is so at all ranks, shape (gradients,); when ranks have
+            computed all, shape (ranks,).
+        own: overhead of a message, shape (ranks,); its kind; the moments between which waits count.
+        decided: table, shape (decisions, columns, ranks); numbers of decisions by kind, first and last gradient, or -1, shape (kinds,
+            gradients, gradients + 1); when each is over, shape (decisions,).
+        state: where ranks are, and when their last cycle began, shape (ranks,), both overwritten; the last decision and its moment;
+            whether nobody has begun a cycle before.
+        idle_s: what ranks wait, shape (ranks,); overwritten.
+        later: the replication; how many moments there are already among the waits of decisions, and these: row, rank, number, sign,
+            shape (many, 4), and seconds, shape (many,).
+        room: `scratch`.
+
+    Returns:
+        How it ends; the last decision and its moment; how many moments there are then; and the decision that is missing.
+    """
+    tree, link, cycle_s, near_s, apart_s = jobs
+    ready_s, everywhere_s, computed_s = gradients
+    overhead_s, kind, low_s, high_s = own
+    table, numbers, last_s = decided
+    clock_s, from_s, number, root_s, fresh = state
+    begin_s, left_s, cycle_idle_s, waits_s = room
+    row, among_count, among, among_s = later
+    times, first_s = (table.shape[1] - IDLE) // 2, np.inf
+    count = last = np.int64(0)
+    for rank in range(len(computed_s)):
+        first_s, idle_s[rank] = min(first_s, computed_s[rank]), 0.0
+    while count < len(ready_s):
+        certain_s, begins = everywhere_s[count], fresh and count == 0
+        in_turn = begins and _all_alike(clock_s, clock_s[0])
+        may_be = _begin_cycle(clock_s, from_s, certain_s, cycle_s, near_s, begin_s)
+        in_turn = in_turn or _all_alike(begin_s, certain_s)
+        last = _agreed(begin_s, ready_s, everywhere_s, count, near_s)
+        if last < 0 or not may_be:
+            return NEAR, number, root_s, among_count, count, last
+        before = table[number]
+        idle = before[IDLE : IDLE + times], before[IDLE + times :], root_s
+        ports = before[IN_FREE], before[LAST_REACH], root_s
+        root_s = ask(tree, begin_s, overhead_s, link, ports, idle, in_turn, apart_s, waits_s, left_s)
+        if np.isnan(root_s):
+            return UNSETTLED, number, root_s, among_count, count, last
+        number = numbers[kind, count, last]
+        if number < 0:
+            return UNDECIDED, number, root_s, among_count, count, last
+        made = table[number]
+        if root_s + last_s[number] > first_s:
+            moments_s = computed_s, low_s, high_s
+            _add_inside(tree[1], clock_s, begin_s, waits_s, left_s, root_s, made[TOLD], moments_s, cycle_idle_s)
+            among_count = _add_after(made, row, number, root_s, moments_s, cycle_idle_s, (among_count, among, among_s))
+            if among_count < 0:
+                return FULL, number, root_s, among_count, count, last
+            add(cycle_idle_s, idle_s)
+        for rank in range(len(clock_s)):
+            clock_s[rank] = root_s + made[ENDS, rank]
+        count = last
+    return DONE, number, root_s, among_count, count, last
+
+
+@loop
+def _add_inside(parents, clock_s, begin_s, waits_s, left_s, root_s, told_s, moments_s, found_s):
     """Waits of a cycle until ranks are told, between two moments."""
+    computed_s, from_s, until_s = moments_s
     for rank in range(len(parents)):
         low_s = max(computed_s[rank], from_s)
         high_s = max(low_s, until_s)
@@ -158,13 +172,17 @@ def _begin_cycle(clock_s, from_s, certain_s, cycle_s, near_s, begin_s):
 def _agreed(begin_s, ready_s, everywhere_s, count, near_s):
     """How many gradients are ready at all ranks when each begins; -1 where one becomes so as a rank begins."""
     gradients, last = len(everywhere_s), 0
-    least_s, most_s = begin_s.min(), begin_s.max()
+    least_s, most_s = np.inf, -np.inf
+    for rank in range(len(begin_s)):
+        least_s, most_s = min(least_s, begin_s[rank]), max(most_s, begin_s[rank])
     for gradient in range(gradients):
         last += everywhere_s[gradient] <= least_s - near_s
     last = max(count + 1, last)
     asks = last < gradients and everywhere_s[last] <= most_s + near_s
     while asks:
-        behind_s = (ready_s[last] - begin_s).max()
+        behind_s = -np.inf
+        for rank in range(len(begin_s)):
+            behind_s = max(behind_s, ready_s[last, rank] - begin_s[rank])
         if abs(behind_s) < near_s and everywhere_s[last] > everywhere_s[count]:
             return -1
         last += behind_s <= 0

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.collectives.schedule import NONE
 from sim.vector.compiled import loop
-from sim.vector.exchanges import SETTLED_S
-from sim.verbs.book import TIE_S
+from sim.vector.compiled.arrays import copy
+from sim.vector.compiled.constants import NONE, SETTLED_S, TIE_S
 
 
 @loop
@@ -33,7 +32,7 @@ def ask(tree, begin_s, overhead_s, link, ports, idle, in_turn, near_s, waits_s, 
         for rank in range(ranks):
             left_s[rank] = reach_s[rank] + (link[1] - link[0])
         return clock_s[0]
-    clock_s[:] = begin_s
+    copy(begin_s, clock_s)
     held = in_free_s, last_reach_s
     if not _in_order(children, clock_s, overhead_s, link, held, idle, in_turn, near_s, reach_s, pass_s, turn, waits_s):
         return np.nan
@@ -89,6 +88,17 @@ def _sort(ranks, times_s, count, turn):
             turn[at] = turn[at - 1]
             at -= 1
         turn[at] = place
+
+
+@loop
+def _sort_numbers(turn):
+    """Sort a few numbers."""
+    for place in range(1, len(turn)):
+        number, at = turn[place], place
+        while at > 0 and turn[at - 1] > number:
+            turn[at] = turn[at - 1]
+            at -= 1
+        turn[at] = number
 
 
 @loop
@@ -150,8 +160,7 @@ def _queued(ranks, count, occupancy_s, in_free_s, in_turn, near_s, reach_s, pass
                 return False
             ends = not apart_s <= TIE_S
         if ends:
-            if place - begin > 1:
-                turn[begin:place] = np.sort(turn[begin:place])
+            _sort_numbers(turn[begin:place])
             begin = place
     passed_s, free_s = 0.0, -np.inf
     for place in range(count):

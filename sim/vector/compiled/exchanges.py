@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.collectives.schedule import LEAVE, NONE, POST
 from sim.vector.compiled import loop
-from sim.verbs.book import TIE_S
+from sim.vector.compiled.arrays import copy_rows
+from sim.vector.compiled.constants import LEAVE, NONE, POST, TIE_S
 
 
 @loop
@@ -146,8 +146,8 @@ def play(operations, sources, ahead, clocks, before_s, costs, limits, room, wait
     reach_s[:], passed_s[:] = np.inf, -np.inf
     known = reach_s, passed_s, sources
     for turn in range(most_rounds + 1):
-        tried_s[:] = clocks
-        known_s[:] = passed_s
+        copy_rows(clocks, tried_s)
+        copy_rows(passed_s, known_s)
         if turn:
             earliest_after(reach_s, later_s)
         idle_from_s[:] = np.inf
@@ -163,7 +163,7 @@ def play(operations, sources, ahead, clocks, before_s, costs, limits, room, wait
             break
         elif turn == most_rounds:
             return False
-    clocks[:] = tried_s
+    copy_rows(tried_s, clocks)
     for rank in ahead:
         clocks[0, rank] = max(clocks[0, rank], clocks[1, rank])
     for rank in range(ranks):
@@ -188,16 +188,16 @@ def play_all(operations, sources, ahead, clocks, before_s, costs, by_rank, limit
         before_s: shape (replications, ranks).
         costs: of each message at its ports, and to be added up; shape (2, replications or 1, messages).
         by_rank: overhead of a message, and speed; shape (2, replications or 1, ranks).
-        waits_s: shape (2, replications, takes), idle_from_s and last_s: shape (replications, ranks); overwritten.
+        waits_s: shape (replications, 2, takes), idle_from_s and last_s: shape (replications, ranks); overwritten.
     """
     replications, ranks = clocks.shape[1:]
-    room = scratch(len(sources), costs.shape[2], ranks)
+    room, own_clocks = scratch(len(sources), costs.shape[2], ranks), np.empty((3, ranks))
     for row in range(replications):
         here = row % costs.shape[1], row % by_rank.shape[1]
         own = costs[0, here[0]], costs[1, here[0]], by_rank[0, here[1]], by_rank[1, here[1]]
-        own_clocks = clocks[:, row].copy()
+        copy_rows(clocks[:, row], own_clocks)
         given = ahead, own_clocks, before_s[row], own, limits, room
-        if not play(operations, sources, *given, waits_s[:, row], idle_from_s[row], last_s[row]):
+        if not play(operations, sources, *given, waits_s[row], idle_from_s[row], last_s[row]):
             return False
-        clocks[:, row] = own_clocks
+        copy_rows(own_clocks, clocks[:, row])
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.vector.compiled import loop
+from sim.vector.compiled.arrays import copy
 
 
 @loop
@@ -49,14 +50,14 @@ def play_rounds(
             hand_over(now, out_free, port[steps[turn, 0] :], overhead, latency_s, come_s)
             number = turn - (len(steps) - known)
             if number >= 0:
-                asked_s[0, number, row] = in_free
-                asked_s[1, number, row] = come_s
-            if listed:
-                listed_s[0, turn, row] = now
+                copy(in_free, asked_s[0, number, row])
+                copy(come_s, asked_s[1, number, row])
             if turn == len(steps) - 1:
-                reach_s[row] = come_s
+                copy(come_s, reach_s[row])
             if listed:
-                listed_s[1, turn, row] = np.maximum(come_s, in_free)
+                copy(now, listed_s[0, turn, row])
+                for rank in range(ranks):
+                    listed_s[1, turn, row, rank] = max(come_s[rank], in_free[rank])
             take(now, out_free, in_free, come_s, port[steps[turn, 1] :], overhead, idle, low_s, high_s)
             if steps[turn, 2]:
                 add_up(now, add[steps[turn, 1] :], speed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.collectives.schedule import TAKE
 from sim.vector.compiled import loop
+from sim.vector.compiled.arrays import copy_rows
+from sim.vector.compiled.constants import TAKE
 from sim.vector.compiled.exchanges import play, scratch
 from sim.vector.compiled.ring import add_up, hand_over, take
 
@@ -52,21 +53,22 @@ def play_steps(first, warmup, calls, ring, laid_out, limits, by_rank, works, sta
             begin_s = own[NOW, 0]
             begins_s[row] += begin_s
             own -= begin_s
-            before_s[:] = own
+            copy_rows(own, before_s)
             number, last = first + turn, turn == steps - 1
             own_works = works[0][turn, row], works[1][turn, row], works[2][turn, row]
-            from_s = low_s[row] - begins_s[row] if number >= warmup else np.inf
-            into = idle_s[1 if last else 0, row]
-            end_s = _step(jobs, own_works, own, (from_s, np.inf), into, room)
-            if np.isnan(end_s):
-                return False
+            from_s, until_s = low_s[row] - begins_s[row] if number >= warmup else np.inf, np.inf
+            into, again = 1 if last else 0, True
+            while again:
+                end_s, again = _step(jobs, own_works, own, (from_s, until_s), idle_s[into, row], room), False
+                if np.isnan(end_s):
+                    return False
+                if number == warmup - 1 and from_s == np.inf:  # once more, now that it is known from when waits count
+                    from_s, low_s[row], again = end_s, begins_s[row] + end_s, True
+                elif last and into == 1:  # and until when
+                    until_s, into, again = end_s, 2, True
+                if again:
+                    copy_rows(before_s, own)
             ends_s[turn, row] = begins_s[row] + end_s
-            if number == warmup - 1:  # once more, now that it is known from when waits count
-                from_s, low_s[row], own[:] = end_s, ends_s[turn, row], before_s
-                _step(jobs, own_works, own, (from_s, np.inf), into, room)
-            if last:  # and until when
-                own[:] = before_s
-                _step(jobs, own_works, own, (from_s, end_s), idle_s[2, row], room)
     return True
 
 
@@ -119,10 +121,13 @@ def _ring(ring, latency_s, costs, clocks, after_ring, moments_s, idle_s, come_s)
     low_s, high_s = moments_s
     for turn in range(len(rounds)):
         hand_over(now_s, out_free_s, port_s[rounds[turn, 0] :], overhead_s, latency_s, come_s)
-        if turn == 0 and not after_ring and (come_s <= last_reach_s).any():
-            return False
+        if turn == 0 and not after_ring:
+            for rank in range(len(come_s)):
+                if come_s[rank] <= last_reach_s[rank]:
+                    return False
         if turn == len(rounds) - 1:
-            last_reach_s[:] = np.maximum(last_reach_s, come_s)
+            for rank in range(len(come_s)):
+                last_reach_s[rank] = max(last_reach_s[rank], come_s[rank])
         take(now_s, out_free_s, in_free_s, come_s, port_s[rounds[turn, 1] :], overhead_s, idle_s, low_s, high_s)
         if rounds[turn, 2]:
             add_up(now_s, add_s[rounds[turn, 1] :], speeds)
@@ -132,11 +137,11 @@ def _ring(ring, latency_s, costs, clocks, after_ring, moments_s, idle_s, come_s)
 @loop
 def _laid_out(laid_out, which, limits, costs, clocks, moments_s, idle_s, room):
     """A call that is laid out; False where it cannot be told which message passes a port first."""
-    operations, sources, ahead, plans, (port_s, add_s) = laid_out
+    operations, sources, ahead, plans, messages_s = laid_out
     plan, first, stop = which
     operations = operations[plans[plan, 0] : plans[plan, 1]]
     sources, ahead = sources[plans[plan, 2] : plans[plan, 3]], ahead[plans[plan, 4] : plans[plan, 5]]
-    own = port_s[first:stop], add_s[first:stop], costs[0], costs[1]
+    own = messages_s[0][first:stop], messages_s[1][first:stop], costs[0], costs[1]
     last_s, waits_s, idle_from_s = clocks[LAST_REACH], room[1], room[2]
     given = ahead, clocks[:LAST_REACH], last_s, own, limits, room[0]
     if not play(operations, sources, *given, waits_s, idle_from_s, last_s):

@@ -62,7 +62,7 @@ class CycleSteps:
             threads.add_among(among[0][:count], among[1][:count], idle_s)
             rows = rows[ends[rows, 0] != background.DONE]
             missing = rows[ends[rows, 0] == background.UNDECIDED]
-            full = rows[ends[rows, 0] == loops.FULL]
+            full = rows[ends[rows, 0] == background.FULL]
             if missing.size + full.size < rows.size or (full.size and not count):
                 raise Unsettled
             threads.table.numbers(threads.by_rank[1][missing], ends[missing, 1], ends[missing, 2])

@@ -17,7 +17,8 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.vector.barrier_round import Sizes, Wait, queue, travelling_bytes
-from sim.vector.shared.barrier import Ranks, Taken, leads_s, leads_to_ranks_s, take, taken_s
+from sim.vector.shared.barrier import Taken, leads_s, leads_to_ranks_s, take, taken_s
+from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.vector.shared.wires import Passed, Wires, settle
 from sim.vector.ties import check_apart, in_order
 from sim.verbs.book import TIE_S
@@ -74,16 +75,15 @@ class Round(NamedTuple):
     worked: Worked
 
 
-class Backup:
+class Backup(BarrierRounds):
     """Servers and workers of one scenario.
 
     Args:
         scenario: the job.
         replications: how many there are.
-
-    Attributes:
-        steps: the number of each worker's next minibatch, from 0, shape (replications, workers).
     """
+
+    first_leads = True
 
     def __init__(self, scenario, replications: int):
         hosts, servers, workers = np.array(scenario.hosts), scenario.servers, scenario.workers
@@ -134,17 +134,7 @@ class Backup:
     # ---- a round
 
     def settle(self, servers: Ranks, workers: Ranks):
-        """A round until enough gradients are added; see sim.vector.shared.barrier.Crowd.
-
-        Args:
-            workers: `then_s(step)` gives a function of when workers begin to compute, and of when they had computed before.
-
-        Returns:
-            When servers have added them, shape (replications, servers); waits of servers, and of workers, that have become known.
-
-        Raises:
-            Unsettled: two messages come at one instant, and which is first cannot be told.
-        """
+        """A round until enough gradients are added; see sim.vector.shared.rounds. The waits are those that have become known."""
         computing = [workers.then_s(step) for step in (np.maximum(self.steps - 1, 0), self.steps)]
 
         def go_on(passed: Passed, open_s: np.ndarray, place: np.ndarray):
@@ -256,7 +246,9 @@ class Backup:
     # ---- from one round to the next
 
     def hear(self, now_s: np.ndarray, speeds: np.ndarray) -> tuple[np.ndarray, Wait]:
-        """The first server takes a note from each other one: when it has, shape (replications, 1), and its waits."""
+        """The first server takes a note from each other one."""
+        if self._servers == 1:
+            return super().hear(now_s, speeds)
         come_s = [one[:, TELL, None, 1:, 0] for one in self._round.passed[1:]]
         told = take(np.arange(self._servers - 1), come_s, now_s[:, :1], self._told_s[1:] / speeds[:, :1, None])
         return told.over_s, told.waits
@@ -314,7 +306,7 @@ class Backup:
         self._late = self._taken[:, 0, 0]
 
     def end(self, _servers: Ranks, _workers: Ranks):
-        """Waits that are not told yet, those too that go on at the end of the run: of servers, and of workers."""
+        """Waits that are not told yet, those too that go on at the end of the run."""
         (of_servers, of_workers), (more, more_of_workers) = self._known, self._left_over
         both = tuple(np.concatenate(pair, axis=2) for pair in zip(of_servers, more, strict=True))
         return both, [*of_workers, *more_of_workers]

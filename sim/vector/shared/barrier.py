@@ -8,7 +8,7 @@ First nothing is known to come but notes; then all is reckoned anew with when me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +17,13 @@ from sim.model.sparse_rows import HEADER_BYTES
 from sim.platform.cluster import Link
 from sim.vector.barrier_round import Sizes, Wait, queue, travelling_bytes
 from sim.vector.exchanges import Unsettled
+from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.vector.shared.wires import Passed, Wires, same, settle
 from sim.vector.ties import check_apart, in_order
 
 KINDS = range(6)  # the last two: gradients of the round before, and notes of this one
 NOTES, REQUESTS, ANSWERS, GRADIENTS, EARLIER, LATER = KINDS
 DOWN = (NOTES, ANSWERS, LATER)  # from servers to workers
-
-# From when ranks begin something to when it is over, shape (replications, ranks)
-Clock = Callable[[np.ndarray], np.ndarray]
 
 
 class Taken(NamedTuple):
@@ -76,19 +74,7 @@ def take(senders: np.ndarray, come_s: Sequence[np.ndarray], now_s: np.ndarray, c
     return Taken(place, begun_in_place_s, done_in_place_s, waits)
 
 
-class Ranks(NamedTuple):
-    """Servers or workers at the beginning of a round: their clocks and speeds, shape (replications, ranks).
-
-    Args:
-        then_s: what they do between: workers compute their gradients, servers update.
-    """
-
-    now_s: np.ndarray
-    speeds: np.ndarray
-    then_s: Clock
-
-
-class Crowd:
+class Crowd(BarrierRounds):
     """Servers and workers of one scenario, of whom some share hosts.
 
     Args:
@@ -98,6 +84,8 @@ class Crowd:
     Attributes:
         posted_s: when the notes of a round come to ports, shape (replications, servers, workers); None before the first round.
     """
+
+    first_leads = False
 
     def __init__(self, scenario, replications: int):
         hosts, servers, workers = np.array(scenario.hosts), scenario.servers, scenario.workers
@@ -127,23 +115,16 @@ class Crowd:
         self._called_s, self._place = self._none(np.inf), self._none(0.0)
         self._place[:, [REQUESTS, GRADIENTS]] = np.arange(servers)[:, None]
         self._known_s, self._from_s = self._none(np.inf), np.zeros((replications, workers))
+        self._warm_s = self._computed_s = np.zeros((replications, workers))
         self.posted_s: np.ndarray | None = None
+        self.steps = 0
 
     def _none(self, value: float) -> np.ndarray:
         return np.full((self._shape[0], self._kinds, *self._shape[1:]), value)
 
     def settle(self, servers: Ranks, workers: Ranks):
-        """A round until all servers have added all gradients.
-
-        Args:
-            workers: their clocks are the seconds between the last note and their requests.
-
-        Returns:
-            When servers have added all, shape (replications, servers); waits of servers, and of workers.
-
-        Raises:
-            Unsettled: two messages come at one instant, and which is first cannot be told.
-        """
+        """A round until all servers have added all gradients; see sim.vector.shared.rounds."""
+        self._compute = workers.then_s(self.steps)
 
         def go_on(passed: Passed, called_s: np.ndarray, place: np.ndarray):
             return self._go_on(passed, called_s, place, servers, workers)
@@ -179,7 +160,8 @@ class Crowd:
         requests_s = self._sent(begun_s + workers.now_s, workers.speeds)
         take_up_s = self._answer_s + self._sizes.take_up_s[:, None]
         answers = self._collect(passed, ANSWERS, requests_s[:, -1], take_up_s, workers.speeds)
-        gradients_s = self._sent(workers.then_s(answers.over_s), workers.speeds)
+        self._computed_s = self._compute(answers.over_s, self._warm_s)
+        gradients_s = self._sent(self._computed_s, workers.speeds)
         return [*waits, answers.waits], requests_s, gradients_s
 
     def _collect(self, passed: Passed, kind: int, now_s: np.ndarray, core_s: np.ndarray, speeds: np.ndarray) -> Taken:
@@ -210,11 +192,7 @@ class Crowd:
         return posted_s, place
 
     def let_go(self, now_s: np.ndarray, speeds: np.ndarray) -> np.ndarray:
-        """Servers post notes to all workers: when they have, shape (replications, servers).
-
-        Raises:
-            Unsettled: servers do so at another time than was reckoned with.
-        """
+        """Servers post notes to all workers."""
         posted_s, place = self._notes(now_s, speeds)
         called_s, passed = self._all_called_s, self._passed
         if self._kinds > LATER and not same(posted_s, called_s[:, LATER]):
@@ -229,12 +207,12 @@ class Crowd:
             late = gradients_s >= first_s
             self._called_s[:, EARLIER] = np.where(late, gradients_s, np.inf)
             self._known_s[:, EARLIER] = np.where(~late & (reach_s >= first_s), reach_s, np.inf)
-        self.posted_s = posted_s
+        self.posted_s, self._warm_s, self.steps = posted_s, self._computed_s, self.steps + 1
         return posted_s.max(axis=2)
 
     def end(self, servers: Ranks, workers: Ranks):
-        """Waits after the last notes were posted, if there are no further requests: of servers, and of workers."""
-        never = workers._replace(now_s=np.full_like(workers.now_s, np.inf), then_s=_at_once)
+        """See sim.vector.shared.rounds."""
+        never = workers._replace(now_s=np.full_like(workers.now_s, np.inf), then_s=lambda _step: _at_once)
         _, waits, of_workers = self.settle(servers._replace(then_s=_at_once), never)
         return waits, of_workers
 
@@ -249,7 +227,7 @@ class Crowd:
             check_apart(reach_s[:, kind].swapaxes(1, 2), np.arange(self._shape[1]), lead_s.T)
 
 
-def _at_once(begun_s: np.ndarray) -> np.ndarray:
+def _at_once(begun_s: np.ndarray, _warm_s: np.ndarray | None = None) -> np.ndarray:
     return begun_s
 
 

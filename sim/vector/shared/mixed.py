@@ -84,6 +84,8 @@ class Mixed:
         noted: steps that workers have noted, and servers have not made.
     """
 
+    first_leads = False  # all servers let workers go
+
     def __init__(self, scenario, replications: int, speeds: tuple[np.ndarray, np.ndarray]):
         self._speeds, self._parties = speeds, Parties(scenario)
         self._link, self._local = scenario.network, scenario.cluster.local

@@ -1,0 +1,114 @@
+"""The sums that workers make in a step, counted: their calls, and the cycles in which a background thread agrees on them."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from functools import lru_cache
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sim import collectives
+from sim.model.sizes import ITEM_BYTES
+from sim.verbs.fusion import fuse, layer_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.job.scenario import Scenario
+
+MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
+ASKED = 8  # ranks whose exchanges are counted
+BY_SIZE = "nccl"  # how many exchanges it has depends on the size of the vector
+SOME_ITEMS = 2**20
+SETTINGS = {
+    "order": "parameters",
+    "fusion_bytes": math.inf,
+    "cycle_s": 0.0,
+}  # of a background thread, if a text has no others
+
+
+class Call(NamedTuple):
+    """A kind of call.
+
+    Args:
+        algorithm: by its name (not auto).
+        turns: the exchanges of the rank that has most.
+        messages: of all ranks, roughly.
+    """
+
+    algorithm: str
+    turns: int
+    messages: int
+
+
+class Sums(NamedTuple):
+    """The sums of a step.
+
+    Args:
+        calls: the number of each kind.
+        cycles: in which ranks agree on what to sum next; 0 where they sum when all is computed.
+    """
+
+    calls: Counter[Call]
+    cycles: int = 0
+
+
+def of(scenario: Scenario) -> Sums:
+    """The sums of one step of ranks that are alike; cycles are those of a rank that nothing holds up."""
+    protocol: Any = scenario.protocol
+    if not scenario.summed or scenario.workers < 2:
+        return Sums(Counter())
+    if protocol.uses("reduce_in_cycles"):
+        return _in_cycles(scenario)
+    pieces = collectives.pieces(scenario.summed, getattr(protocol, "fused", True))
+    return Sums(Counter(map(_calling(scenario), pieces)))
+
+
+def _calling(scenario: Scenario) -> Callable[[slice], Call]:
+    """What says the call that sums a piece."""
+    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), getattr(scenario.protocol, "algorithm", "ring")
+
+    def of_piece(piece: slice) -> Call:
+        named, items = collectives.named(algorithm, hosts, piece), piece.stop - piece.start
+        return _call(named, hosts, 1 << items.bit_length() if named == BY_SIZE else SOME_ITEMS)
+
+    return of_piece
+
+
+@lru_cache(maxsize=256)  # many jobs have the same ranks
+def _call(algorithm: str, hosts: tuple[int, ...], items: int) -> Call:
+    """By some ranks, far from one another, and at different places of their hosts."""
+    ranks, whole = len(hosts), slice(0, items)
+    some = range(ranks - 1, -1, -(ranks // ASKED | 1))
+    each = [
+        sum(1 for _ in islice(collectives.allreduce(algorithm, rank, hosts, whole), MOST_EXCHANGES)) for rank in some
+    ]
+    return Call(algorithm, max(each), ranks * sum(each) // len(each))
+
+
+def _in_cycles(scenario: Scenario) -> Sums:
+    """In each cycle all that is computed by then is summed, buffer by buffer."""
+    protocol, costs, link, call = scenario.protocol, scenario.costs, scenario.network, _calling(scenario)
+    order, fusion_bytes, cycle_s = (getattr(protocol, name, other) for name, other in SETTINGS.items())
+    pieces = collectives.pieces(scenario.summed, fused=False)[::-1]
+    shares = layer_shares([variable.size for variable in scenario.summed], order)
+    compute_s, hop_s = costs.compute(scenario.batch), link.latency_s + 2 * link.overhead_s
+    agree_s = costs.negotiate_s + 2 * (scenario.workers - 1).bit_length() * hop_s
+    ready_s = [compute_s * share for share in accumulate(reversed(shares), initial=1 - sum(shares))][1:]
+    calls: Counter[Call] = Counter()
+    now_s, begun_s, done, cycles = 0.0, -math.inf, 0, 0
+    while done < len(pieces):
+        begin_s = max(now_s, begun_s + cycle_s)
+        if ready_s[done] > begin_s:
+            begin_s += math.ceil((ready_s[done] - begin_s) / cycle_s) * cycle_s if cycle_s else ready_s[done] - begin_s
+        ready = max(done + 1, bisect_right(ready_s, begin_s))
+        begun_s, now_s, cycles = begin_s, begin_s + agree_s, cycles + 1
+        for buffer in fuse(pieces[done:ready], fusion_bytes):
+            piece = slice(buffer[-1].start, buffer[0].stop)
+            kind, size_bytes = call(piece), ITEM_BYTES * (piece.stop - piece.start)
+            calls[kind] += 1
+            now_s += kind.turns * hop_s + 2 * link.occupancy_s(size_bytes) + costs.call(size_bytes)
+        done = ready
+    return Sums(calls, cycles)

@@ -1,0 +1,130 @@
+"""Where compiled loops are kept, so that one process of a machine compiles them and all others load them.
+
+A folder is named by all that loops are made of: their sources, numbers of other modules, numba, Python and the processor. So none is
+ever loaded that is older than its sources; numba asks for the file of a loop alone, and not for those that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from sim.vector.compiled import can_compile
+
+SOURCES = Path(__file__).parent
+ALL = "all"  # a file that is there once every loop is
+
+
+@cache
+def folder() -> Path | None:
+    """The folder of this process's loops; None where the system takes none."""
+    import llvmlite.binding
+    import numba
+
+    sources = [path.read_bytes() for path in sorted(SOURCES.glob("*.py"))]
+    if not sources:  # in an archive
+        return None
+    cpu = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
+    name = f"loops-{_digest(*sources, _numbers())}-{_digest(numba.__version__, sys.version, *cpu)}"
+    return next((place for base in _bases() if (place := base / name) and _takes_files(place)), None)
+
+
+def _bases() -> Iterator[Path]:
+    """Folders for it, the best first."""
+    import numba
+
+    where = _digest(str(SOURCES))  # of several installations
+    if numba.config.CACHE_DIR:
+        yield Path(numba.config.CACHE_DIR) / where
+    yield SOURCES / "__pycache__"
+    yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trainsim" / where
+
+
+def _takes_files(place: Path) -> bool:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=place).close()
+    except (OSError, RuntimeError):  # as without a home
+        return False
+    return True
+
+
+def _numbers() -> str:
+    from sim.vector.compiled import constants
+
+    return repr({name: getattr(constants, name) for name in constants.__all__})
+
+
+def _digest(*parts: bytes | str) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part if isinstance(part, bytes) else part.encode())
+        found.update(b"\0")
+    return found.hexdigest()[:12]
+
+
+@contextmanager
+def in_folder() -> Iterator[bool]:
+    """Loops that are defined within it are kept in the folder; whether there is one."""
+    import numba
+
+    place, before = folder(), numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = before if place is None else str(place)
+    try:
+        yield place is not None
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def are_kept() -> bool:
+    """Whether they need only be loaded."""
+    place = folder() if can_compile() else None
+    return place is not None and (place / ALL).exists()
+
+
+def keep() -> bool:
+    """Compile all loops, unless they are kept or another process of this machine compiles them; whether they can be used now."""
+    if not can_compile():
+        return False
+    place = folder()
+    if place is None or are_kept():
+        return True
+    from sim.vector.compiled.every import play_all
+
+    with (place / "lock").open("w") as lock:
+        if not _locked(lock):
+            return False
+        if not are_kept():
+            print("compiling loops, which later sweeps find", file=sys.stderr, flush=True)
+            _forget_others(place)
+            play_all()
+            (place / ALL).touch()
+    return True
+
+
+def _locked(lock) -> bool:
+    """Lock a file, until it is closed or the process ends; False if another process has it."""
+    import fcntl
+
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: two processes may compile the same
+        pass
+    return True
+
+
+def _forget_others(place: Path) -> None:
+    """Remove the folders of other sources, for any processor."""
+    sources = place.name.rpartition("-")[0]
+    for other in place.parent.glob("loops-*"):
+        if other.name.rpartition("-")[0] != sources:
+            shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,113 @@
+"""What a job is said to need, beside what it does: function calls are counted, which are the same however busy the machine is."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from sim import event, needs, protocols, vector
+from sim.job.scenario import Scenario
+from sim.laws import LogNormal
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host, Link
+from sim.vector import decided
+
+# Seconds of a core for each counted call, in the middle. In the vector world most calls are of arrays, and operators are not counted.
+EVENT_CALL_S, VECTOR_CALL_S = 0.125e-6, 0.56e-6
+NET = Link(latency_s=2e-5, overhead_s=5e-6, bandwidth_bytes_per_s=1e10 / 8)
+
+
+def job(name: str, settings: tuple[str, ...], workers: int, slots: int = 1, model: str = "mlp", **further) -> Scenario:
+    """A job of ranks on hosts of so many each."""
+    found = workload.read(model)
+    costs = found.costs.model_copy(update={"noise": LogNormal(cv=0.02)})
+    hosts = [Host(count=-(-(workers + further.get("servers", 1)) // slots), slots=slots, cores=4 * slots)]
+    cluster = Cluster(hosts=hosts, network=NET, costs={model: costs})
+    return Scenario(protocols.make(name, settings), found, workers, warmup=1, steps=1, cluster=cluster, **further)
+
+
+def calls(run) -> int:
+    """Calls of functions while something is run."""
+    decided._kept.clear()
+    count = 0
+
+    def counted(_frame, kind: str, _argument) -> None:
+        nonlocal count
+        count += kind in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+EVENT = {
+    "fmb": job("fmb", (), 8),
+    "amb": job("amb", ("time_limit_s=0.3",), 12, 4),
+    "ring at once": job("allreduce", ("algorithm=ring",), 12),
+    "ring": job("allreduce", ("algorithm=ring",), 12, 4),
+    "halving-doubling": job("allreduce", ("algorithm=halving-doubling",), 16, 4),
+    "tree": job("allreduce", ("algorithm=tree",), 20),
+    "by layer": job("allreduce", ("algorithm=ring", "fused=false"), 8, 2),
+    "horovod": job("horovod", ("algorithm=halving-doubling",), 4, 2, "resnet50"),
+    "horovod, rings": job("horovod", ("algorithm=ring",), 8, 1, "resnet50"),
+    "horovod, long cycles": job("horovod", ("algorithm=auto", "cycle_s=0.02"), 8, 1, "resnet50"),
+    "ps-sync": job("ps-sync", ("barrier=true",), 12, servers=3),
+    "ps-async": job("ps-async", (), 12, servers=2),
+    "ps-layers": job("ps-layers", (), 6, 2, "mnist", servers=2),
+    "amb-dg": job("amb-dg", ("time_limit_s=0.3",), 8),
+}
+
+
+def named(jobs: dict[str, Scenario]) -> list:
+    """Parameters of tests; a Horovod takes half a second."""
+    return [pytest.param(name, marks=[pytest.mark.slow] if "horovod" in name else []) for name in jobs]
+
+
+@pytest.mark.parametrize("name", named(EVENT))
+def test_the_event_world_calls_as_many_functions_as_is_said(name):
+    one = EVENT[name]
+    event.run(one, want_trace=False)  # loads all
+    few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
+    said_s = needs.once_and_step_s(one, "event", 1)[1]
+    assert 1 / 3 < said_s / (EVENT_CALL_S * (more - few) / 2) < 3
+
+
+VECTOR = {
+    "fmb": job("fmb", (), 32),
+    "ring": job("allreduce", ("algorithm=ring",), 16),
+    "halving-doubling": job("allreduce", ("algorithm=halving-doubling",), 16),
+    "shared ring": job("allreduce", ("algorithm=ring",), 16, 4),
+    "shared halving-doubling": job("allreduce", ("algorithm=halving-doubling",), 16, 4),
+    "horovod": job("horovod", ("algorithm=halving-doubling",), 16, 1, "resnet50"),
+    "horovod, ring": job("horovod", ("algorithm=ring",), 16, 1, "resnet50"),
+    "shared horovod": job("horovod", ("algorithm=halving-doubling",), 8, 4, "resnet50"),
+    "ps-sync": job("ps-sync", ("barrier=true",), 12, servers=3),
+    "shared ps-sync": job("ps-sync", ("barrier=true",), 12, 4, servers=3),
+    "ps-backup": job("ps-backup", ("barrier=true",), 12, servers=2),
+}
+
+
+@pytest.mark.parametrize("name", named(VECTOR))
+def test_the_vector_world_calls_as_many_functions_as_is_said(name):
+    one = VECTOR[name]
+    vector.run(one)
+    said_s = needs.of(one, "vector").seconds
+    assert 1 / 4 < said_s / (VECTOR_CALL_S * calls(partial(vector.run, one))) < 4
+
+
+def test_runs_share_what_arrays_cost_and_events_do_not():
+    one = VECTOR["shared halving-doubling"]
+    (_, one_s), (_, many_s) = (needs.once_and_step_s(one, "vector", runs) for runs in (1, 9))
+    assert one_s < many_s < 2 * one_s
+    (_, one_s), (_, many_s) = (needs.once_and_step_s(one, "event", runs) for runs in (1, 9))
+    assert many_s == pytest.approx(9 * one_s)
+
+
+def test_a_trace_takes_memory_that_no_other_run_does():
+    one = replace(EVENT["horovod"], steps=1000)
+    assert needs.of(one, "event", traced=True).bytes > 100 * needs.of(one, "event").bytes
