@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 from dataclasses import Field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sim.verbs.me import ATTRIBUTES, PRIMITIVES, Me
 
@@ -31,6 +31,7 @@ class Protocol:
 
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
+    __dataclass_params__: ClassVar[Any]
     local_aggregation: bool = False  # the first worker of a host sends for all its workers
     delay_std_s: float = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
 

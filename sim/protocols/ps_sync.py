@@ -10,8 +10,63 @@ from sim.protocols.base import Protocol, names_in
 from sim.verbs import hear, let_go, pull, push, take, take_first, tell, training
 
 
+class BarrierServers(Protocol):
+    """Parameter servers with the textbook's barrier: an update takes a gradient from each worker, and then all go on.
+
+    Where it takes fewer, they are the first on the newest parameters, and a late one is dropped.
+    """
+
+    def worker(self, me):
+        while training(me):
+            yield from me.sleep()
+            yield from me.fetch()
+            yield from pull(me, me.servers)
+            yield from me.compute()
+            yield from push(me, me.servers, version=self.counts_as(me))
+
+    def counts_as(self, me):
+        """The version of the parameters that a gradient counts as made on; None is those that were pulled."""
+        return
+
+    def apart(self, workers: int) -> bool:
+        """Whether servers need not agree which workers go on: an update takes a gradient from each, so none is late."""
+        return self.gradients_per_update(workers) == workers
+
+    def waits_for_all(self, workers: int) -> bool:
+        return self.apart(workers)
+
+    def server(self, me):
+        if self.apart(len(me.workers)) or me.rank == me.servers[0]:
+            yield from self.wait_for_first(me)
+        else:
+            yield from self.accumulate(me)
+
+    def wait_for_first(self, me):
+        """Each server where servers are apart, or the first."""
+        needed = self.gradients_per_update(len(me.workers))
+        while added := (yield from take_first(me, me.workers, needed)):
+            yield from me.update()
+            if not self.apart(len(me.workers)):
+                yield from hear(me, me.servers[1:])
+            yield from me.evaluate()
+            yield from let_go(me, added)
+
+    def accumulate(self, me):
+        """Any server but the first: it adds up the first gradients on its newest parameters, and tells of each update."""
+        added = 0
+        while letter := (yield from take(me, me.workers)):
+            yield from let_go(me, letter.sender)
+            if letter.version == me.version:
+                yield from me.add(letter)
+                added += 1
+            if added == self.gradients_per_update(len(me.workers)):
+                yield from me.update()
+                yield from tell(me, me.servers[0])
+                added = 0
+
+
 @dataclass(frozen=True)
-class SynchronousServers(Protocol):
+class SynchronousServers(BarrierServers):
     """Synchronous data parallelism with parameter servers.
 
     As in tf.compat.v1.train.SyncReplicasOptimizer, there is no barrier but a queue of tokens. A worker that has pushed its gradient
@@ -21,7 +76,7 @@ class SynchronousServers(Protocol):
     update.
 
     Args:
-        barrier: the textbook's barrier instead: an update takes one gradient from each worker, and then all go on.
+        barrier: the textbook's barrier instead.
     """
 
     barrier: bool = False
@@ -32,36 +87,17 @@ class SynchronousServers(Protocol):
     def names(self):
         return names_in(type(self), "worker", "wait_for_first") if self.barrier else super().names
 
-    def worker(self, me):
-        while training(me):
-            yield from me.sleep()
-            yield from me.fetch()
-            yield from pull(me, me.servers)
-            yield from me.compute()
-            yield from push(me, me.servers, version=None if self.barrier else me.book.token)
+    def counts_as(self, me):
+        return None if self.barrier else me.book.token
+
+    def apart(self, workers: int) -> bool:
+        return self.barrier and super().apart(workers)
 
     def server(self, me):
         if self.apart(len(me.workers)) or me.rank == me.servers[0]:
             yield from (self.wait_for_first if self.barrier else self.hand_out_tokens)(me)
         else:
             yield from self.accumulate(me)
-
-    def apart(self, workers: int) -> bool:
-        """Whether servers need not agree which workers go on: an update takes a gradient from each, so none is late."""
-        return self.barrier and self.gradients_per_update(workers) == workers
-
-    def waits_for_all(self, workers: int) -> bool:
-        return self.apart(workers)
-
-    def wait_for_first(self, me):
-        """The barrier. The first gradients on the newest parameters make the update; a late one is dropped."""
-        needed = self.gradients_per_update(len(me.workers))
-        while added := (yield from take_first(me, me.workers, needed)):
-            yield from me.update()
-            if not self.apart(len(me.workers)):
-                yield from hear(me, me.servers[1:])
-            yield from me.evaluate()
-            yield from let_go(me, added)
 
     def hand_out_tokens(self, me):
         """sync_replicas_optimizer.py: as many tokens at the start as gradients make an update, then one for each worker."""
@@ -81,19 +117,6 @@ class SynchronousServers(Protocol):
                 added = 0
             while tokens and waiting:
                 yield from let_go(me, waiting.popleft(), version=tokens.popleft())
-
-    def accumulate(self, me):
-        """Any server but the first: it adds up the first gradients on its newest parameters, and tells of each update."""
-        added = 0
-        while letter := (yield from take(me, me.workers)):
-            yield from let_go(me, letter.sender)
-            if letter.version == me.version:
-                yield from me.add(letter)
-                added += 1
-            if added == self.gradients_per_update(len(me.workers)):
-                yield from me.update()
-                yield from tell(me, me.servers[0])
-                added = 0
 
 
 @dataclass(frozen=True)

@@ -33,17 +33,17 @@ def check_arguments(name: str, given: tuple, named: dict, job: Scenario) -> None
 
 def _part(part, job: Scenario) -> str:
     if isinstance(part, Partition):
-        ordered = isinstance(part.index, Integral) and not _partitions(part.of, job) and 0 <= part.index < part.of
+        ordered = _is_whole(part.index) and not _partitions(part.of, job) and 0 <= part.index < part.of
         return "" if ordered else f"an index from 0 to of - 1, and `of` from 1 to the batch, {job.batch}"
     if isinstance(part, Layer):
-        if not (isinstance(part.share, Real) and 0 <= part.share <= 1):
+        if not (_is_number(part.share) and 0 <= part.share <= 1):
             return "a share from 0 to 1"
         return "" if part.variable is None else _number(part.variable, job)
     return "" if part is None else PARTS
 
 
 def _partitions(partitions, job: Scenario) -> str:
-    counted = isinstance(partitions, Integral) and 1 <= partitions <= job.batch
+    counted = _is_whole(partitions) and 1 <= partitions <= job.batch
     return "" if counted else f"an integer from 1 to the batch, {job.batch}"
 
 
@@ -54,7 +54,7 @@ def _moment(until_s, job: Scenario) -> str:
 
 
 def _seconds(cycle_s, job: Scenario) -> str:
-    return "" if isinstance(cycle_s, Real) and cycle_s >= 0 else "seconds, 0 or more"
+    return "" if _is_number(cycle_s) and cycle_s >= 0 else "seconds, 0 or more"
 
 
 def _message(what, job: Scenario) -> str:
@@ -65,7 +65,15 @@ def _message(what, job: Scenario) -> str:
 
 def _number(number, job: Scenario) -> str:
     last = len(job.workload.variables) - 1
-    return "" if isinstance(number, Integral) and 0 <= number <= last else f"the number of a variable, from 0 to {last}"
+    return "" if _is_whole(number) and 0 <= number <= last else f"the number of a variable, from 0 to {last}"
+
+
+def _is_whole(value) -> bool:
+    return isinstance(value, Integral)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real)
 
 
 def _text(text, job: Scenario) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import re
 
 import numpy as np
@@ -32,7 +34,10 @@ def run(name: str, **options):
 
 
 def test_none_is_left_out_of_the_registry():
-    assert subclasses(Protocol) == set(protocols.PROTOCOLS.values())
+    """A class without settings of its own has texts that others share."""
+    assert {one for one in subclasses(Protocol) if "__dataclass_fields__" in vars(one)} == set(
+        protocols.PROTOCOLS.values()
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,3 +104,16 @@ def test_a_seed_is_a_run(name):
     first, again, other = (run(name, stragglers=law, seed=seed)[0].rows for seed in (1, 1, 2))
     assert first.equals(again)
     assert not np.array_equal(first["end_s"].to_numpy()[:50], other["end_s"].to_numpy()[:50])
+
+
+@pytest.mark.parametrize(
+    "kind", dict.fromkeys(kind for one in protocols.PROTOCOLS.values() for kind in one.__mro__[:-2])
+)
+def test_a_protocol_reads_like_its_paper(kind):
+    """In at most 40 lines, without comments, docstrings and decorators."""
+    tree = ast.parse(inspect.getsource(kind))
+    tree.body[0].decorator_list.clear()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    assert len(ast.unparse(tree).replace("\n\n", "\n").strip().splitlines()) <= 40
