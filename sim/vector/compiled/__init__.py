@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable)
 _in_use = ContextVar("in_use", default=False)  # of each thread
@@ -41,4 +41,4 @@ def loop(function: Function) -> Function:
     from sim.vector.compiled import kept
 
     with kept.in_folder() as is_kept:
-        return numba.njit(cache=is_kept, error_model="numpy")(function)
+        return cast("Function", numba.njit(cache=is_kept, error_model="numpy")(function))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sim.vector.compiled import can_compile
 
@@ -38,11 +39,9 @@ def folder() -> Path | None:
 
 def _bases() -> Iterator[Path]:
     """Folders for it, the best first."""
-    import numba
-
     where = _digest(str(SOURCES))  # of several installations
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR) / where
+    if given := _config().CACHE_DIR:
+        yield Path(given) / where
     yield SOURCES / "__pycache__"
     yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trainsim" / where
 
@@ -73,14 +72,20 @@ def _digest(*parts: bytes | str) -> str:
 @contextmanager
 def in_folder() -> Iterator[bool]:
     """Loops that are defined within it are kept in the folder; whether there is one."""
-    import numba
-
-    place, before = folder(), numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = before if place is None else str(place)
+    config, place = _config(), folder()
+    before = config.CACHE_DIR
+    config.CACHE_DIR = before if place is None else str(place)
     try:
         yield place is not None
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
+
+
+def _config() -> Any:
+    """Numba's settings, of which it declares no types."""
+    import numba
+
+    return numba.config
 
 
 def are_kept() -> bool:
