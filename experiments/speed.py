@@ -102,8 +102,8 @@ def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> li
         for workers in sizes:
             engines = [name for name in names if name in ENGINES]
             order += [(name, Job(workers, ENGINES[name].steps(workers), seed + number)) for name in engines]
-        others = [name for name in names if name in FURTHER]
-        order += [(name, Job(*FURTHER[name][2:], seed + number)) for name in others]
+        others = [(name, FURTHER[name]) for name in names if name in FURTHER]
+        order += [(name, Job(one.workers, one.steps, seed + number, one.runs)) for name, one in others]
     return order
 
 

@@ -111,7 +111,7 @@ def columns(seed: int) -> dict[str, Callable[[], list[str]]]:
 
     found: dict[str, Callable[[], list[str]]] = {f"{workers:,}": partial(fmb, workers) for workers in SIZES}
     found[f"{EACH:,}, rank by rank"] = partial(fmb, EACH, "event-each")
-    _, _, workers, steps = FURTHER["ps-async"]
+    workers, steps = FURTHER["ps-async"].workers, FURTHER["ps-async"].steps
     return found | {f"{workers:,}, ps-async": partial(column, protocols.ps_async, Job(workers, steps, seed))}
 
 

@@ -2,15 +2,17 @@
 
 Some scenarios of each kind of experiments/grids/ten_thousand.toml are simulated one after another in this process, twice: by arrays,
 and by loops that numba compiles (sim/vector/compiled). Their milliseconds are those of a core. Loading and compiling the loops does not
-count. Random numbers that the first have drawn are kept for the second, as a sweep keeps them from one scenario to the next. Then every
-tenth scenario is swept on all cores, and the plan is made, in the seconds of a clock. Other work on the machine makes all of that
-longer: the load average says how much there was. The grid's own file says how to sweep all of it.
+count. Random numbers that the first have drawn are kept for the second, as a sweep keeps them from one scenario to the next. Then the
+whole grid is swept by the two commands that its file names, on the cores of this machine and by the ranks of mpirun, and the plan is
+made, in the seconds of a clock. Other work on the machine makes all of that longer: the load average says how much there was.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
 from argparse import Namespace
@@ -21,7 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from experiments.kit import pages
+from real.launching import mpirun
 from sim import options
+from sim.base.errors import RunFailed
 from sim.base.progress import each
 from sim.plans import plan, question
 from sim.simulation import simulate
@@ -35,8 +39,10 @@ if TYPE_CHECKING:
     from sim.sweeps.jobs import Job
 
 GRID = Path(__file__).parent / "grids" / "ten_thousand.toml"
+ROOT = Path(__file__).parents[1]
 EACH, DEMO_EACH = 20, 2  # scenarios of each kind
-SWEPT, DEMO_SWEPT = 1_000, 12  # scenarios of the sweep
+SWEPT, DEMO_SWEPT = 1_000, 12  # scenarios that are built, and those of the demo's sweep
+RANKS = 3
 SAME = 1e-9  # seconds, and shares of idle time
 PLAN = {
     "workload": "resnet50",
@@ -76,7 +82,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     begun_s, some = time.process_time(), asked[:: len(asked) // (DEMO_SWEPT if demo else SWEPT)]
     whole = [jobs.of_options(one, read) for one in some]
     pages.show(f"Building {len(whole):,} scenarios: {1e3 * (time.process_time() - begun_s) / len(whole):.2f} ms each")
-    pages.show(of_sweep(whole, out))
+    pages.show(*[of_sweep(whole, out)] if demo else [of_command(words, out) for words in ([], by_ranks())])
     pages.show(
         of_plan(seed, demo), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {pools.cores()} cores"
     )
@@ -139,6 +145,29 @@ def of_sweep(whole: list[Job], out: Path) -> str:
         path.replace(out / "sweep.parquet")
     failed = len(rows) - rows["error"].null_count
     return f"A sweep of {len(rows):,} of these scenarios on {pools.cores()} cores: {took_s:.0f} s, {failed} failed"
+
+
+def by_ranks() -> list[str]:
+    """The words that start a sweep's ranks: one deals, and one a core simulates."""
+    about = ["--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
+    return [mpirun.mpirun(), "-n", str(RANKS), *about]
+
+
+def of_command(words: list[str], out: Path) -> str:
+    """The whole grid by the command of its file, in seconds of a clock from the shell.
+
+    Raises:
+        RunFailed: the command fails.
+    """
+    path = out / ("ranks.parquet" if words else "sweep.parquet")
+    futures = ["-m", "mpi4py.futures"] if words else []
+    line = [*words, sys.executable, *futures, "-m", "sim.sweep", str(GRID.relative_to(ROOT)), "-o", str(path.resolve())]
+    begun_s = time.monotonic()
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise RunFailed(f"{' '.join(line)}: {done.stderr.strip()}")
+    how = f"{RANKS} ranks of mpirun on {pools.cores()} cores" if words else f"{pools.cores()} cores"
+    return f"The whole grid on {how}: {time.monotonic() - begun_s:.0f} s, {done.stdout.split(': ')[-1].strip()}"
 
 
 def of_plan(seed: int, demo: bool) -> str:

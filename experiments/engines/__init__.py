@@ -41,21 +41,44 @@ ENGINES = {
     "cimba": Engine("Cimba", "cimba_model:run", 500_000),
     FLOOR: Engine("our random numbers alone", "ours:draws", 500_000),
 }
-# Other jobs, of our engines alone: their title, entry, workers and steps.
+
+
+class Further(NamedTuple):
+    """Another job, of one of our worlds alone.
+
+    Args:
+        title: its name in tables.
+        entry: module:function of this package, as an engine's.
+        workers: its ranks, without servers.
+        steps: of each run.
+        runs: replications that are simulated at once.
+    """
+
+    title: str
+    entry: str
+    workers: int
+    steps: int
+    runs: int = 1
+
+
 FURTHER = {
-    "horovod": ("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
-    "horovod-vector": ("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 20),
-    "ring": ("ring allreduce, event world", "protocols:ring", 64, 100),
-    "ring-vector": ("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
-    "ps-async": ("ps-async, event world", "protocols:ps_async", 1_000, 20),
+    "horovod": Further("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
+    "horovod-vector": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 100, runs=20),
+    "horovod-512": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 512, 100),
+    "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10),
+    "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
+    "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
+    "ps-async": Further("ps-async, event world", "protocols:ps_async", 1_000, 20),
+    "amb": Further("amb, vector world", "protocols:amb", 1_000, 100, runs=20),
+    "amb-100000": Further("amb, vector world", "protocols:amb", 100_000, 1_000),
 }
 
 
 def entry_of(name: str) -> str:
     """module:function of an engine, or of one of the other jobs."""
-    return ENGINES[name].entry if name in ENGINES else FURTHER[name][1]
+    return ENGINES[name].entry if name in ENGINES else FURTHER[name].entry
 
 
 def title_of(name: str) -> str:
     """The title of an engine, or of one of the other jobs, in tables."""
-    return ENGINES[name].title if name in ENGINES else FURTHER[name][0]
+    return ENGINES[name].title if name in ENGINES else FURTHER[name].title

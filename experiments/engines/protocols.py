@@ -16,7 +16,7 @@ def horovod(job: Job) -> list[float]:
 
 def horovod_vector(job: Job) -> list[float]:
     """The same in the vector world, with Open MPI's algorithms."""
-    return _simulated(job, "horovod", [], "resnet50", "vector")
+    return _simulated(job, "horovod", [], "resnet50", "vector", job.runs)
 
 
 def ring(job: Job) -> list[float]:
@@ -34,7 +34,14 @@ def ps_async(job: Job) -> list[float]:
     return _simulated(job, "ps-async", [], "mnist", "event")
 
 
-def _simulated(job: Job, protocol: str, settings: list[str], model: str, world: str) -> list[float]:
+def amb(job: Job) -> list[float]:
+    """Seconds of each step of anytime minibatch with stragglers, in the vector world."""
+    return _simulated(job, "amb", [], "mnist", "vector", job.runs)
+
+
+def _simulated(
+    job: Job, protocol: str, settings: list[str], model: str, world: str, replications: int = 1
+) -> list[float]:
     about: dict = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
     scenario = Scenario(protocols.make(protocol, settings), workload.read(model), **about)
-    return simulate(scenario, world, 1).outcome.step_s.ravel().tolist()
+    return simulate(scenario, world, replications).outcome.step_s.ravel().tolist()

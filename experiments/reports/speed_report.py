@@ -29,7 +29,7 @@ def speeds(found: Results, name: str, workers: int) -> np.ndarray:
 def worker_steps(name: str, workers: int, one) -> int:
     """The number of steps of a measurement."""
     if name in FURTHER:
-        return workers * FURTHER[name][3]
+        return workers * FURTHER[name].steps * FURTHER[name].runs
     return workers * (len(one.step_s) or ENGINES[name].steps(workers))
 
 
@@ -122,12 +122,16 @@ def _by_size(found: Results, title: str, values_of: Callable, said: Callable, fu
 
 
 def _others(found: Results):
-    table = pages.table("Other jobs", "job", "workers", "steps", "worker-steps/s", "peak, MB")
+    headings = ("job", "workers", "steps", "runs", "worker-steps/s", "seconds of a core", "peak, MB")
+    table = pages.table("Other jobs", *headings)
     table.columns[0].justify = "left"
-    for name, (title, _, workers, steps) in FURTHER.items():
-        values = speeds(found, name, workers)
-        cells = (with_spread(values), f"{np.median(peak_mb(found, name, workers)):,.0f}") if len(values) else ("-", "-")
-        table.add_row(title, f"{workers:,}", str(steps), *cells)
+    for name, job in FURTHER.items():
+        values, several = speeds(found, name, job.workers), found.get((name, job.workers), [])
+        cells = ("-", "-", "-")
+        if several:
+            taken_s = f"{np.median([one.cpu_s for one in several]):.1f}"
+            cells = (with_spread(values), taken_s, f"{np.median(peak_mb(found, name, job.workers)):,.0f}")
+        table.add_row(job.title, f"{job.workers:,}", f"{job.steps:,}", str(job.runs), *cells)
     return table
 
 

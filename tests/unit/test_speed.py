@@ -206,12 +206,12 @@ def test_a_process_that_fails_is_a_line():
 def test_the_other_jobs_can_be_simulated(name):
     from importlib import import_module
 
-    title, entry, _workers, _steps = FURTHER[name]
-    module, function = entry.split(":")
-    step_s = getattr(import_module(f"experiments.engines.{module}"), function)(Job(2, 2))
-    assert len(step_s) == 2
+    job = FURTHER[name]
+    module, function = job.entry.split(":")
+    step_s = getattr(import_module(f"experiments.engines.{module}"), function)(Job(2, 2, runs=job.runs))
+    assert len(step_s) == 2 * job.runs
     assert min(step_s) > 0
-    assert title
+    assert job.title
 
 
 def test_a_missing_compiler_is_a_line(monkeypatch, tmp_path):
