@@ -299,7 +299,8 @@ class Background:
         cycles = (ready_s - begin_s) / self._cycle_s
         whole = np.ceil(cycles)
         odd_s = np.abs(cycles - np.rint(cycles)) * self._cycle_s
-        if ((odd_s < NEAR_S) & (cycles > -0.5) & (cycles != 0)).any():
+        awaited = everywhere_s > now_s - NEAR_S  # or else it is ready, and rounding decides nothing
+        if (awaited & (odd_s < NEAR_S) & (cycles > -0.5) & (cycles != 0)).any():
             raise self._group.world.refuse("a gradient becomes ready as a cycle begins")
         return np.maximum(ready_s, begin_s + np.maximum(whole, 0) * self._cycle_s)
 

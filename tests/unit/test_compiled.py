@@ -101,6 +101,15 @@ def test_compiled_loops_say_what_arrays_say(as_python, name, ranks, link):
     assert name == "hybrid" or f"sim.vector.compiled.{loops}" in sys.modules
 
 
+def test_a_gradient_that_has_been_ready_is_no_tie(as_python):
+    """As in test_cycles: of 20 replications one begins a cycle a rounding after rank 0 goes on."""
+    scenario = Scenario(protocols.make("horovod"), workload.read("resnet50"), 2, steps=2, warmup=0)
+    before = vector.run(scenario, 20).step_s
+    decided._kept.clear()
+    assert compiled.use()
+    np.testing.assert_allclose(vector.run(scenario, 20).step_s, before, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", [name for name, (protocol, _) in JOBS.items() if protocol in ("allreduce", "horovod")])
 def test_one_rank_has_nobody_to_sum_with(as_python, name):
     asked = Scenario(protocols.make(*JOBS[name]), workload.read("mnist"), 1, steps=9)

@@ -119,6 +119,12 @@ def test_replications_decide_each_for_itself(said):
     np.testing.assert_allclose(together.idle_fraction[2:], apart.idle_fraction, rtol=0, atol=1e-12)
 
 
+def test_a_gradient_that_has_been_ready_is_no_tie():
+    """In replication 10 a cycle's begin is one rounding before the moment from which rank 0 goes on: all it sums next was ready before."""
+    scenario = Scenario(protocols.make("horovod"), workload.read("resnet50"), 2, steps=2, warmup=0)
+    assert_alike(scenario, replications=20)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "workers", "size", "latency_s"),
     [

@@ -163,7 +163,8 @@ def _begin_cycle(clock_s, from_s, certain_s, cycle_s, near_s, begin_s):
     for rank in range(len(clock_s)):
         least_s, is_ready_s = max(clock_s[rank], from_s[rank] + cycle_s), max(clock_s[rank], certain_s)
         cycles = (is_ready_s - least_s) / cycle_s if cycle_s else 0.0
-        near += (abs(cycles - np.rint(cycles)) * cycle_s < near_s) & (cycles > -0.5) & (cycles != 0)
+        awaited = certain_s > clock_s[rank] - near_s  # or else it is ready, and rounding decides nothing
+        near += awaited & (abs(cycles - np.rint(cycles)) * cycle_s < near_s) & (cycles > -0.5) & (cycles != 0)
         begin_s[rank] = from_s[rank] = max(is_ready_s, least_s + max(np.ceil(cycles), 0.0) * cycle_s)
     return near == 0
 
