@@ -124,12 +124,12 @@ QUESTIONS = {
     ),
     "speed": Question(
         "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?",
-        "4 to 5 min",
+        "5 to 6 min",
         "nothing: it measures",
     ),
     "sweeps": Question(
         "How long do a sweep of 10,000 scenarios and a plan over 20,000 configurations take?",
-        "2 to 3 min",
+        "3 to 4 min",
         "nothing: it measures",
     ),
 }

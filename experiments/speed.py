@@ -29,7 +29,10 @@ from sim.base.progress import each
 
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
-LONGEST_S = 20.0  # of a measurement; what takes longer is left out
+LONGEST_S, LONGEST_FURTHER_S = (
+    20.0,
+    180.0,
+)  # of a measurement of an engine, of another job; what takes longer is left out
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
@@ -87,7 +90,7 @@ def tried(command: Command, name: str, job: Job, found: Results) -> Measured | s
     if takes_too_long(found, name, job):
         return ""
     try:
-        return measure(command(job), LONGEST_S) or ""
+        return measure(command(job), LONGEST_S if name in ENGINES else LONGEST_FURTHER_S) or ""
     except RunFailed as error:
         if name == REFERENCE:
             raise
@@ -103,6 +106,7 @@ def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> li
             engines = [name for name in names if name in ENGINES]
             order += [(name, Job(workers, ENGINES[name].steps(workers), seed + number)) for name in engines]
         others = [(name, FURTHER[name]) for name in names if name in FURTHER]
+        others = [(name, one) for name, one in others if number == 0 or not one.once]
         order += [(name, Job(one.workers, one.steps, seed + number, one.runs)) for name, one in others]
     return order
 

@@ -52,6 +52,7 @@ class Further(NamedTuple):
         workers: its ranks, without servers.
         steps: of each run.
         runs: replications that are simulated at once.
+        once: measured in the first round alone, because it takes a minute.
     """
 
     title: str
@@ -59,13 +60,14 @@ class Further(NamedTuple):
     workers: int
     steps: int
     runs: int = 1
+    once: bool = False
 
 
 FURTHER = {
     "horovod": Further("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
     "horovod-vector": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 100, runs=20),
     "horovod-512": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 512, 100),
-    "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10),
+    "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10, once=True),
     "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
     "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
     "ps-async": Further("ps-async, event world", "protocols:ps_async", 1_000, 20),

@@ -62,6 +62,8 @@ def peak_mb(found: Results, name: str, workers: int) -> np.ndarray:
 
 def with_spread(values: np.ndarray) -> str:
     """The median, and how far the rounds fall from one another, over it."""
+    if len(values) == 1:
+        return f"{values[0]:,.0f}"
     return f"{np.median(values):,.0f} ({np.ptp(values) / np.median(values):.0%})"
 
 
