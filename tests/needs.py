@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent / "unit"))
 from test_needs import EVENT, VECTOR, job
 
 from sim import event, needs, vector
-from sim.vector import decided
+from sim.vector.cycles import decided
 
 LARGER = {
     f"{name}, {workers} workers, {slots} a host": job(name, settings, workers, slots, model)

@@ -15,8 +15,8 @@ from sim.collectives.schedule import Schedule, schedule, template
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.vector import compiled
+from sim.vector.cycles.tails import CallTail, RingTail, Tail
 from sim.vector.exchanges import SETTLED_S, Ports, Unsettled, play
-from sim.vector.tails import CallTail, RingTail, Tail
 
 KNOWN = 16  # messages of a ring before which it is known that a port was idle
 MOST_EXCHANGES = 4_000_000  # of all ranks in one call; each takes some microseconds to lay out, and memory

@@ -15,11 +15,11 @@ import numpy as np
 from sim.laws import Law
 from sim.model.copies import copies_s
 from sim.model.costs import Line, side_by_side
+from sim.vector.cycles.overlap import Overlap
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
-from sim.vector.overlap import Overlap
 from sim.vector.ring import Lockstep
-from sim.vector.served import Barrier
+from sim.vector.servers.served import Barrier
 from sim.vector.waits import Waits
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S, Book

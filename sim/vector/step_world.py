@@ -7,8 +7,8 @@ from itertools import islice, pairwise
 
 import numpy as np
 
+from sim.vector.cycles.late_waits import LateBetween
 from sim.vector.draws import Chosen, Listed, Rounds
-from sim.vector.late_waits import LateBetween
 from sim.vector.waits import Between
 from sim.vector.world import VectorWorld
 from sim.worlds.time_budget import Patience

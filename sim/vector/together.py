@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
-from sim.vector.served import Some
+from sim.vector.servers.served import Some
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text reads me.now_s, of which each rank has its own"

@@ -18,7 +18,7 @@ from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.ps_sync import SynchronousServers
 from sim.simulation import simulate
-from sim.vector.served import Some
+from sim.vector.servers.served import Some
 from sim.vector.world import VectorWorld
 from sim.verbs import pull, push, training
 

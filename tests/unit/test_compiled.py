@@ -20,8 +20,9 @@ from sim.platform.cluster import Cluster, Host, Link
 from sim.randomness import BLOCK
 from sim.sweeps import work
 from sim.sweeps.jobs import How
-from sim.vector import at_once, background, compiled, decided, lowered
+from sim.vector import at_once, compiled, lowered
 from sim.vector.compiled import constants, every, kept
+from sim.vector.cycles import background, decided
 from sim.vector.lowered import cycles
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value")  # between messages that there are not, as Python says

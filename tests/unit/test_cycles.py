@@ -19,8 +19,8 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.vector.by_tree import ByTree
-from sim.vector.negotiation import Begun
+from sim.vector.cycles.by_tree import ByTree
+from sim.vector.cycles.negotiation import Begun
 
 COSTS = Costs(
     compute=Line(base_s=0.0213),
@@ -148,7 +148,9 @@ def test_waits_of_the_background_thread_count_from_when_its_rank_has_computed():
     assert_alike(scenario)
     found = vector.run(scenario).idle_fraction
     assert found.mean() > 1e-3
-    with mock.patch("sim.vector.decided.MOST_NUMBERS", 1):  # nothing is kept, and decisions are worked out one by one
+    with mock.patch(
+        "sim.vector.cycles.decided.MOST_NUMBERS", 1
+    ):  # nothing is kept, and decisions are worked out one by one
         np.testing.assert_allclose(vector.run(scenario).idle_fraction, found, rtol=0, atol=1e-12)
 
 

@@ -13,7 +13,7 @@ from sim import vector
 from sim.laws import LogNormal
 from sim.model.costs import Line
 from sim.platform.cluster import Link
-from sim.vector.tails import Meeting
+from sim.vector.cycles.tails import Meeting
 from tests.unit.test_cycles import assert_alike, assert_alike_or_refused, job
 
 FREE = {"pack": Line(), "call": Line(), "compute": Line(base_s=2e-4)}

@@ -11,7 +11,7 @@ from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.vector import decided
+from sim.vector.cycles import decided
 
 # Seconds of a core for each counted call, in the middle. In the vector world most calls are of arrays, and operators are not counted.
 EVENT_CALL_S, VECTOR_CALL_S = 0.125e-6, 0.56e-6

@@ -1,4 +1,4 @@
-"""The background threads of a step in each replication, as sim.vector.background has them for all at once, with requests up a tree."""
+"""The background threads of a step in each replication, as sim.vector.cycles.background has them of all at once; requests go up a tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from sim.vector.compiled.by_tree import ask
 
 # How a replication ends: with a step, or because something cannot be told, or is not known.
 DONE, NEAR, UNSETTLED, UNDECIDED, FULL = range(5)  # the last: there is no room for moments
-ENDS, IN_FREE, LAST_REACH, WAITS, FIRST, LAST, TOLD = range(7)  # columns of decisions, see sim.vector.decided.CLOCKS
+ENDS, IN_FREE, LAST_REACH, WAITS, FIRST, LAST, TOLD = range(
+    7
+)  # columns of decisions, see sim.vector.cycles.decided.CLOCKS
 IDLE = 8  # and the first of those of idle ports
 
 

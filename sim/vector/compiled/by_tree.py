@@ -1,4 +1,4 @@
-"""Requests up a binomial tree in each replication, as sim.vector.by_tree has it for all at once."""
+"""Requests up a binomial tree in each replication, as sim.vector.cycles.by_tree has it for all at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ask(tree, begin_s, overhead_s, link, ports, idle, in_turn, near_s, waits_s, 
 
     Args:
         tree: of each rank its children, in the order in which it takes their requests, padded by NONE, shape (ranks, most); and its parent.
-        begin_s, overhead_s, in_turn: of each rank, see sim.vector.negotiation.Begun.
+        begin_s, overhead_s, in_turn: of each rank, see sim.vector.cycles.negotiation.Begun.
         link: latency and the seconds that a request passes a port.
         ports: when they are free, and when the last message reached them, both counted from a moment, and that moment.
         idle: from when and until when ports were idle, shape (times, ranks), likewise.

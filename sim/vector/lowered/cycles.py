@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.vector.background import Background
+from sim.vector.cycles.background import Background
 from sim.vector.exchanges import Unsettled
 from sim.vector.lowered.plan import NotLowered, Plan, PlannedWorld
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim.vector.cycles.overlap import ALONE, ByLayer, InCycles, all_count
 from sim.vector.group import CLOCKS, Group
-from sim.vector.overlap import ALONE, ByLayer, InCycles, all_count
 from sim.vector.step_world import Rows, StepWorld
 from sim.vector.world import VectorWorld
 from sim.verbs.at_hand import SUM

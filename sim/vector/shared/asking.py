@@ -9,10 +9,10 @@ import numpy as np
 
 from sim.collectives.base import Exchange, hand, post, take
 from sim.collectives.tree import tree
-from sim.vector.by_name import ANSWERS
+from sim.vector.cycles.by_name import ANSWERS
+from sim.vector.cycles.late_waits import Moved
+from sim.vector.cycles.negotiation import Asked, Begun, Told
 from sim.vector.exchanges import MOST_ROUNDS, Ports, Unsettled
-from sim.vector.late_waits import Moved
-from sim.vector.negotiation import Asked, Begun, Told
 from sim.vector.shared.calls import NEVER_S, Last, SharedCalls, Talk
 from sim.verbs.fusion import REQUEST
 
@@ -33,7 +33,7 @@ class Again(NamedTuple):
     held_up: list
 
     def moved(self, rows: np.ndarray, computed_s: np.ndarray, root_s: np.ndarray) -> list[Moved]:
-        """Waits that requests have moved; see sim.vector.late_waits.Moved."""
+        """Waits that requests have moved; see sim.vector.cycles.late_waits.Moved."""
         found = []
         for (ranks, *alone), (_, *held_up) in zip(self.waits, self.held_up, strict=True):
             before_s, after_s = np.broadcast_arrays(np.stack(alone), np.stack(held_up))

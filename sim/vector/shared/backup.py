@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
-from sim.vector.barrier_round import Sizes, Wait, queue, travelling_bytes
+from sim.vector.servers.barrier_round import Sizes, Wait, queue, travelling_bytes
 from sim.vector.shared.barrier import Taken, leads_s, leads_to_ranks_s, take, taken_s
 from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.vector.shared.wires import Passed, Wires, settle

@@ -15,8 +15,8 @@ import numpy as np
 
 from sim.model.sparse_rows import HEADER_BYTES
 from sim.platform.cluster import Link
-from sim.vector.barrier_round import Sizes, Wait, queue, travelling_bytes
 from sim.vector.exchanges import Unsettled
+from sim.vector.servers.barrier_round import Sizes, Wait, queue, travelling_bytes
 from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.vector.shared.wires import Passed, Wires, same, settle
 from sim.vector.ties import check_apart, in_order

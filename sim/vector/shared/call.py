@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.platform.cluster import Link
-from sim.vector.barrier_round import queue
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled, unclear
+from sim.vector.servers.barrier_round import queue
 from sim.vector.shared.plan import Plan, Side
 from sim.vector.ties import in_order
 

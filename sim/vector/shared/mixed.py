@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.vector.barrier_round import Wait
 from sim.vector.exchanges import Unsettled
+from sim.vector.servers.barrier_round import Wait
 from sim.vector.shared.barrier import Taken, take
 from sim.vector.shared.call import Call, Clocks
 from sim.vector.shared.parties import Kinds, Parties

@@ -6,8 +6,8 @@ from collections import defaultdict, deque
 
 import numpy as np
 
-from sim.vector.barrier_round import queue
 from sim.vector.exchanges import unclear
+from sim.vector.servers.barrier_round import queue
 from sim.vector.ties import in_order
 from sim.verbs.at_hand import SUM
 from sim.verbs.book import TIE_S

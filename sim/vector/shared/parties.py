@@ -8,7 +8,7 @@ import numpy as np
 
 from sim import collectives
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.vector.barrier_round import Sizes, added_together_s, travelling_bytes
+from sim.vector.servers.barrier_round import Sizes, added_together_s, travelling_bytes
 from sim.vector.shared.barrier import leads_s, leads_to_ranks_s, taken_s, woken_s
 from sim.vector.shared.call import Seconds
 from sim.vector.shared.calls import check_size

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sim.vector.barrier_round import Wait
+from sim.vector.servers.barrier_round import Wait
 
 
 class Ranks(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from sim.vector.barrier_round import queue
 from sim.vector.exchanges import MOST_ROUNDS, SETTLED_S, Unsettled
+from sim.vector.servers.barrier_round import queue
 from sim.vector.ties import check_apart, in_order
 
 Found = TypeVar("Found")

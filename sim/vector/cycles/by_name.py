@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.vector.cycles.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
 from sim.vector.exchanges import Ports
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, passing_s
 
 ANSWERS = 2  # messages to each rank
 

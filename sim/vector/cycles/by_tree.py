@@ -7,8 +7,8 @@ import numpy as np
 from sim.collectives.base import CONTROL, Exchange
 from sim.collectives.schedule import NONE, schedule
 from sim.collectives.tree import tree
+from sim.vector.cycles.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, joined, passing_s
 from sim.vector.exchanges import Ports, play
-from sim.vector.negotiation import REQUEST_BYTES, Asked, Begun, Told, idle_before, joined, passing_s
 from sim.verbs.fusion import REQUEST
 
 

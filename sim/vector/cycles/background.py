@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.vector import compiled
-from sim.vector.by_name import ByName
-from sim.vector.by_tree import ByTree
-from sim.vector.decided import decided
+from sim.vector.cycles.by_name import ByName
+from sim.vector.cycles.by_tree import ByTree
+from sim.vector.cycles.decided import decided
+from sim.vector.cycles.late_waits import Cycle, LateWaits, Moved
+from sim.vector.cycles.negotiation import Asked, Begun, joined
+from sim.vector.cycles.tails import Meeting
 from sim.vector.exchanges import MOST_ROUNDS, Unsettled, nearness
-from sim.vector.late_waits import Cycle, LateWaits, Moved
-from sim.vector.negotiation import Asked, Begun, joined
 from sim.vector.shared.asking import Asking
-from sim.vector.tails import Meeting
 
 NEAR_S = 2e-13  # moments that differ by less may come in either order, as rounding has it
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.vector.negotiation import Wait
+from sim.vector.cycles.negotiation import Wait
 
 if TYPE_CHECKING:
-    from sim.vector.decided import Decided
+    from sim.vector.cycles.decided import Decided
 
 
 class Cycle(NamedTuple):
@@ -66,7 +66,7 @@ class Moved(NamedTuple):
 
     @classmethod
     def of(cls, rows, computed_s, root_s, waits_s, held_up_s) -> Moved:
-        """From waits without requests and with them, shape (2, messages, replications, ranks), as sim.vector.tails has them.
+        """From waits without requests and with them, shape (2, messages, replications, ranks), as sim.vector.cycles.tails has them.
 
         Args:
             rows: which replications.

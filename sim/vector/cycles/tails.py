@@ -12,8 +12,8 @@ import numpy as np
 
 from sim.collectives.schedule import Schedule
 from sim.platform.cluster import Link
+from sim.vector.cycles.negotiation import queued
 from sim.vector.exchanges import SETTLED_S, Ports, Windows, play_among
-from sim.vector.negotiation import queued
 
 NEVER_S = -np.inf
 
@@ -76,7 +76,7 @@ class Meeting:
         Args:
             rows, ranks: whose ports they are, shape (ports,).
             reach_s, occupancy_s, senders: of requests, shape (ports, requests).
-            in_turn: see sim.vector.negotiation.Begun; shape (ports,).
+            in_turn: see sim.vector.cycles.negotiation.Begun; shape (ports,).
             latency_s: of the link.
 
         Raises:

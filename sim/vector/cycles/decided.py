@@ -12,12 +12,12 @@ import numpy as np
 from sim import collectives
 from sim.collectives.schedule import Schedule, schedule
 from sim.model.sizes import ITEM_BYTES
-from sim.vector.answers import met_answer
 from sim.vector.calls import KNOWN, Calls
-from sim.vector.decided_waits import InTurn, Waits
+from sim.vector.cycles.answers import met_answer
+from sim.vector.cycles.decided_waits import InTurn, Waits
+from sim.vector.cycles.tails import Tail
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared.calls import Last
-from sim.vector.tails import Tail
 from sim.verbs.fusion import fuse
 
 AHEAD = 16  # single gradients that are worked out together: after one comes the next
@@ -77,7 +77,7 @@ class Decided:
 
     Args:
         scenario: of the job.
-        negotiation: sim.vector.by_tree.ByTree, by_name.ByName, or shared.asking.Asking.
+        negotiation: sim.vector.cycles.by_tree.ByTree, by_name.ByName, or shared.asking.Asking.
         speeds: of each rank's core, shape (kinds, ranks).
         algorithm, fusion_bytes: as the protocol's.
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from sim.collectives.schedule import Schedule
 from sim.platform.cluster import Link
+from sim.vector.cycles.tails import NEVER_S, Ended, Meeting, Tail
 from sim.vector.exchanges import MOST_ROUNDS, Ports, Unsettled, play_among
-from sim.vector.tails import NEVER_S, Ended, Meeting, Tail
 from sim.verbs.book import TIE_S
 
 

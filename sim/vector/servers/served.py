@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sim.vector.barrier_round import Clocks, Sizes, check_received, let_go, posted_of, receive, settle
 from sim.vector.exchanges import Unsettled
-from sim.vector.handed_in import HandedIn
+from sim.vector.servers.barrier_round import Clocks, Sizes, check_received, let_go, posted_of, receive, settle
+from sim.vector.servers.handed_in import HandedIn
 from sim.vector.shared.rounds import Ranks
 from sim.verbs.at_hand import SUM
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from sim.collectives.schedule import Schedule
 from sim.platform.cluster import Link
-from sim.vector.barrier_round import Clocks, Served, Sizes, Wait, let_go, posted_of, queue, serve
 from sim.vector.exchanges import MOST_ROUNDS, Ports, Unsettled, play_among
+from sim.vector.servers.barrier_round import Clocks, Served, Sizes, Wait, let_go, posted_of, queue, serve
 from sim.vector.shared.wires import same
 from sim.vector.ties import check_apart, sorted_by_turn
 

@@ -17,7 +17,7 @@ from sim.verbs.book import TIE_S
 from sim.verbs.fusion import REQUEST
 
 if TYPE_CHECKING:
-    from sim.vector.tails import Meeting
+    from sim.vector.cycles.tails import Meeting
 
 REQUEST_BYTES = ITEM_BYTES * (REQUEST.stop - REQUEST.start)
 Wait = tuple[np.ndarray | slice, np.ndarray, np.ndarray]  # ranks, from, to; shape (replications, waits)

@@ -1,7 +1,7 @@
 """Verbs of the vector world of workers that send servers a gradient, and sum other variables among themselves before servers let them go.
 
 What they do after their gradients are sent is only noted: messages of servers and of the allreduce pass the same ports, and are settled
-together once all is known (sim.vector.hybrid_round).
+together once all is known (sim.vector.servers.hybrid_round).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
-from sim.vector.barrier_round import Clocks
 from sim.vector.calls import TooMany
-from sim.vector.hybrid_round import Hybrid, Round, Sum, Workers
+from sim.vector.servers.barrier_round import Clocks
+from sim.vector.servers.hybrid_round import Hybrid, Round, Sum, Workers
 from sim.vector.shared.mixed import Mixed, Noted
 from sim.vector.shared.wires import same
 

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from sim.vector.background import Background
 from sim.vector.calls import TooMany
+from sim.vector.cycles.background import Background
+from sim.vector.cycles.late_waits import LateWaits
 from sim.vector.exchanges import Unsettled
-from sim.vector.late_waits import LateWaits
 from sim.verbs.fusion import layer_shares
 
 ALONE = "the text computes by layer, or sums in cycles, and does nothing beside"
