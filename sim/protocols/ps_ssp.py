@@ -44,13 +44,16 @@ class StaleSynchronousServers(Protocol):
 
     def server(self, me):
         steps, waiting = dict.fromkeys(me.workers, 0), []
+        slowest, workers_at = 0, {0: len(me.workers)}  # how many workers have done so many steps
         while letter := (yield from take(me, me.workers)):
             yield from me.add(letter)
             yield from me.update()
             yield from me.evaluate()
-            steps[letter.sender] += 1
+            done = steps[letter.sender] = steps[letter.sender] + 1
+            workers_at[done - 1] -= 1
+            workers_at[done] = workers_at.get(done, 0) + 1
+            slowest += workers_at[slowest] == 0
             waiting.append(letter.sender)
-            slowest = min(steps.values())
             free = [w for w in waiting if steps[w] - slowest <= self.staleness]
             waiting = [w for w in waiting if w not in free]
             yield from let_go(me, free)
