@@ -78,7 +78,10 @@ def simulate(
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
     from sim.answers.result import Result
+    from sim.job.scenario import Scenario
 
+    if not isinstance(scenario, Scenario):
+        raise WrongSetting("scenario", scenario, "a Scenario(protocol, workload, ...)")
     if world not in WORLDS:
         raise WrongSetting("--world", world, ", ".join(WORLDS))
     if replications is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.files import read_toml
+from sim.base.files import read_toml, text_of
 from sim.base.nearest import nearest
 from sim.inline import Inline
 from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
@@ -29,7 +29,7 @@ NAMED: dict[str, Law] = {
 }
 
 
-def read(text: str) -> Stragglers:
+def read(text: str | os.PathLike[str]) -> Stragglers:
     """The stragglers called `text`: a name, a law with its parameters, a user's own, or a TOML file.
 
     A product with a number has sleeps longer by it. A sum has all of its parts.
@@ -42,6 +42,7 @@ def read(text: str) -> Stragglers:
     >>> read("niagara*0.01").mean < read("niagara").mean
     True
     """
+    text = text_of("--stragglers", text)
     if text not in NAMED and _is_file(text):
         return of_table(read_toml(text, "--stragglers"), text)
     return Inline(text, _named, _made, lambda law, factor: _scaled(law, factor, text), _together).read()

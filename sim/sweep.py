@@ -7,23 +7,24 @@ import math
 import shlex
 import sys
 from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import Executor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from sim import command, options, reports
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.files import check_outputs
+from sim.base.files import check_outputs, text_of
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     import pandas as pd
     import pyarrow as pa
 
     from sim.job.scenario import Scenario
-    from sim.sweeps.jobs import Job
+    from sim.sweeps.jobs import How, Job
     from sim.sweeps.pools import Pool
+
+SCENARIOS = """scenarios, or lists of sim.run's options, as [["--protocol", "amb"], ["--protocol", "fmb"]]"""
 
 
 def sweep(
@@ -57,17 +58,34 @@ def sweep(
         WrongSetting: an option does not exist, or the file exists without `resume` or is of another sweep.
         RunFailed: the rows cannot be written; those of the parts are kept.
     """
-    from sim.sweeps import grid, jobs, pools
+    from sim.sweeps import jobs, pools
 
+    out = text_of("out", out)
+    if executor is not None and not isinstance(executor, Executor):
+        raise WrongSetting("executor", executor, "one of concurrent.futures, mpi4py.futures.MPIPoolExecutor, or None")
     how, read = jobs.How(world, replications, within_s), options.Readers(remember=True)
-    wanted = [
-        jobs.of_options(grid.parsed(one), read) if isinstance(one, Sequence) else jobs.of_scenario(one, how)
-        for one in scenarios
-    ]
+    wanted = [_job(one, how, read) for one in _listed(scenarios)]
     if not wanted:
         raise WrongSetting("scenarios", [], "one or more")
     pool = pools.of_size(processes) if executor is None else pools.Given(executor)
     return swept(wanted, out, pool, resume).to_pandas()
+
+
+def _listed(scenarios: Iterable[Scenario | Sequence[str]]) -> list:
+    if isinstance(scenarios, str) or not isinstance(scenarios, Iterable):
+        raise WrongSetting("scenarios", scenarios, SCENARIOS)
+    return list(scenarios)
+
+
+def _job(one: Scenario | Sequence[str], how: How, read: options.Readers) -> Job:
+    from sim.job.scenario import Scenario
+    from sim.sweeps import grid, jobs
+
+    if isinstance(one, Scenario):
+        return jobs.of_scenario(one, how)
+    if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(word, str) for word in one):
+        raise WrongSetting("scenarios", one, SCENARIOS)
+    return jobs.of_options(grid.parsed(one), read)
 
 
 def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:

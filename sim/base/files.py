@@ -16,6 +16,17 @@ MOST_BYTES = 4 * 2**20  # of a TOML file; one of a cluster of 1,000 different ho
 MOST_LOG_BYTES = 256 * 2**20  # of another program's file that is read whole
 
 
+def text_of(setting: str, given: str | os.PathLike[str]) -> str:
+    """A name, or a path, that a program gives.
+
+    Raises:
+        WrongSetting: neither: open() would take an integer for an open file.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise WrongSetting(setting, given, "text, or a path")
+    return os.fspath(given)
+
+
 def check_size(setting: str, path: str | Path, most_bytes: int = MOST_LOG_BYTES) -> None:
     """Refuse a file that would not fit in memory.
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from sim import zoo
 from sim.base.errors import WrongSetting
-from sim.base.files import read_toml, validated
+from sim.base.files import read_toml, text_of, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_PARAMETERS,
@@ -225,7 +225,7 @@ class Zoo(Mapping):
 NAMED = Zoo()
 
 
-def read(text: str) -> Workload:
+def read(text: str | os.PathLike[str]) -> Workload:
     """The workload called `text`, or described by the TOML file `text`.
 
     Raises:
@@ -235,6 +235,7 @@ def read(text: str) -> Workload:
     >>> model.parameters, model.batch, [variable.name for variable in model.variables][:2]
     (3274634, 64, ['k1', 'b1'])
     """
+    text = text_of("--workload", text)
     if text in NAMED:
         return NAMED[text]
     if not os.path.exists(text):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from sim.base.errors import WrongSetting
-from sim.base.files import read_toml, validated
+from sim.base.files import read_toml, text_of, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_RANKS,
@@ -345,7 +345,7 @@ def one_rank_a_host(ranks: int, cores: int = 1) -> Cluster:
     return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks), cores=cores, slots=1),))
 
 
-def read(text: str) -> Cluster:
+def read(text: str | os.PathLike[str]) -> Cluster:
     """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
 
     Raises:
@@ -353,6 +353,7 @@ def read(text: str) -> Cluster:
     """
     from sim import catalogue
 
+    text = text_of("--cluster", text)
     return catalogue.cluster_of(text) or _from_file(text)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
 
 from sim.base.errors import WrongSetting
+from sim.base.files import text_of
 from sim.base.nearest import nearest
 from sim.base.ranges import LONGEST_S, MOST_BYTES
 from sim.base.units import quantity
@@ -61,11 +62,13 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     >>> make("amb", ["time_limit_s=80 ms"])
     AnytimeMinibatch(time_limit_s=0.08, partitions=16)
     """
-    protocol = find(name)
+    protocol = find(text_of("--protocol", name))
+    if isinstance(assignments, str) or not isinstance(assignments, Iterable):
+        raise WrongSetting("--set", assignments, "a list of NAME=VALUE")
     known = {f.name: f for f in fields(protocol)}
     settings = {}
     for assignment in assignments:
-        key, equals, value = assignment.partition("=")
+        key, equals, value = text_of("--set", assignment).partition("=")
         if key not in known or not equals:
             allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))

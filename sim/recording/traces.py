@@ -7,13 +7,14 @@ a flipped digit or a lost line is noticed only if it leaves an impossible row.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
-from sim.base.files import reading, write_whole
+from sim.base.files import reading, text_of, write_whole
 from sim.job import replay
 from sim.job.header import Header, Training
 from sim.recording import records
@@ -90,12 +91,13 @@ def check_path(path: str | Path) -> None:
     need("pandas", *["pyarrow"] * (Path(path).suffix == ".parquet"))
 
 
-def read(path: str | Path) -> Trace:
+def read(path: str | os.PathLike[str]) -> Trace:
     """The trace in a file, or in the folder of one that is growing.
 
     Raises:
         WrongSetting: no such file, no trace, one of another schema, one that was damaged, or rows that its header forbids.
     """
+    path = text_of("trace file", path)
     if Path(path).is_dir():
         return read_parts(Path(path))
     check_path(path)

@@ -18,6 +18,7 @@ import sim
 from sim import Scenario, WrongSetting, protocols, read_stragglers, read_workload, simulate
 from sim.model.workload import Variable, Workload
 from sim.run import main
+from sim.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 NAMES = {
@@ -141,6 +142,36 @@ def test_an_object_or_a_number_of_another_kind_is_refused(name):
 def test_arguments_of_simulate_are_checked(named, name):
     with pytest.raises(WrongSetting, match=f"^{name}: given "):
         simulate(job(), **named)
+
+
+GIVEN = {  # what a program may give by mistake, and the setting that is then named
+    "simulate": (simulate, "scenario"),
+    "make": (protocols.make, "--protocol"),
+    "settings": (lambda given: protocols.make("amb", given), "--set"),
+    "read_workload": (read_workload, "--workload"),
+    "read_cluster": (sim.read_cluster, "--cluster"),
+    "read_trace": (sim.read_trace, "trace file"),
+    "read_stragglers": (read_stragglers, "--stragglers"),
+    "sweep": (lambda given: sweep(given, "x.parquet"), "scenarios"),
+    "sweep of one": (lambda given: sweep([given], "x.parquet"), "scenarios"),
+    "sweep into": (lambda given: sweep([job()], given), "out"),
+    "sweep by": (lambda given: sweep([job()], "x.parquet", given or 1), "executor"),
+}
+
+
+@pytest.mark.parametrize("given", [None, 3, True, math.nan, object(), b"x"], ids=str)
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_is_no_scenario_and_no_text_is_refused(name, given):
+    """An integer would be an open file, which is read and then closed."""
+    call, setting = GIVEN[name]
+    with pytest.raises(WrongSetting, match=re.escape(setting)):
+        call(given)
+
+
+def test_a_path_is_taken_where_text_is(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text('schema = "cluster/1"\nhosts = [{ count = 2 }]\n')
+    assert len(list(sim.read_cluster(path).machines())) == 2
 
 
 def test_a_frame_has_a_row_for_each_step():
