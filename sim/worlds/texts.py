@@ -10,6 +10,8 @@ from functools import partial
 from inspect import GEN_CREATED, currentframe, getgeneratorstate, iscoroutine, isgenerator
 from pathlib import Path
 
+import numpy as np
+
 from sim import verbs
 from sim.base.errors import PlacedText, RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
@@ -129,6 +131,8 @@ def _followed(text):
 
 MAY_BE_NONE = ("delays",)
 AT_ONCE = 2  # texts that me.beside takes
+# Verbs of a rank between two moments, for each pair of a rank and a variable: a right text sends, or takes, each of them some times.
+ENDLESS, ENDLESS_EACH = 10_000, 100
 
 
 class Watched:
@@ -142,6 +146,10 @@ class Watched:
     def __init__(self, me, role: str):
         self._me, self._serves = me, role in ("master", "server")
         self._made: list[tuple] = []  # verbs that were called, and neither run nor handed to another since
+        job = me.scenario
+        self._most = ENDLESS + ENDLESS_EACH * (job.ranks + 1) * (len(job.workload.variables) + 1)
+        self._peers = None  # those of the last verb, which are ranks
+        self._moment, self._since = None, 0  # the moment of the last verb, and how many have been called since it came
 
     def __getattr__(self, name: str):
         found = getattr(self._me, name, None) if name in VERBS else None
@@ -159,12 +167,14 @@ class Watched:
         return self._call(f"{name}(me)", partial(verb, self._me), *given, **named)
 
     def _call(self, name: str, verb, *given, **named):
+        self._check_endless()
         handed = [*given, *named.values()]
         self._made = [one for one in self._made if not any(one[-1] is text for text in handed)]
         self.check_made(AT_ONCE)
         peers = given[1:] if name == "send" else given
-        if name.removesuffix("(me)") in (*WITH_PEERS, "send") and peers:
+        if name.removesuffix("(me)") in (*WITH_PEERS, "send") and peers and peers[0] is not self._peers:
             _check_peers(name, peers[0], self._me.scenario.ranks)
+            self._peers = peers[0]  # a list of ten thousand is read once
         check_arguments(name, given, named, self._me.scenario)
         if name == "send":
             self._check_send(*given, **named)
@@ -178,6 +188,25 @@ class Watched:
         """A verb, that does nothing before it is run."""
         self.check_made()
         return (yield from verb(*given, **named))
+
+    def _check_endless(self) -> None:
+        """Refuse a text that goes on for ever while no time passes.
+
+        Raises:
+            WrongText: it has called more verbs than a right one could.
+        """
+        self._since += 1
+        if self._since % ENDLESS:
+            return
+        now_s = self._me.now_s
+        moment = np.array(getattr(now_s, "values", now_s))  # of many ranks at once
+        if not np.array_equal(moment, self._moment):
+            self._moment, self._since = moment, 0
+        elif self._since > self._most:
+            raise WrongText(
+                f"{self._since:,} verbs, and no time has passed: a loop that does not end",
+                _line(_outside(currentframe())),
+            )
 
     def _check_send(self, what=None, to=(), **_named) -> None:
         """Refuse a message that no world could send.
@@ -218,6 +247,8 @@ def _outside(frame):
 
 def _check_peers(name: str, peers, ranks: int) -> None:
     """Refuse arguments that are no ranks; a lazy list of ranks is not read."""
+    if isinstance(peers, range):  # as me.workers is, which may be ten thousand
+        peers = (*peers[:1], *peers[-1:])
     peers = peers if isinstance(peers, Collection) else [peers] if isinstance(peers, int) else []
     wrong = [peer for peer in peers if peer not in range(ranks)]
     if wrong:

@@ -159,7 +159,7 @@ GIVEN = {  # what a program may give by mistake, and the setting that is then na
 }
 
 
-@pytest.mark.parametrize("given", [None, 3, True, math.nan, object(), b"x"], ids=str)
+@pytest.mark.parametrize("given", [None, 3, True, math.nan, object(), b"x"], ids=lambda given: type(given).__name__)
 @pytest.mark.parametrize("name", GIVEN)
 def test_what_is_no_scenario_and_no_text_is_refused(name, given):
     """An integer would be an open file, which is read and then closed."""

@@ -148,6 +148,8 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
         "gather is a function: `from sim.verbs import gather`",
     ),
     "an unknown verb": (RECEIVE, "yield from me.xyzzy()", "me has no xyzzy; .* lists its verbs$"),
+    "a loop in which no time passes": (COMPUTE, "while True: yield from me.fetch()", ":LINE: .* no time has passed"),
+    "the same of the master": (GATHER, "while True: yield from me.fetch()", ":LINE: .* no time has passed"),
     "no update": (UPDATE, "pass", "6 updates are due .* made none: .*me.update"),
     "an update now and then": (UPDATE, f"{UPDATE} if _ % 2 else ()", "update 1 of rank 0 is made in step 1"),
     "two updates": (UPDATE, f"{UPDATE}; {UPDATE}", "me.update of no samples"),
