@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
-from sim.plans import limits, search, sensitivity
+from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sim.sweeps.pools import Pool
 
 SCHEMA = "plan/1"
-AFTER_SHARE, WHY_SHARE = 0.4, 0.15  # of the time: for the front and for what limits the best; for the latter
+# Shares of the time that are over when the search ends, when the front does, and when the limits of the best are known.
+SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.7, 0.82, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
@@ -153,12 +154,12 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             why = "; ".join(f"{count}: {reason}" for reason, count in thrown.most_common(3))
             raise RunFailed(f"none of {len(room.all):,} configurations can be ({why})")
         with pool as opened:
-            simulating = Simulating(room, opened, within_s, start_s + (1 - AFTER_SHARE) * within_s)
+            simulating = Simulating(room, opened, within_s, start_s + SEARCH_UNTIL * within_s)
             best, met = _best(question, candidates, simulating)
             whole = simulating.left_s > 0
-            simulating.until_s = start_s + (1 - WHY_SHARE) * within_s
+            simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
-            simulating.until_s = start_s + within_s
+            simulating.until_s = start_s + LIMITS_UNTIL * within_s
             limits.find(best, simulating)
     simulated = [one for one in candidates if one.figures]
     if not best:
@@ -175,22 +176,28 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     def hopeful(one: Candidate) -> bool:
         return one.may_meet(question)
 
+    def lost(one: Candidate) -> bool:
+        return not one.may_meet(question, families.ALIKE)
+
     def key(one: Candidate) -> tuple[float, float]:
         return one.key(question)
 
+    def as_known(one: Candidate) -> tuple[int, tuple[float, float]]:
+        return -one.effort, question.key(one.usd_per_hour, one.samples_per_s)
+
     ends_s = simulating.until_s
     simulating.until_s -= EASILY_SHARE * simulating.left_s
-    found = search.best_first(candidates, key, question.keep, simulating, hopeful)
+    found = search.best_first(candidates, key, question.keep, simulating, hopeful, lost)
     over, simulating.until_s = not simulating.left_s, ends_s
     if over and not found:  # among the cheapest, which may all miss it by little
         simulating.cut = True
         easily = [one for one in candidates if one.least_likely >= EASILY * one.needed(question) and not one.problem]
-        found = search.best_first(easily, key, question.keep, simulating, hopeful)
+        found = search.best_first(easily, key, question.keep, simulating, hopeful, lost)
     elif over:  # it goes on where it was
-        found = search.best_first(candidates, key, question.keep, simulating, hopeful)
+        found = search.best_first(candidates, key, question.keep, simulating, hopeful, lost)
     meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
     seen = [one for one in meeting if one not in found]  # where time was over before they were looked at whole
-    found += sorted(seen, key=lambda one: one.key(question))[: question.keep - len(found)]
+    found += sorted(seen, key=as_known)[: question.keep - len(found)]
     if found:
         return found, True
 

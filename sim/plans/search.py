@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable, Hashable, Iterable
 from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.plans import bounds
+from sim.plans import bounds, families
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
-from sim.plans.configurations import Configuration
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-    from sim.plans.configurations import Room
+    from sim.plans.configurations import Configuration, Room
     from sim.plans.simulating import Simulating
 
 BATCH = 32  # candidates for each process that are simulated together
 TOO_SLOW = "misses the target, however well its messages travel (closed form)"
 TOO_DEAR = "costs more an hour than allowed"
 MISSED = "misses the target when simulated"
+BEATEN = "misses the target, as a larger batch does when simulated"
 FAILED = "could not be simulated"
 Key = Callable[[Candidate], tuple[float, ...]]
 
@@ -38,10 +36,9 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
     from scipy.special import ndtri
 
     question, found = room.question, []
-    but_batch = attrgetter(*(one.name for one in fields(Configuration) if one.name != "batch"))
     unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
-    for _, alike in groupby(room.all, but_batch):
+    for _, alike in groupby(room.all, families.but_batch):
         several = list(alike)
         if question.usd_per_hour and several[0].usd_per_hour > question.usd_per_hour:
             thrown[TOO_DEAR] += len(several)
@@ -60,7 +57,8 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
             )
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
-            found.append(Candidate(one, job.workers, least, error, at_most, likely))
+            family = families.of(job.protocol, one)
+            found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family))
     return found, thrown
 
 
@@ -82,6 +80,7 @@ def best_first(
     keep: int,
     simulating: Simulating,
     hopeful: Callable[[Candidate], bool] = lambda one: True,
+    lost: Callable[[Candidate], bool] = lambda one: False,
     most: int = WHOLE,
 ) -> list[Candidate]:
     """The candidates that are best after the whole effort, best first; fewer than `keep` if there are not more, or no time.
@@ -89,9 +88,10 @@ def best_first(
     Args:
         key: of a candidate, as it is known now.
         hopeful: whether a candidate, as it is known now, may be an answer.
+        lost: whether it is so far from one that smaller batches of its family are, too.
         most: effort, a place in EFFORTS.
     """
-    pending = sorted(filter(hopeful, candidates), key=key)
+    pending = sorted((one for one in candidates if hopeful(one) and not one.beaten), key=key)
     found: list[Candidate] = []
     while pending and len(found) < keep:
         if pending[0].effort >= most:
@@ -99,19 +99,28 @@ def best_first(
             continue
         if not simulating.left_s:
             break
-        batch = _closest(pending, keep - len(found), simulating.pool.processes, most)
+        proven = {one.family for one in (*found, *pending) if one.effort >= most}
+        batch = _closest(pending, keep - len(found), simulating.pool.processes, most, proven)
         before = [one.effort for one in batch]
         for effort in sorted(set(before)):
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
-        pending = sorted((one for one in pending if not one.problem and hopeful(one)), key=key)
+        families.learn(batch, pending, lost)
+        pending = sorted((one for one in pending if not (one.problem or one.beaten) and hopeful(one)), key=key)
     return found
 
 
-def _closest(pending: list[Candidate], wanted: int, processes: int, most: int) -> list[Candidate]:
-    """The first candidates that still need simulation: more of them if it is cheap."""
+def _closest(
+    pending: list[Candidate], wanted: int, processes: int, most: int, proven: set[Hashable]
+) -> list[Candidate]:
+    """The first candidates that still need simulation: more of them if it is cheap.
+
+    Args:
+        proven: families of which a candidate was simulated whole and is hopeful.
+    """
     effort = next(one.effort for one in pending if one.effort < most)
     size = max(wanted, BATCH * processes // 4**effort)
-    return [one for one in pending[: size + wanted] if one.effort == effort][:size]
+    behind = [one for one in pending[: size + wanted] if one.effort <= effort]
+    return families.largest_first(behind, effort, processes, wanted, proven)[:size]
 
 
 def front(
@@ -119,7 +128,7 @@ def front(
 ) -> list[Candidate]:
     """Candidates that no other one beats in both axes, the first axis ascending, simulated until all have had this effort."""
     while True:
-        found = pareto((one for one in candidates if not one.problem), axes)
+        found = pareto(families.best_of_each(one for one in candidates if not one.problem), axes)
         batch = [one for one in found if one.effort < until]
         if not batch or not simulating.left_s:
             return [one for one in found if one.figures]
@@ -149,6 +158,8 @@ def thrown_out(
             continue
         if one.problem:
             found[f"{FAILED}: {one.problem}"] += 1
+        elif one.beaten:
+            found[BEATEN] += 1
         elif not may_meet(one):
             found[MISSED if one.figures else TOO_SLOW] += 1
         else:

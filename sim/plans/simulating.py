@@ -80,11 +80,9 @@ class Simulating:
 
         if not (jobs and self.left_s):
             return
-        with closing(cast("Generator", Dealing(jobs, self.pool).rows())) as chunks:
+        with closing(cast("Generator", Dealing(jobs, self.pool, lambda: self.left_s).rows())) as chunks:
             for chunk in chunks:
                 yield from chunk
-                if not self.left_s:
-                    return
 
     def _job(self, scenario: Scenario, much: Effort) -> Job:
         from sim.sweeps import jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from itertools import islice
 
@@ -13,7 +13,7 @@ from sim.sweeps.jobs import Job
 from sim.sweeps.pools import Given, Here, Own
 from sim.sweeps.work import Task, said, work
 
-CHUNK_S, MOST_IN_CHUNK = 0.5, 64  # duration of a chunk, estimated from the scenarios so far
+CHUNK_S, MOST_IN_CHUNK = 0.5, 64  # duration of a chunk, and its scenarios
 AHEAD = 2  # chunks in hand for each process, so that none waits for the next
 KILLED = "its process died twice, the second time with nothing else to do: out of memory, or killed"
 
@@ -24,10 +24,11 @@ class Dealing:
     Args:
         jobs: that have a scenario.
         pool: that simulates them, opened.
+        left_s: says how many seconds are left, after which no row is waited for.
     """
 
-    def __init__(self, jobs: Iterable[Job], pool: Here | Own | Given):
-        self.pool = pool
+    def __init__(self, jobs: Iterable[Job], pool: Here | Own | Given, left_s: Callable[[], float] = lambda: math.inf):
+        self.pool, self._left_s = pool, left_s
         self._left, self._suspects = deque(jobs), deque[Job]()
         self._pending: dict[Future, list[Job]] = {}
         self._alone = False  # one suspect is under way, and nothing besides
@@ -36,10 +37,11 @@ class Dealing:
     def rows(self) -> Iterator[list[dict]]:
         """Rows as they come."""
         try:
-            while self._left or self._suspects or self._pending:
+            while (self._left or self._suspects or self._pending) and (left_s := self._left_s()):
                 try:
                     self._deal()
-                    for future in wait(self._pending, return_when=FIRST_COMPLETED).done:
+                    longest_s = None if left_s == math.inf else left_s
+                    for future in wait(self._pending, longest_s, FIRST_COMPLETED).done:
                         yield self._taken(future)
                 except BrokenExecutor:
                     yield from self._after_a_death()

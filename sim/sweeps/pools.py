@@ -15,6 +15,7 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from weakref import WeakSet
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
@@ -68,6 +69,7 @@ class Own:
         if getattr(multiprocessing.current_process(), "_inheriting", False):  # one of them, that is about to begin
             raise RunFailed(UNGUARDED)
         self.processes = processes
+        self._submitted: WeakSet[Future] = WeakSet()
 
     def __enter__(self):
         try:
@@ -80,7 +82,9 @@ class Own:
 
     def submit(self, function, *arguments) -> Future:
         """Submit as concurrent.futures.Executor does."""
-        return self._executor.submit(function, *arguments)
+        future = self._executor.submit(function, *arguments)
+        self._submitted.add(future)
+        return future
 
     def reopen(self) -> None:
         """New processes in place of those that there are."""
@@ -88,7 +92,7 @@ class Own:
         self._open()
 
     def __exit__(self, kind, *_) -> None:
-        if kind is None:
+        if kind is None and all(future.done() for future in self._submitted):  # or else nobody waits for them
             self._executor.shutdown()
         self._end()
 
