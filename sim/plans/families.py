@@ -3,6 +3,7 @@
 Parts of a step take the same whatever the batch is, or grow with it in proportion at most; they follow one another, or the longest of
 some counts. So a step of twice the batch takes at most twice as long. A large batch that misses a target says that smaller ones do.
 This does not hold where time cuts computing short (`me.compute_until`, `me.compute_renewing`), and is not known of a user's own text.
+Caches that go cold while a rank waits longer (`Line.cold_s`), and Horovod's whole cycles, are exceptions of a percent or so: ALIKE.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     """Those that meet the target, or else those that come nearest to it; and whether they meet it."""
 
     def hopeful(one: Candidate) -> bool:
-        return one.may_meet(question)
+        return not one.beaten and one.may_meet(question)
 
     def lost(one: Candidate) -> bool:
         return not one.may_meet(question, families.ALIKE)

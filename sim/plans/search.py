@@ -91,7 +91,7 @@ def best_first(
         lost: whether it is so far from one that smaller batches of its family are, too.
         most: effort, a place in EFFORTS.
     """
-    pending = sorted((one for one in candidates if hopeful(one) and not one.beaten), key=key)
+    pending = sorted(filter(hopeful, candidates), key=key)
     found: list[Candidate] = []
     while pending and len(found) < keep:
         if pending[0].effort >= most:
@@ -105,7 +105,7 @@ def best_first(
         for effort in sorted(set(before)):
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
         families.learn(batch, pending, lost)
-        pending = sorted((one for one in pending if not (one.problem or one.beaten) and hopeful(one)), key=key)
+        pending = sorted((one for one in pending if not one.problem and hopeful(one)), key=key)
     return found
 
 

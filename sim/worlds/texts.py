@@ -149,10 +149,8 @@ class Watched:
         job = me.scenario
         self._most = ENDLESS + ENDLESS_EACH * (job.ranks + 1) * (len(job.workload.variables) + 1)
         self._peers = None  # those of the last verb, which are ranks
-        self._moment, self._since = (
-            np.empty(0),
-            0,
-        )  # the moment of the last verb, and how many have been called since it came
+        self._moment = np.empty(0)  # of a verb that was called
+        self._since = 0  # how many have been called since that moment
 
     def __getattr__(self, name: str):
         found = getattr(self._me, name, None) if name in VERBS else None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sim import Scenario, protocols, read_cluster, read_stragglers, read_workload, simulate
-from sim.plans import families, search
+from sim.plans import families, plan, search
 from sim.plans.candidates import Candidate, Figures
 from sim.plans.configurations import Room
 from sim.plans.question import Question
@@ -80,24 +80,37 @@ def test_smaller_batches_learn_from_a_larger_one(batches):
     assert [one.beaten for one in batches] == [False, False, True]
 
 
+class Simulated:
+    """Each candidate passes so many samples a second as its batch, whatever the effort."""
+
+    def __init__(self):
+        self.pool, self.left_s, self.until_s, self.cut, self.calls = Own(1), 1.0, 1.0, False, []
+
+    def simulate(self, candidates, effort):
+        for one in candidates:
+            self.calls.append(one.configuration.batch)
+            one.effort, one.figures = effort, Figures(*[float(one.configuration.batch)] * 3)
+
+
 def test_a_batch_that_misses_spares_smaller_ones(batches):
-    class Simulated:
-        """Each candidate passes so many samples a second as its batch, whatever the effort."""
-
-        pool, left_s, calls = Own(1), 1.0, []
-
-        def simulate(self, candidates, effort):
-            for one in candidates:
-                self.calls.append(one.configuration.batch)
-                one.effort, one.figures = effort, Figures(*[float(one.configuration.batch)] * 3)
-
-    simulating = Simulated()
+    simulating, asked = Simulated(), room().question
     found = search.best_first(
-        batches, lambda one: (-one.hoped,), 2, simulating, lambda one: not one.figures, lambda one: True
+        batches,
+        lambda one: (-one.hoped,),
+        2,
+        simulating,
+        lambda one: not one.beaten and one.may_meet(asked),
+        lambda one: True,
     )
     assert not found
     assert simulating.calls == [64]
     assert search.thrown_out(batches, [], lambda one: False)[search.BEATEN] == 2
+
+
+def test_smaller_batches_are_among_the_nearest_where_none_meets_the_target(batches):
+    found, met = plan._best(room().question, batches, Simulated())
+    assert not met
+    assert [one.configuration.batch for one in found] == [64, 32, 16]
 
 
 def test_the_front_asks_for_the_largest_batch_alone(batches):
