@@ -93,7 +93,7 @@ class Simulated:
 
 
 def test_a_batch_that_misses_spares_smaller_ones(batches):
-    simulating, asked = Simulated(), room(samples_per_s=70).question
+    simulating, asked = Simulated(), room(samples_per_s=90).question
     found = search.best_first(
         batches,
         lambda one: (-one.hoped,),
