@@ -100,11 +100,14 @@ def share_of_computing(scenario: Scenario, outcome: Outcome) -> float:
 
 
 def computing_s(scenario: Scenario) -> float:
-    """Seconds of a gradient at the median speed of the hosts; the limit of a protocol that has one."""
+    """Seconds of a gradient at the median speed of the hosts; of a protocol with a limit that, and no less than a partition."""
     speeds = [scenario.machines[host].speed for host in scenario.hosts[scenario.servers :]] or [1.0]
-    costs, batch = scenario.costs, scenario.batch
-    limited_s = max((getattr(scenario.protocol, name, 0.0) or 0.0 for name in TIMES), default=0.0)
-    return limited_s or (costs.input(batch) + costs.compute(batch)) / float(np.median(speeds))
+    costs, batch, speed = scenario.costs, scenario.batch, float(np.median(speeds))
+    limits_s = [getattr(scenario.protocol, name) for name in TIMES if hasattr(scenario.protocol, name)]
+    if limits_s:
+        partitions = getattr(scenario.protocol, "partitions", 1)
+        return max(*limits_s, costs.partition(batch // partitions) / speed)
+    return (costs.input(batch) + costs.compute(batch)) / speed
 
 
 def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: float) -> Iterator[Unknown]:

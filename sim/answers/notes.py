@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sim.answers import bottleneck, extrapolation, trust
 from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
 from sim.recording.traces import Trace
+
+FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
@@ -35,10 +39,11 @@ def _of_computing(scenario: Scenario) -> list[str]:
 
 def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
     """The staleness of gradients, and the job's bottleneck; both of its first replication."""
-    missed, gradients = arrivals.missed, max(1, sum(arrivals.missed.values()))
-    mean = sum(count * number for count, number in missed.items()) / gradients
-    shares = ", ".join(
-        f"{count}: {missed.get(count, 0) / gradients:.0%}" for count in range(min(6, max(missed, default=0) + 1))
-    )
-    said = [f"staleness of gradients, in updates: mean {mean:.2f}; {shares}"]
+    missed = np.repeat(list(arrivals.missed), list(arrivals.missed.values())) if arrivals.missed else np.zeros(1, int)
+    if missed.max() < FEW:
+        spread = ", ".join(f"{count}: {np.mean(missed == count):.0%}" for count in range(missed.max() + 1))
+    else:
+        middle, most = np.quantile(missed, (0.5, 0.9), method="inverted_cdf")
+        spread = f"p50 {middle}, p90 {most}, largest {missed.max()}"
+    said = [f"staleness of gradients, in updates: mean {missed.mean():.2f}; {spread}"]
     return [*said, bottleneck.warning(arrivals.busy)]
