@@ -184,9 +184,11 @@ def said(rows: pa.Table, given: argparse.Namespace) -> str:
     """
     errors = [error for error in rows["error"].to_pylist() if error is not None]
     if len(errors) == len(rows):
-        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {given.output} says why, first: {errors[0]}")
+        why = f"{given.output} says why, first" if given.output else "the first"
+        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {why}: {errors[0]}")
     failed = f", {len(errors)} could not be (see the column error)" if errors else ""
-    return f"{given.output}: {len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
+    file = f"{given.output}: " if given.output else ""
+    return f"{file}{len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
 
 
 if __name__ == "__main__":

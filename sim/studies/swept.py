@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from sim import options, simulated_options
@@ -36,11 +38,13 @@ def run(given: argparse.Namespace, read: options.Readers, command: str = "") -> 
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing with --sweep")
     if given.variable_partitions == options.SEARCH:
         raise WrongSetting("--variable-partitions", options.SEARCH, "numbers: a sweep tries those that it is given")
-    if given.output is None:
-        raise WrongSetting("--output", None, "the name of a .parquet file, for the rows of --sweep")
+    if given.resume and given.output is None:
+        raise WrongSetting("--output", None, "the name of the .parquet file to go on with")
     values = parsed(given.sweep)
     wanted = jobs(given, values, read)
-    found = swept(wanted, given.output, pools.of_command(None), given.resume)
+    with TemporaryDirectory() as folder:
+        path = given.output or str(Path(folder) / "rows.parquet")
+        found = swept(wanted, path, pools.of_command(None), given.resume)
     line = said(found, given)
     if given.plot:
         pictures.draw(found.to_pandas(), list(values), given.plot)

@@ -36,6 +36,12 @@ def test_a_row_says_what_was_swept_and_is_what_the_job_alone_gives(sweep):
     assert "6 of 6 scenarios" in done.stdout
 
 
+def test_rows_need_no_file(sweep):
+    done = sweep("--sweep", "workers=1,2")
+    assert done.stdout.endswith("\n2 of 2 scenarios simulated\n")
+    assert not list(Path().iterdir())
+
+
 def test_it_goes_on_where_it_was(sweep):
     sweep("--sweep", "workers=1,2", "-o", "grid.parquet")
     first = pd.read_parquet("grid.parquet")
@@ -66,7 +72,7 @@ def test_throughput_and_efficiency_are_drawn(sweep):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--sweep", "workers=1,2"], "--output"),
+        (["--sweep", "workers=1,2", "--resume"], "--output"),
         (
             ["--sweep", "workers=1,2", "--variable-partitions", "search"],
             "--variable-partitions: given 'search'; allowed: numbers",
