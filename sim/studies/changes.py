@@ -89,7 +89,12 @@ def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
             key = _key(node, part, path)
             node = _child(node, key)
             inside = _opened(inside, key, node)
-        inside[_key(node, last, path)] = _value(text)
+        key, value = _key(node, last, path), _value(text)
+        if (names := _names(_child(node, key))) and isinstance(value, int | float):
+            raise WrongSetting(
+                OPTION, f"{path}={text}", f"a part of {path}: {', '.join(f'{path}.{name}' for name in names)}"
+            )
+        inside[key] = value
     return validated(Cluster, table, OPTION)
 
 
