@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -18,10 +20,11 @@ from sim.laws.slow_ranks import SlowRanks
 from sim.laws.steps import joined
 
 MOST_PARTS = 20
-_PARTS = (*LAWS.values(), Independent, Markov, Persistent, SlowRanks, Replay, Own)
-_Any = _PARTS[0]
-for _part in _PARTS[1:]:
-    _Any = _Any | _part
+_PARTS: tuple[type[Stragglers], ...] = (*LAWS.values(), Independent, Markov, Persistent, SlowRanks, Replay, Own)
+if TYPE_CHECKING:
+    _Any = Stragglers  # a union that is made in a loop is none to a type checker
+else:
+    _Any = reduce(or_, _PARTS)
 AnyPart = Annotated[_Any, Field(discriminator="kind")]
 
 
@@ -68,5 +71,6 @@ class Together(Stragglers):
         return next((why for part in self.of if (why := part.unreal())), "")
 
 
-KINDS: dict[str, type[Stragglers]] = {part.model_fields["kind"].default: part for part in (*_PARTS, Together)}
+_ALL: tuple[type[Stragglers], ...] = (*_PARTS, Together)
+KINDS: dict[str, type[Stragglers]] = {part.model_fields["kind"].default: part for part in _ALL}
 AnyStragglers = Annotated[_Any | Together, Field(discriminator="kind")]

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from math import exp
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -42,6 +42,8 @@ from sim.platform.slowest import slowest
 from sim.platform.tcp import Tcp
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sim.model.workload import Workload
 
 SCHEMA = "cluster/1"
@@ -188,8 +190,14 @@ class Link(BaseModel):
             return self.both_ways
         return exp(self.uneven * slowest(hosts)[0]) if self.uneven and hosts > 2 else 1.0
 
-    def occupancy_s(self, size_bytes: float) -> float:
-        """Seconds that one message takes a port."""
+    @overload
+    def occupancy_s(self, size_bytes: float) -> float: ...
+
+    @overload
+    def occupancy_s(self, size_bytes: np.ndarray) -> np.ndarray: ...
+
+    def occupancy_s(self, size_bytes):
+        """Seconds that one message takes a port; of several sizes those of each."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
 
     def credit_s(self, size_bytes: float) -> float:

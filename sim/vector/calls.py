@@ -25,7 +25,7 @@ Sums = tuple[
     np.ndarray, np.ndarray
 ]  # moments between which waits count, shape (2, replications); seconds, to be added to
 Waited = Callable[[np.ndarray, np.ndarray, np.ndarray | slice], object]
-ALL = slice(None)
+ALL, NONE = slice(None), np.zeros(0, bool)
 
 
 class TooMany(Exception):
@@ -139,7 +139,7 @@ class Calls:
         waited: Waited,
         after_ring: bool,
         before_s: np.ndarray | None,
-        marks: dict[int, Mark] | None = None,
+        marks: dict[int, Mark | None] | None = None,
     ):
         """Each port serves one sender: no order of arrival is to be found. Each round is the event world's `exchange`.
 
@@ -150,10 +150,11 @@ class Calls:
         link, ranks, speeds = self._link, len(self._hosts), speeds[:1] if (speeds == speeds[:1]).all() else speeds
         overhead_s, reach_s, first, hindered = link.overhead_s / speeds, np.full_like(now_s, -np.inf), True, True
         port_s, add_s = self.ring_pieces(_bounds(pieces))
-        if (speeds == speeds[:, :1]).all():
-            add_s, speeds = add_s / speeds[:, :1], None
+        alike = bool((speeds == speeds[:, :1]).all())
+        if alike:
+            add_s = add_s / speeds[:, :1]
         rounds, known_s = _ring_rounds(ranks), []
-        checks, idle_s = not after_ring, None if before_s is None else _last(before_s)
+        checks, idle_s = not after_ring, (in_free_s, in_free_s) if before_s is None else _last(before_s)
         for number, (sent, taken, adds) in enumerate(rounds):
             marked = marks is not None and number in marks
             if marked:
@@ -163,14 +164,14 @@ class Calls:
             np.add(begin_s[:, :-1], link.latency_s, out=reach_s[:, 1:])
             np.add(begin_s[:, -1:], link.latency_s, out=reach_s[:, :1])
             np.add(begin_s, port_s[:, sent : sent + ranks], out=out_free_s)
-            early = checks and reach_s <= last_s
-            checks = bool(checks and early.any())
+            early = reach_s <= last_s if checks else NONE
+            checks = bool(early.any())
             if checks and before_s is None:
                 raise Unsettled
             if marks is not None and marked:
                 marks[number] = Mark(clocks, reached_s, checks)
             if first or checks:
-                hindered = (reach_s < in_free_s).any()  # else none waits, for all are as far apart as they left
+                hindered = bool((reach_s < in_free_s).any())  # else none waits, for all are as far apart as they left
             first = False
             if number >= len(rounds) - KNOWN and before_s is not None:
                 known_s.append((in_free_s.copy(), reach_s.copy()))
@@ -191,7 +192,7 @@ class Calls:
             np.maximum(now_s, out_free_s, out=now_s)
             if adds:
                 add_here_s = add_s[:, taken : taken + ranks]
-                now_s += add_here_s if speeds is None else add_here_s / speeds
+                now_s += add_here_s if alike else add_here_s / speeds
         last_s = last_s if first else np.maximum(last_s, reach_s)
         return Ports(now_s, out_free_s, in_free_s, last_s), np.array(known_s).reshape(-1, 2, *now_s.shape).swapaxes(
             0, 1

@@ -22,12 +22,11 @@ class Listed:
 
     def __init__(self, steps: Sequence[Sequence[Stream | Steps]], rounds: int, factor: float | np.ndarray = 1.0):
         soles = {one.sole for row in steps for one in row}
-        self._sole = soles.pop() if len(soles) == 1 else None
-        if self._sole is None:
+        sole = soles.pop() if len(soles) == 1 else None
+        self._sole: float | np.ndarray | None = None if sole is None else sole * factor
+        if sole is None:
             each = np.array([[one.first(rounds) for one in row] for row in steps])
             self._values = np.moveaxis(each, 2, 0) * factor
-        else:
-            self._sole = self._sole * factor
 
     def __getitem__(self, step: int) -> float | np.ndarray:
         """The values of one round, shape (replications, ranks); one number if all are alike."""

@@ -45,7 +45,7 @@ class Rows:
     def drawn(self, numbers: Rounds | Listed) -> Chosen:
         """What was drawn for each."""
         found = numbers.several(self.steps)
-        if np.ndim(found) == 3:
+        if isinstance(found, np.ndarray) and found.ndim == 3:
             return Chosen(found.reshape(-1, found.shape[2])[self.chosen])
         return Chosen(found[self.of] if isinstance(found, np.ndarray) else found)
 

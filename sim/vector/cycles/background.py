@@ -257,7 +257,7 @@ class Background:
         from sim.vector.compiled import background as loops
 
         moments_s, idle_s = sums[0], sums[1].copy()
-        now_s, computed_s = (np.require(one, float, "CW") for one in (now_s, computed_s))
+        now_s, computed_s = (np.require(one, float, ["C", "W"]) for one in (now_s, computed_s))
         from_s, after, after_s = np.array(self._from_s, order="C"), self._after.copy(), self._after_s[:, 0].copy()
         steps = now_s, ready_s, ready_s.max(axis=2), (self._overhead_s, self._kinds)
         state = from_s, computed_s, after, after_s, self._fresh

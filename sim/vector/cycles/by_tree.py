@@ -47,7 +47,7 @@ class ByTree:
         if begun.meeting is not None:
             return self._in_order(begun)
         asked, reach_s = self._unhindered(begun)
-        hindered = (reach_s[:, 1:] < begun.in_free_s[:, self._parents]).any(axis=1)
+        hindered = np.any(reach_s[:, 1:] < begun.in_free_s[:, self._parents], axis=1)
         if len(self._several):
             come_s = np.sort(reach_s[:, self._several], axis=2)
             hindered |= (come_s[:, :, 1:] < come_s[:, :, :-1] + self._occupancy_s).any(axis=(1, 2))

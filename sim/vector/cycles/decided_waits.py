@@ -41,7 +41,9 @@ class Waits:
         """A wait of some ranks in some decisions."""
         decisions = slice(None) if len(rows) == len(self.waits_s) else rows
         waits_s = to_s - from_s
-        where = (decisions, ranks) if slice in (type(decisions), type(ranks)) else np.ix_(decisions, ranks)
+        where: tuple = (decisions, ranks)
+        if not isinstance(decisions, slice) and not isinstance(ranks, slice):
+            where = np.ix_(decisions, ranks)
         waits = waits_s > 0
         self.waits_s[where] += np.maximum(waits_s, 0, out=waits_s)
         if (first_s := self.from_s[where]).max(initial=-np.inf) == np.inf:  # no earlier wait, at some

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ class Cycle(NamedTuple):
 
     rows: np.ndarray
     computed_s: np.ndarray
-    waits: list[Wait]
+    waits: Sequence[Wait]
     left_s: np.ndarray
     root_s: np.ndarray
     numbers: np.ndarray
@@ -124,7 +125,7 @@ class LateWaits:
 
     def __init__(self, replications: int, ranks: int, warmups: set[int]):
         self._settled_s = {steps: np.zeros((replications, ranks)) for steps in warmups}
-        self._table: Decided | None = None
+        self._table: Decided  # once a step has begun
         self.sums = None  # waits are to be told one by one
         self._steps: list[list[Cycle | Moved]] = []  # the last two, whose waits the end of the run may cut
 
@@ -175,7 +176,7 @@ class LateBetween:
     @property
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
         """The moments, and seconds to which waits between them may be added, shape (replications, ranks)."""
-        return np.require(self._moments_s, float, "CW"), self._idle_s
+        return np.require(self._moments_s, float, ["C", "W"]), self._idle_s
 
     def begin_step(self, table: Decided, _ends_s: list[np.ndarray]) -> None:
         """As of LateWaits."""

@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
     root_s: np.ndarray
     left_s: np.ndarray
-    waits: list[Wait]
+    waits: Sequence[Wait]
 
     def after(self, root_s: np.ndarray) -> Asked:
         """The same after moments, shape (rows, 1)."""

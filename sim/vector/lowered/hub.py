@@ -21,8 +21,9 @@ class HubSteps:
     @staticmethod
     def suits(plan: Plan) -> bool:
         """Whether ranks do so in these steps, and work nowhere but where the loop has it."""
-        idle = plan.does(MASTER, WORKERS) and (plan.master[1], plan.workers[0], plan.workers[2])
-        return bool(idle) and all(stretch.work_s is None for stretch in idle)
+        if not plan.does(MASTER, WORKERS):
+            return False
+        return all(stretch.work_s is None for stretch in (plan.master[1], plan.workers[0], plan.workers[2]))
 
     def __init__(self, world: PlannedWorld, plan: Plan):
         master, scenario = world.master, world.scenario

@@ -63,7 +63,12 @@ class Sizes(NamedTuple):
         """The sizes of a scenario; the loads of a server travel together."""
         link, costs = scenario.network, scenario.costs
         request, answer, gradient = travelling_bytes(scenario)
-        ports = (link.occupancy_s(size_bytes) for size_bytes in (request, answer, gradient, HEADER_BYTES))
+        ports = (
+            link.occupancy_s(request),
+            link.occupancy_s(answer),
+            link.occupancy_s(gradient),
+            link.occupancy_s(HEADER_BYTES),
+        )
         loads = [scenario.traffic.loads(server) for server in range(scenario.servers)]
         messages, added_s = (
             np.array([len(held) for held in loads]),
@@ -109,7 +114,13 @@ class Pushed(NamedTuple):
     waits: Wait
 
 
-def settle(sizes: Sizes, serving, working, requests_s: np.ndarray, compute: Callable) -> tuple[Served, Pushed]:
+def settle(
+    sizes: Sizes,
+    serving: tuple[Clocks, np.ndarray],
+    working: tuple[Clocks, np.ndarray],
+    requests_s: np.ndarray,
+    compute: Callable,
+) -> tuple[Served, Pushed]:
     """A round up to where all servers have added all gradients.
 
     Args:
