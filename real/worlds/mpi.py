@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -81,8 +81,9 @@ class Rank(Work, Messages):
         """The rank that sends for each worker."""
         mine = groups.of.get(self.rank, [self.rank])
         leads = self.rank == mine[0]
-        self.senders, self.neighbours = groups.senders, mine[1:] if leads else []
-        self.aggregators = self.servers if leads else [mine[0]]
+        self.senders: Collection[int] = groups.senders
+        self.neighbours: Collection[int] = mine[1:] if leads else []
+        self.aggregators: Collection[int] = self.servers if leads else [mine[0]]
 
     def _initially_held(self, trainee: Trainee) -> np.ndarray:
         """A server's shard; a master's parameters where they are sent from; a worker's own, or where they come."""

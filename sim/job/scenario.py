@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -347,8 +347,14 @@ class Scenario:
         given = self.cluster, self.workload
         return self.cluster.costs_of(self.workload) or named_gpus.costs(*given) or self.workload.costs
 
-    def evaluates(self, step: int) -> bool:
-        """Whether the master evaluates at the end of this step."""
+    @overload
+    def evaluates(self, step: int) -> bool: ...
+
+    @overload
+    def evaluates(self, step: np.ndarray) -> np.ndarray: ...
+
+    def evaluates(self, step):
+        """Whether the master evaluates at the end of this step; of several steps those of each."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
     @cached_property

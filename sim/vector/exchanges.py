@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ class Played(NamedTuple):
     """
 
     ports: Ports
-    waits: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    waits: Sequence[tuple[np.ndarray | slice, np.ndarray, np.ndarray]]
     idle_s: np.ndarray
 
 
@@ -152,7 +153,8 @@ def _played(plan: Schedule, ports: Ports, link: Link, speeds: np.ndarray, add_s:
         zip(*(np.split(times_s, ends[:-1], axis=1) for times_s in waits_s.swapaxes(0, 1)), strict=True) if takes else ()
     )
     waits = [(level.takers, *both) for level, both in zip(plan.levels, each, strict=True) if len(level.taken)]
-    return Played(Ports(*clocks, last_s), waits, np.stack([idle_from_s, last_s])[:, None])
+    now_s, out_free_s, in_free_s = clocks
+    return Played(Ports(now_s, out_free_s, in_free_s, last_s), waits, np.stack([idle_from_s, last_s])[:, None])
 
 
 class Arrivals(NamedTuple):
@@ -208,7 +210,7 @@ class Arrivals(NamedTuple):
     def overtake(self) -> np.ndarray:
         """Whether a message overtakes another anywhere, shape (replications,)."""
         before_s, after_s = self.reach_s[:-1], self.reach_s[1:]
-        return ((after_s <= before_s + 2 * TIE_S) & (after_s < np.inf)).any(axis=(0, 1))
+        return np.any((after_s <= before_s + 2 * TIE_S) & (after_s < np.inf), axis=(0, 1))
 
 
 class _Call(NamedTuple):
@@ -228,22 +230,26 @@ class _Call(NamedTuple):
     def of(cls, plan: Schedule, ports: Ports, link: Link, speeds, add_s, idle_s, floors_s) -> _Call:
         """Of arrays that have them first."""
         occupancy_s = link.occupancy_s(plan.size_bytes)
-        columns = [np.ascontiguousarray(np.atleast_2d(one).T) for one in (occupancy_s, add_s)]
+        port_s, core_s = (np.ascontiguousarray(np.atleast_2d(one).T) for one in (occupancy_s, add_s))
         clocks = Ports(*(np.ascontiguousarray(clock.T) for clock in ports))
         by_rank = np.ascontiguousarray(speeds.T)
         idle_s = None if idle_s is None else tuple(np.ascontiguousarray(one.T) for one in idle_s)
-        return cls(plan, clocks, link.latency_s, link.overhead_s / by_rank, *columns, by_rank, idle_s, floors_s)
+        overhead_s = link.overhead_s / by_rank
+        return cls(plan, clocks, link.latency_s, overhead_s, port_s, core_s, by_rank, idle_s, floors_s)
 
     def in_rows(self, rows: np.ndarray) -> _Call:
         """The call in some replications."""
         clocks = Ports(*(clock.take(rows, axis=1) for clock in self.ports))
-        columns = [one if one.shape[1] == 1 else one.take(rows, axis=1) for one in (self.occupancy_s, self.add_s)]
+        port_s, core_s = (
+            one if one.shape[1] == 1 else one.take(rows, axis=1) for one in (self.occupancy_s, self.add_s)
+        )
         return _Call(
             self.plan,
             clocks,
             self.latency_s,
             self.overhead_s.take(rows, axis=1),
-            *columns,
+            port_s,
+            core_s,
             self.speeds.take(rows, axis=1),
             None if self.idle_s is None else (self.idle_s[0].take(rows, axis=1), self.idle_s[1].take(rows, axis=1)),
             None if self.floors_s is None else self.floors_s.take(rows, axis=2),
@@ -260,12 +266,12 @@ class _Call(NamedTuple):
         come_s, later_s = np.full(now_s.shape, -np.inf), arrivals.later_s()
         numbers = np.arange(now_s.size).reshape(now_s.shape)
         reach_s, leave_s = (np.empty((len(occupancy_s), now_s.shape[1])) for _ in range(2))
-        waits, slots = [], self.plan.slots
+        waits: list[tuple[np.ndarray | slice, np.ndarray, np.ndarray]] = []
         before_last_s = None if self.idle_s is None else self.idle_s[0].copy()  # when ports were idle, before `last_s`
         idle_from_s = np.full(now_s.shape, np.inf) if before_last_s is None else before_last_s.copy()
         arrivals.held_up[:] = False
         for (senders, posted, leaving, left, takers, taken, own, adds), slot in zip(
-            self.plan.levels, slots, strict=True
+            self.plan.levels, self.plan.slots, strict=True
         ):
             if posted.size:
                 called_s = now_s[senders] + overhead_s[senders]
@@ -318,6 +324,7 @@ class _Call(NamedTuple):
             found: both for those that come later, and those of which the order is odd.
             idle_s: from when ports are idle before that last one; it is updated.
         """
+        assert self.idle_s is not None  # or else nothing may come before
         (pass_s, free_s, odd), early = found, comes_s <= self.ports.last_reach_s[takers]
         begin_s = np.maximum(comes_s, idle_s[takers])
         here_s = begin_s + self.occupancy_s[taken]
@@ -358,6 +365,6 @@ def _copy(found: Played, some: np.ndarray, played: Played, rows: np.ndarray) -> 
     """Clocks and waits of some replications, to others."""
     for whole, part in zip(played.ports, found.ports, strict=True):
         whole[rows] = part[some]
-    for (_, *whole), (_, *part) in zip(played.waits, found.waits, strict=True):
-        for times_s, again_s in zip(whole, part, strict=True):
-            times_s[rows] = again_s[some]
+    for (_, *times_s), (_, *again_s) in zip(played.waits, found.waits, strict=True):
+        for of_all_s, of_some_s in zip(times_s, again_s, strict=True):
+            of_all_s[rows] = of_some_s[some]

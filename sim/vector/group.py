@@ -8,39 +8,35 @@ from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from sim.laws import Law
 from sim.model.copies import copies_s
-from sim.model.costs import Line, side_by_side
 from sim.vector.cycles.overlap import Overlap
 from sim.vector.draws import Listed, Rounds
 from sim.vector.hub import Hub
-from sim.vector.ring import Lockstep
 from sim.vector.servers.served import Barrier
 from sim.vector.waits import Waits
+from sim.vector.working import MANY
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import CLOCK_S, Book
 
 if TYPE_CHECKING:
     from sim.vector.world import VectorWorld
 
-ALL = slice(None)  # ranks of a group
 SHORTEST_S = 1e-100  # in place of a partition that takes no time
 CLOCKS = 4  # moments that every group carries from a step to the next
-MANY = 256  # waits, after which those are counted that can be
 
 
-class Group(Hub, Lockstep, Overlap, Barrier):
+class Group(Hub, Overlap, Barrier):
     """The primitives of sim.verbs.me, of all workers or of the master, on clocks of shape (replications, ranks)."""
 
     def __init__(self, world: VectorWorld, ranks: range, speeds: np.ndarray):
         self.world, self.ranks, self.speeds, self.at_hand = world, ranks, speeds, AtHand()
         self._speed = None if (speeds == 1).all() else speeds  # None spares a division
-        self.step: int | np.ndarray = 0  # the number of the round; of each worker where some are late
-        self.done = 0
+        self.step, self.done = 0, 0
         self.ran_out = np.zeros(len(world.replications), int)
         self._fetched, self.book = False, Book()
         shape = (len(world.replications), len(ranks))
@@ -51,7 +47,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         self.samples, self._slept = self._no_samples, np.zeros(shape, bool)
         # The algorithm of the last collective call, and when its last message reached a port.
         self._last_reach_s, self._calls = np.full((shape[0], 1), -math.inf), ""
-        self.inbox: deque[tuple[np.ndarray, np.ndarray]] = deque()  # when messages reach the port, and their samples
+        self.inbox = deque()
+        self.arrived = deque()
         self._waits = Waits(shape, {world.patience.least_warmup, world.scenario.warmup})
         self._room = MANY  # waits, until they are counted
         if ranks:
@@ -136,29 +133,6 @@ class Group(Hub, Lockstep, Overlap, Barrier):
             self.end_computing()
         yield from self._did()
 
-    def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
-        """When gradients that are begun then are there and packed, shape (replications, ranks)."""
-        self._computed_s = self.computing(self.step)(begun_s, self._warm_s)
-        return self._computed_s
-
-    def computing(self, step: int | np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """As `computed_s`, of a step: a function of when they are begun, and since when the ranks cool."""
-        costs, to_device_s = self.world.scenario.costs, self._to_device_s
-        compute_s = self._of_step(self._factors, step) * costs.compute(self.world.scenario.batch)
-        beside_s = to_device_s + costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s
-
-        def computed_s(begun_s: np.ndarray, warm_s: np.ndarray) -> np.ndarray:
-            core_s = compute_s
-            if costs.compute.cold_s:
-                core_s = core_s + costs.compute.cold(begun_s + self._seconds(to_device_s) - warm_s)
-            return begun_s + self._seconds(core_s + beside_s)
-
-        return computed_s
-
-    def end_computing(self) -> None:
-        """Ranks are warm from where they had computed and packed last."""
-        self._warm_s = self._computed_s
-
     def compute_until(self, deadline_s, partitions):
         """Partitions while there is time, at least one; the last overruns."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
@@ -184,34 +158,6 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         self._spend(self.world.scenario.costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s)
         self._warm_s = self.now_s
 
-    def _input(self, samples: int) -> None:
-        """Fetch a minibatch; the first work after a sleep."""
-        costs = self.world.scenario.costs
-        if self._resume_s is None:
-            input_s = costs.input(samples)
-            if input_s:
-                self._spend(self._of_step(self._input_factors) * input_s)
-            return
-        seconds = self._of_step(self._input_factors) * costs.input(samples) + self._slept * self._resume_s
-        self._spend(np.maximum(0.0, seconds))
-        self._slept = np.zeros(self.now_s.shape, bool)
-
-    def _cold_s(self, line: Line) -> float | np.ndarray:
-        """Seconds of work more, after the ranks have been idle."""
-        return line.cold(self.now_s - self._warm_s) if line.cold_s else 0.0
-
-    def _of_step(self, drawn: Rounds, step: int | np.ndarray | None = None) -> float | np.ndarray:
-        """What has been drawn for a step, by default this one; shape (replications, ranks), or a number of all."""
-        step = self.step if step is None else step
-        if np.max(step) >= self.world.scenario.rounds:
-            raise self.world.refuse("the text goes beyond its rounds")
-        if not isinstance(step, np.ndarray):
-            return drawn[step]
-        found = np.zeros(step.shape)
-        for one in np.unique(step).tolist():  # workers may be at several
-            np.copyto(found, drawn[one], where=step == one)
-        return found
-
     def update(self, variables=None):
         """Make new parameters of the sum; the first rank's update ends the step."""
         if variables is not None:
@@ -231,60 +177,16 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if self.world.patience.updated():
             yield
 
-    def updating(self, step: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """When updates of a step are over: a function of when they are begun, and since when the ranks cool."""
-        factor = self._of_step(self._update_factors, step)
-        return lambda begun_s, warm_s: begun_s + self._seconds(self._update_s(begun_s, warm_s, factor))
-
-    def _update_s(
-        self, begun_s: np.ndarray, warm_s: np.ndarray, factor: float | np.ndarray | None = None
-    ) -> float | np.ndarray:
-        """Seconds of an update that begins then, of ranks that were warm until `warm_s`; of this step, or with another factor."""
-        update = self.world.scenario.costs.update
-        cold_s = update.cold(begun_s - warm_s) if update.cold_s else 0.0
-        factor = self._of_step(self._update_factors) if factor is None else factor
-        parts_s = [factor * part_s for part_s in self._updated_parts_s]
-        parts_s[0] = parts_s[0] + cold_s
-        if len(parts_s) == 1:
-            return parts_s[0]
-        return np.where(self._one_core, side_by_side(parts_s, 1), side_by_side(parts_s, len(parts_s)))
-
-    def updated_s(self, begun_s: np.ndarray) -> np.ndarray:
-        """When updates that are begun then are over, and an evaluation if it is due; shape (replications, ranks)."""
-        return begun_s + self._seconds(self._update_s(begun_s, self._warm_s)) + self._seconds(self._evaluate_s())
-
     @cached_property
     def has_hosts(self) -> bool:
         """Whether each rank has a host, and so ports, of its own."""
         hosts = [self.world.scenario.hosts[rank] for rank in self.ranks]
         return len(set(hosts)) == len(hosts)
 
-    @cached_property
-    def _updated_parts_s(self) -> np.ndarray:
-        """Seconds of each part of each rank's update, shape (parts, ranks); of workers, whose updates are alike, shape (parts, 1)."""
-        several = self.ranks if self is self.world.master else self.ranks[:1]
-        each = [self.world.scenario.traffic.updated_bytes(rank) for rank in several]
-        found = np.zeros((max(map(len, each)), len(each)))  # of parts that a rank does not have too
-        for number, parts in enumerate(each):
-            found[: len(parts), number] = self.world.scenario.costs.update(np.array(parts, float))
-        return found
-
-    @cached_property
-    def _one_core(self) -> np.ndarray:
-        """Whether each rank's host has one core, shape (ranks,)."""
-        of = self.world.scenario
-        return np.array([of.machines[of.hosts[rank]].cores == 1 for rank in self.ranks])
-
     def evaluate(self):
         """Loss and accuracy, where they are due, at rank 0."""
         self._spend(self._evaluate_s())
         yield from self._did()
-
-    def _evaluate_s(self) -> float | np.ndarray:
-        due = self.world.evaluates(self.step)
-        if not np.any(due):
-            return 0.0
-        return due * np.equal(self.ranks, 0) * self.world.scenario.costs.evaluate(self.world.scenario.test_size)
 
     def idle_s(self, warmup: int, low_s: np.ndarray, high_s: np.ndarray) -> np.ndarray:
         """As the world's, of these ranks."""
@@ -308,7 +210,7 @@ class Group(Hub, Lockstep, Overlap, Barrier):
             moments, numbers = [*moments, *further], [*numbers, *more]
         return moments, numbers
 
-    def resumed(self, world: VectorWorld, rows: np.ndarray, draws: Callable, carried, waits, late) -> Group:
+    def resumed(self, world: VectorWorld, rows: np.ndarray, draws: Callable, carried, waits, late) -> Self:
         """These ranks in another world, beginning where a step here ends.
 
         Args:
@@ -318,7 +220,8 @@ class Group(Hub, Lockstep, Overlap, Barrier):
             waits, late: count waits, and those of background threads.
         """
         found, moments, numbers = copy(self), iter(carried[0]), iter(carried[1])
-        found.world, found.at_hand, found.book, found.inbox = world, AtHand(), Book(), deque()
+        found.world, found.at_hand, found.book = world, AtHand(), Book()
+        found.inbox, found.arrived = deque(), deque()
         found.step, found.done, found.ran_out = 0, 0, np.zeros(len(rows), int)
         found.speeds = self.speeds[rows]
         found._speed = None if self._speed is None else found.speeds
@@ -336,30 +239,6 @@ class Group(Hub, Lockstep, Overlap, Barrier):
         if self.background is not None:
             found.background = self.background.resumed(found, rows, list(moments), list(numbers))
         return found
-
-    def _fold(self) -> None:
-        """Count waits that have settled: a ring has many."""
-        self._waits.settle(self.world.lows_s, self.world.clock_s)
-        self._room = len(self._waits) + MANY
-
-    def _seconds(self, core_s):
-        """Seconds that the ranks take for so much work of a core of speed 1."""
-        return core_s if self._speed is None else core_s / self._speed
-
-    def _spend(self, core_s) -> None:
-        if isinstance(core_s, np.ndarray) or core_s:
-            self.now_s = self.now_s + self._seconds(core_s)
-
-    def _wait(self, start_s: np.ndarray, end_s: np.ndarray, ranks: np.ndarray | slice = ALL) -> None:
-        self._waits.add(start_s, end_s, ranks)
-        if len(self._waits) >= self._room:
-            self._fold()
-
-    def _did(self):
-        """A verb is over; nothing is yielded, for nothing is waited for."""
-        self.done += 1
-        return
-        yield
 
 
 def _partitions(left_s: np.ndarray, partition_s: float | np.ndarray, most: int) -> np.ndarray:

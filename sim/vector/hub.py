@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.platform.cluster import Link
+from sim.vector.working import Working
 from sim.verbs.at_hand import SUM
 from sim.verbs.me import GRADIENT, PARAMETERS
 
+if TYPE_CHECKING:
+    from sim.vector.shared import Neighbours
 
-class Hub:
+
+class Hub(Working):
     """Verbs of the master, or of all workers; clocks have the shape (replications, ranks)."""
 
     def _others(self, verb: str, peers, does: bool = True) -> Hub:
@@ -34,7 +39,7 @@ class Hub:
         """One message to each rank of the other group, through one port; or from each rank, each through its own."""
         others = self._receivers(what, to, wait)
         if self.world.neighbours is not None:
-            yield from self._send_to_neighbours(others)
+            yield from self._send_to(self.world.neighbours, others)
             return
         link, overhead_s = self._link, self._seconds(self._link.overhead_s)
         occupancy_s = link.occupancy_s(self.message_bytes)
@@ -61,8 +66,7 @@ class Hub:
             self.at_hand.handed_on()
         return others
 
-    def _send_to_neighbours(self, others):
-        neighbours = self.world.neighbours
+    def _send_to(self, neighbours: Neighbours, others: Hub):
         if self is self.world.master:
             yield from neighbours.send_down(self, others)
         else:

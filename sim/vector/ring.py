@@ -11,6 +11,7 @@ from sim.model.sizes import ITEM_BYTES
 from sim.vector.calls import Calls, TooMany
 from sim.vector.exchanges import Ports, Unsettled
 from sim.vector.shared import SharedCalls
+from sim.vector.working import Working
 
 TWO_SUM = "a master or servers sum, and workers too"
 ROUND = (
@@ -19,8 +20,10 @@ ROUND = (
 )  # calls in which each rank takes messages of one other alone, of the same one in all
 
 
-class Lockstep:
+class Lockstep(Working):
     """Verbs of a group of workers without a master; clocks have the shape (replications, ranks)."""
+
+    _calls: str  # the algorithm of the last collective call
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
         """The sum of all workers' gradients and samples, at each of them.
@@ -28,10 +31,6 @@ class Lockstep:
         Raises:
             Refused: a master sums, or which message passes a port first cannot be told.
         """
-        if self.handed_in:
-            self.sum_later(algorithm, fused)
-            yield from self._did()
-            return
         self._begin_allreduce()
         costs = self.world.scenario.costs
         for whole in collectives.pieces(self.world.scenario.summed, fused):

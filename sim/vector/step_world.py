@@ -108,7 +108,7 @@ class StepWorld(VectorWorld):
             else:
                 self.workers = resumed
 
-    def evaluates(self, _step: int) -> np.ndarray:
+    def evaluates(self, _step: int | np.ndarray) -> np.ndarray:
         """Which rows' steps end with it, shape (rows, 1)."""
         due = np.array([self.scenario.evaluates(step) for step in self._rows.steps])
         return due[self._rows.chosen // self._rows.replications][:, None]
@@ -120,4 +120,5 @@ class StepWorld(VectorWorld):
     def fall_apart(self) -> None:
         """Groups and world refer to one another no more, so that memory is free at once."""
         for group in self.groups:
-            group.world = group.background = None
+            vars(group).pop("world", None)
+            vars(group).pop("background", None)

@@ -5,6 +5,7 @@ A text takes one way there, so it may not ask what differs between those ranks. 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from numbers import Real
 from typing import Any
 
@@ -46,6 +47,9 @@ class Together:
         self.reduce_in_cycles = group.reduce_in_cycles
         self.fetch, self.pull, self.push, self.take_first = group.fetch, group.pull, group.push, group.take_first
         self.hear, self.let_go, self.hand_in, self.collect = group.hear, group.let_go, group.hand_in, group.collect
+        self.neighbours: Collection[int]  # a text that uses one of these where it is not set is refused
+        self.aggregators: Collection[int]
+        self.senders: Collection[int]
         if not self.servers or world.scenario.apart:
             self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
             self.senders = list(self.workers)

@@ -138,12 +138,17 @@ class VectorWorld:
         shared = self.scenario.served and len(set(hosts)) < len(hosts)
         return Neighbours(self.scenario, self.refuse) if shared else None
 
-    @cached_property
+    @property
     def crowd(self) -> BarrierRounds | Mixed | None:
-        """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere."""
+        """Servers and their workers where some share hosts or are late; None elsewhere."""
+        return self.barrier if self.mixed is None else self.mixed
+
+    @cached_property
+    def barrier(self) -> BarrierRounds | None:
+        """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere, or if gradients are handed in."""
         of, hosts = self.scenario, self.scenario.hosts
         if self.mixed is not None:
-            return self.mixed
+            return None
         if of.protocol.gradients_per_update(of.workers) == of.workers:
             return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
         if not is_ours(of.protocol):
@@ -240,7 +245,7 @@ class VectorWorld:
         """When so many steps had ended, shape (replications,)."""
         return self.updates[steps - 1][0] if steps else np.zeros(len(self.replications))
 
-    def evaluates(self, step: int) -> bool | np.ndarray:
+    def evaluates(self, step: int | np.ndarray) -> bool | np.ndarray:
         """Whether the master evaluates at the end of this step; a bool of all replications, or shape (replications, 1)."""
         return self.scenario.evaluates(step)
 

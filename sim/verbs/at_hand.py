@@ -73,7 +73,7 @@ class AtHand:
         """Forget the gradient at hand: it has been sent or applied."""
         self.what = ""
 
-    def begin_update(self, samples, step: int, updates: int | None) -> None:
+    def begin_update(self, samples, step: int | np.ndarray, updates: int | None) -> None:
         """New parameters are about to be made of the sum.
 
         Args:

@@ -140,11 +140,11 @@ class Me(typing.Protocol):
     master: int
     servers: range  # their ranks; the master's alone where there is one, none without either
     workers: range
-    senders: list[
+    senders: Collection[
         int
     ]  # workers that send to servers: all, or the first of each host where it adds up those of its host
-    neighbours: list[int]  # the other workers whose gradients this one adds up and sends
-    aggregators: list[int] | range  # where this worker's gradient goes: the servers, or the worker that sends for it
+    neighbours: Collection[int]  # the other workers whose gradients this one adds up and sends
+    aggregators: Collection[int]  # where this worker's gradient goes: the servers, or the worker that sends for it
     hosts: list[int]  # the host of each rank, shape (ranks,)
     # Its state
     step: int  # the number of its step, from 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -49,8 +50,8 @@ class Rank:
         self.rank, self.master, self.hosts, self.speed = number, 0, scenario.hosts, machine.speed
         self.servers, self.workers, self.senders = world.servers, world.workers, world.senders
         leads = number == group[0]
-        self.neighbours: list[int] = group[1:] if leads else []
-        self.aggregators: list[int] | range = world.servers if leads else [group[0]]
+        self.neighbours: Collection[int] = group[1:] if leads else []
+        self.aggregators: Collection[int] = world.servers if leads else [group[0]]
         self.serves = number in self.servers
         self.step = self.version = self.samples = self.minibatches = 0
         self.updates = scenario.updates if number == 0 else math.inf

@@ -56,13 +56,12 @@ class _Agreed(NamedTuple):
         """Of so many replications, in each of which is one of the parts, at some of their numbers."""
         if len(parts) == 1:
             return parts[0][1]
-        which, (now_s, begin_s, last, asked) = (
-            np.concatenate([some for some, _ in parts]),
-            zip(*(part for _, part in parts), strict=True),
-        )
-        order = np.argsort(which)
-        clocks = (np.concatenate(each)[order] for each in (now_s, begin_s, last))
-        return cls(*clocks, joined([some for some, _ in parts], asked, count))
+        rows, several = [some for some, _ in parts], [part for _, part in parts]
+        order = np.argsort(np.concatenate(rows))
+        now_s = np.concatenate([part.now_s for part in several])[order]
+        begin_s = np.concatenate([part.begin_s for part in several])[order]
+        last = np.concatenate([part.last for part in several])[order]
+        return cls(now_s, begin_s, last, joined(rows, [part.asked for part in several], count))
 
 
 class Background:
@@ -239,6 +238,7 @@ class Background:
     def for_loops(self) -> tuple:
         """Tree, link, cycle_s, near_s and apart_s, as sim.vector.compiled.background.play has them."""
         negotiation = self._negotiation
+        assert isinstance(negotiation, ByTree)  # can_be_compiled
         return negotiation.layout, negotiation.link, self._cycle_s, NEAR_S, nearness(negotiation.link[0])
 
     @property

@@ -129,11 +129,11 @@ class Decided:
     def numbers(self, kinds: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> list[int]:
         """The rows of decisions, which are worked out if they have not been."""
         known = self._known
-        wanted = list(zip(kinds.tolist(), firsts.tolist(), lasts.tolist(), strict=True))
+        wanted = [*map(Decision, kinds.tolist(), firsts.tolist(), lasts.tolist())]
         try:
             return [known[one] for one in wanted]
         except KeyError:
-            self._work_out(self._and_next({Decision(*one) for one in wanted if one not in known}))
+            self._work_out(self._and_next({one for one in wanted if one not in known}))
         return [known[one] for one in wanted]
 
     def _and_next(self, decisions: set[Decision]) -> list[Decision]:
@@ -155,8 +155,8 @@ class Decided:
             waits = Waits(len(some), self._ranks)
             ports, idle_s, told_s = self._play(some, waits.add)
             clocks = ports.now_s, ports.in_free_s, ports.last_reach_s, waits.waits_s, waits.from_s, waits.to_s
-            clocks = *clocks, told_s, ports.out_free_s
-            self._keep(some, np.concatenate([np.array(clocks), *idle_s]).swapaxes(0, 1))
+            columns = np.array([*clocks, told_s, ports.out_free_s])
+            self._keep(some, np.concatenate([columns, *idle_s]).swapaxes(0, 1))
         for sums, own in alike.items():
             self._known.update(dict.fromkeys(own, self._rows[sums]))
         self._show()
@@ -286,6 +286,7 @@ class Decided:
         (ports, _, told_s), speeds = clocks, self._speeds[kinds[rows]]
         _, copy_s = self._entered(Ports(*(clock[rows] for clock in ports)), pieces, several, speeds)
         work_s = self._work_s(kinds[rows], pieces, copy_s)
+        assert not isinstance(self._calls, Calls)  # of ranks that share hosts
         after, told_s[rows] = self._calls.answer_and_play(algorithm, pieces, speeds, work_s, _in_rows(waited, rows))
         for whole, part in zip(ports, after._replace(now_s=after.now_s + copy_s), strict=True):
             whole[rows] = part
@@ -358,19 +359,24 @@ class Decided:
             return self._waits_again(number, from_s, ranks)
         return self._waits_of(number).after(from_s, ranks)
 
+    def _made(self, number: int) -> Decision:
+        decision = self._decisions[number]
+        assert decision is not None  # before the first nobody waits
+        return decision
+
     def _waits_again(self, number: int, from_s: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         found_s = np.zeros(len(ranks))
 
         def add(_, begin_s, end_s, who):
             if isinstance(who, slice):
-                times_s = begin_s[0, ranks], end_s[0, ranks]
+                first_s, last_s = begin_s[0, ranks], end_s[0, ranks]
             else:
                 of_all_s = np.zeros((2, self._ranks))
                 of_all_s[:, who] = begin_s[0], end_s[0]
-                times_s = of_all_s[:, ranks]
-            found_s[:] += np.maximum(times_s[1] - np.maximum(times_s[0], from_s), 0)
+                first_s, last_s = of_all_s[:, ranks]
+            found_s[:] += np.maximum(last_s - np.maximum(first_s, from_s), 0)
 
-        self._play([self._decisions[number]], add)
+        self._play([self._made(number)], add)
         return found_s
 
     def _waits_of(self, number: int) -> InTurn:
@@ -383,7 +389,7 @@ class Decided:
                     times_s.append(np.zeros(self._ranks))
                     times_s[-1][ranks] = given_s[0]
 
-            self._play([self._decisions[number]], keep)
+            self._play([self._made(number)], keep)
             if sum(waits.size for waits in self._kept.values()) > MOST_NUMBERS:
                 self._kept.clear()
             self._kept[number] = InTurn(*(np.array(times_s).reshape(-1, self._ranks).T for times_s in listed))

@@ -10,6 +10,7 @@ from sim.vector.calls import TooMany
 from sim.vector.cycles.background import Background
 from sim.vector.cycles.late_waits import LateWaits
 from sim.vector.exchanges import Unsettled
+from sim.vector.ring import Lockstep
 from sim.verbs.fusion import layer_shares
 
 ALONE = "the text computes by layer, or sums in cycles, and does nothing beside"
@@ -39,7 +40,7 @@ class InCycles(Half):
     """reduce_in_cycles(me, algorithm, fusion_bytes, cycle_s, by_name)."""
 
 
-class Overlap:
+class Overlap(Lockstep):
     """Verbs of a group of workers without a master; clocks have the shape (replications, ranks)."""
 
     def compute_by_layer(self, order: str) -> ByLayer:
@@ -111,7 +112,8 @@ class Overlap:
     @cached_property
     def late(self) -> LateWaits:
         """Waits that are summed up when all steps are known."""
-        return LateWaits(*self.now_s.shape, {self.world.patience.least_warmup, self.world.scenario.warmup})
+        replications, ranks = self.now_s.shape
+        return LateWaits(replications, ranks, {self.world.patience.least_warmup, self.world.scenario.warmup})
 
 
 def all_count(shares: np.ndarray, layers_s: np.ndarray) -> bool:

@@ -40,6 +40,9 @@ class Stretch(NamedTuple):
 class Planned(Group):
     """Ranks whose clocks begin at 0 after each verb by which ranks meet."""
 
+    stretches: list[Stretch]
+    _zero: np.ndarray
+
     def resumed(self, *given):
         """As of groups."""
         found = super().resumed(*given)
@@ -153,10 +156,15 @@ class Plan:
         self._shape = len(steps), len(world.replications)
         rows = Rows(steps, self._shape[1], np.arange(math.prod(self._shape)))
         count = len(rows.chosen)
-        still = [([np.zeros((count, len(group.ranks)))] * CLOCKS, []) for group in world.groups]
+        still: list[tuple[list[np.ndarray], list[np.ndarray]]] = [
+            ([np.zeros((count, len(group.ranks)))] * CLOCKS, []) for group in world.groups
+        ]
         played = StepWorld(world, rows, still, None, np.ones(count, bool))
         played.play()
-        self.master, self.workers = (group.ended() if group.ranks else [] for group in (played.master, played.workers))
+        self.master, self.workers = (
+            group.ended() if isinstance(group, Planned) and group.ranks else []
+            for group in (played.master, played.workers)
+        )
         self.samples, self.ran_out = played.updates[0][1].reshape(self._shape), int(played.ran_out.sum())
         played.fall_apart()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sim import collectives
+from sim.collectives.schedule import Schedule
 from sim.model.sizes import ITEM_BYTES
+from sim.vector.calls import Calls
 from sim.vector.exchanges import Unsettled, limits_of
 from sim.vector.lowered.plan import Plan, PlannedWorld
 
@@ -44,7 +46,11 @@ class SumSteps:
         """The calls of a step, as `play_steps` has them."""
         scenario, known = self._scenario, self._calls_of
         algorithm, fused = self._settings
-        numbers, spent_s, rings, plans, costs = [], [], [], {}, [np.empty((2, 0))]
+        assert isinstance(known, Calls)  # such ranks have hosts of their own
+        numbers: list[tuple[int, ...]] = []
+        rings: list[np.ndarray] = []
+        plans: dict[int, Schedule] = {}
+        spent_s, costs = [], [np.empty((2, 0))]
         costs_of, ranks, messages = scenario.costs, scenario.workers, 0
         pieces = collectives.pieces(scenario.summed, fused)
         names = [known.named(algorithm, piece) for piece in pieces]
@@ -53,7 +59,7 @@ class SumSteps:
             spent_s.append((costs_of.agree_s, (ranks > 1) * costs_of.negotiate_s + call_s))
             if name == "ring":
                 numbers.append((KINDS[name], before == "ring", 0, 0, 0))
-                rings.append([one[0] for one in known.ring_pieces(((piece.start, piece.stop),))])
+                rings.append(np.array([one[0] for one in known.ring_pieces(((piece.start, piece.stop),))]))
                 continue
             plan = known.plan(name, [piece])
             size_bytes = plan.size_bytes.ravel()

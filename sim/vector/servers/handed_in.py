@@ -6,30 +6,28 @@ together once all is known (sim.vector.servers.hybrid_round).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
 
 import numpy as np
 
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
-from sim.vector.calls import TooMany
+from sim.vector.calls import Calls, TooMany
 from sim.vector.servers.barrier_round import Clocks
 from sim.vector.servers.hybrid_round import Hybrid, Round, Sum, Workers
+from sim.vector.servers.serving import Serving
 from sim.vector.shared.mixed import Mixed, Noted
 from sim.vector.shared.wires import same
-
-if TYPE_CHECKING:
-    from sim.vector.world import VectorWorld
 
 ORDER = "the text does not hand in a gradient, sum and update the other variables once if there are any, and then collect notes"
 
 UPDATE_ALONE = "servers do something else than update, between the last gradient and their notes"
 
 
-class HandedIn:
+class HandedIn(Serving):
     """Verbs of all workers, or of all servers; clocks have the shape (replications, ranks)."""
 
-    world: VectorWorld
+    arrived: deque[HandedIn]  # the workers whose gradients are on their way to these servers
     handed_in = False  # gradients are on their way, and nobody has been let go
     _algorithm: str | None = None  # of the allreduce, once the text is past it
     _updates = False  # and past the update
@@ -45,6 +43,14 @@ class HandedIn:
             self.handed_in, self._algorithm, self._updates = True, None, False
             self.sent_samples = self.samples
         self.at_hand.handed_on()
+        yield from self._did()
+
+    def allreduce(self, algorithm: str = "auto", fused: bool = True):
+        """As without servers; or, where gradients were handed in, what is settled with these."""
+        if not self.handed_in:
+            yield from super().allreduce(algorithm, fused)
+            return
+        self.sum_later(algorithm, fused)
         yield from self._did()
 
     def sum_later(self, algorithm: str, fused: bool) -> None:
@@ -68,13 +74,14 @@ class HandedIn:
         mixed = self.world.mixed
         all_of_them = mixed is not None or list(servers) == list(self.world.master.ranks)
         self._in_order(self.handed_in and summed and all_of_them)
-        self.world.master.inbox.append(self)
+        self.world.master.arrived.append(self)
         if mixed is not None:
             yield from self._note(mixed)
             return
         yield from self._did()
         yield from self._until_notes()
         self.notes.pop()
+        assert self._round is not None  # or else there would be no note
         self.now_s, self._out_free_s, self._in_free_s = self._round.workers
         self._warm_s, self._last_reach_s = self._round.warm_s, self._round.last_reach_s
         self.pulled = self._computes = self.handed_in = False
@@ -91,7 +98,7 @@ class HandedIn:
 
     def _settle_mixed(self, mixed: Mixed) -> None:
         """All gradients of a step are added."""
-        others = self.inbox.popleft()
+        others = self.arrived.popleft()
         steps = range(self.step, self.step + len(mixed.noted))
         found = self._settled(mixed.settle, [self.updating(step) for step in steps])
         self.now_s = found.added_s
@@ -101,7 +108,7 @@ class HandedIn:
 
     def _settle_hybrid(self) -> None:
         """All gradients are added; what servers do then is foreseen, for their notes meet messages of the allreduce."""
-        others = self.inbox.popleft()
+        others = self.arrived.popleft()
         serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
         working = Clocks(others.now_s, others._out_free_s, others._in_free_s)
         last_s = np.broadcast_to(others._last_reach_s, others.now_s.shape)
@@ -124,6 +131,7 @@ class HandedIn:
             return None
         costs, scenario = self.world.scenario.costs, self.world.scenario
         (whole,) = collectives.pieces(scenario.summed, True)
+        assert isinstance(self.collectives, Calls)  # ranks that share hosts are settled by Mixed
         try:
             plan = self.collectives.plan(self.collectives.named(self._algorithm, whole), [whole])
         except TooMany as error:

@@ -141,8 +141,8 @@ class Hybrid:
             Unsettled: two messages come so near to one another that rounding may decide which is first, or one of this round before
                 those of the last are over.
         """
-        gradients_s = np.full(self._workers.requests_s.shape, np.inf)
-        replications, servers, workers = gradients_s.shape
+        replications, servers, workers = self._workers.requests_s.shape
+        gradients_s = np.full((replications, servers, workers), np.inf)
         pieces_s = np.full((self._port_s.shape[1] - 2 * servers, workers, replications), np.inf)
         before = None
         for _ in range(MOST_ROUNDS):

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property
 
 import numpy as np
 
-from sim.vector.exchanges import Unsettled
-from sim.vector.servers.barrier_round import Clocks, Sizes, check_received, let_go, posted_of, receive, settle
+from sim.vector.servers.barrier_round import Clocks, check_received, let_go, posted_of, receive, settle
 from sim.vector.servers.handed_in import HandedIn
-from sim.vector.shared.rounds import Ranks
+from sim.vector.shared.rounds import BarrierRounds, Ranks
 from sim.verbs.at_hand import SUM
 
-NOT_ALL = (
-    "the text does not pull from all servers, compute, and push to all, whose every update is of all workers' gradients"
-)
 FIRST = slice(0, 1)  # of several servers
 WHOSE = "the text asks whose gradients were added first"
 
 
-class Some(Collection):
+class Some(Collection[int]):
     """Senders of so many gradients, others in each replication."""
 
     def __init__(self, count: int, refuse):
@@ -39,9 +34,6 @@ class Some(Collection):
 class Barrier(HandedIn):
     """Verbs of all workers, or of all servers; clocks have the shape (replications, ranks)."""
 
-    pulled = False  # parameters have been asked for
-    _asked_s: np.ndarray | None = None  # where ranks were then
-    _computes = False  # and a gradient is to be computed on them
     _added: Collection[int] | None = None  # the senders of the gradients that were added last
 
     def fetch(self):
@@ -79,27 +71,19 @@ class Barrier(HandedIn):
         self._only(version is None and self._has_computed(servers))
         self.at_hand.handed_on()
         self.sent_samples = self.samples
-        self.world.master.inbox.append(self)
+        self.world.master.arrived.append(self)
         yield from self._did()
         yield from self._until_notes()
-        if self.world.crowd is None:
+        if self.world.barrier is None:
             self._take_notes()
             self.step += 1
         else:
             self.notes.pop()
             self.now_s = np.zeros_like(self.now_s)  # since the last note, which is not here yet
-            self.step = self.world.crowd.steps
+            self.step = self.world.barrier.steps
         self.pulled = self._computes = False
         self.book.over = self.world.training_is_over
         yield from self._did()
-
-    def _has_computed(self, servers) -> bool:
-        """Whether workers have asked all servers, which these are, and computed a gradient on the answers.
-
-        Work between the answers and the gradient, but for its computing, would be taken for work before the answers.
-        """
-        all_asked = self.pulled and list(servers) == list(self.world.master.ranks)
-        return all_asked and self._computes and np.array_equal(self.now_s, self._asked_s)
 
     def _take_notes(self) -> None:
         sizes, reach_s = self._sizes, self.notes.pop()
@@ -116,18 +100,18 @@ class Barrier(HandedIn):
         needed = self.world.scenario.protocol.gradients_per_update(len(everyone)) if mixed is None else mixed.senders
         self._only(self is self.world.master and list(workers) == everyone and count == needed)
         if self.world.training_is_over:
-            if self.world.crowd is not None:
-                self._wait_of_crowd(*self._settled(self.world.crowd.end, *self._ranks_of_crowd()))
+            if self.world.barrier is not None:
+                self._wait_of_crowd(*self._settled(self.world.barrier.end, *self._ranks_of_crowd()))
             return []
-        while not self.inbox or (mixed is not None and not mixed.is_ready(self.step == self.world.rounds[-1])):
+        while not self.arrived or (mixed is not None and not mixed.is_ready(self.step == self.world.rounds[-1])):
             yield
         others = self.world.workers
         if mixed is not None:
             self._settle_mixed(mixed)
-        elif self.world.crowd is not None:
-            self._settle_crowd()
+        elif self.world.barrier is not None:
+            self._settle_crowd(self.world.barrier)
         else:
-            (self._settle_hybrid if self.inbox[0].handed_in else self._settle_round)()
+            (self._settle_hybrid if self.arrived[0].handed_in else self._settle_round)()
             others.end_computing()
         samples = others.sent_samples[:, : None if mixed else count].sum(axis=1, keepdims=True)  # all are alike
         self.samples = np.broadcast_to(samples, self.now_s.shape)
@@ -138,7 +122,7 @@ class Barrier(HandedIn):
 
     def _settle_round(self) -> None:
         """All gradients are added, of ranks with a host each."""
-        others = self.inbox.popleft()
+        others = self.arrived.popleft()
         serving = Clocks(self.now_s, self._out_free_s, self._in_free_s), self.speeds
         working = Clocks(others.now_s, others._out_free_s, others._in_free_s), others.speeds
         served, pushed = self._settled(settle, self._sizes, serving, working, others.requests_s, others.computed_s)
@@ -148,11 +132,11 @@ class Barrier(HandedIn):
         others._wait_each(pushed.waits)
         self._in_place = served.added
 
-    def _settle_crowd(self) -> None:
+    def _settle_crowd(self, barrier: BarrierRounds) -> None:
         """Enough gradients are added, of ranks of whom some share hosts or are late."""
-        self.inbox.popleft()
+        self.arrived.popleft()
         self.step = len(self.world.updates)
-        self.now_s, *waits = self._settled(self.world.crowd.settle, *self._ranks_of_crowd())
+        self.now_s, *waits = self._settled(barrier.settle, *self._ranks_of_crowd())
         self._wait_of_crowd(*waits)
 
     def _ranks_of_crowd(self) -> tuple[Ranks, Ranks]:
@@ -168,8 +152,8 @@ class Barrier(HandedIn):
         """The first server waits for a note from each other one, where these do not wait for it."""
         others = list(peers)
         self._only(self is self.world.master and others == list(self.ranks[1:] if self.world.first_leads else []))
-        if self.world.crowd is not None:
-            heard_s, (from_s, to_s) = self.world.crowd.hear(self.now_s, self.speeds)
+        if self.world.barrier is not None:
+            heard_s, (from_s, to_s) = self.world.barrier.hear(self.now_s, self.speeds)
             for turn in range(from_s.shape[2]):
                 self._wait(from_s[:, :, turn], to_s[:, :, turn], FIRST)
             self.now_s = np.concatenate([heard_s, self.now_s[:, 1:]], axis=1)
@@ -187,7 +171,7 @@ class Barrier(HandedIn):
             self.now_s = self._settled(mixed.let_go, self.now_s)
             yield from self._did()
             return
-        if self.world.crowd is None:
+        if self.world.barrier is None:
             clocks = Clocks(self.now_s, self._out_free_s, self._in_free_s)
             (self.now_s, self._out_free_s, _), reach_s = let_go(self._sizes, clocks, self.speeds, self._in_place)
             self._check_foreseen(reach_s)
@@ -195,35 +179,6 @@ class Barrier(HandedIn):
                 # a server that is done before the first waits until the end
                 self._wait(self.now_s, np.full_like(self.now_s, np.inf))
         else:
-            self.now_s = reach_s = self._settled(self.world.crowd.let_go, self.now_s, self.speeds)
+            self.now_s = reach_s = self._settled(self.world.barrier.let_go, self.now_s, self.speeds)
         others.notes.append(reach_s)
         yield from self._did()
-
-    @cached_property
-    def notes(self) -> list[np.ndarray]:
-        """When notes reach this group, that it has not taken yet."""
-        return []
-
-    @cached_property
-    def _sizes(self) -> Sizes:
-        return Sizes.of(self.world.scenario)
-
-    def _until_notes(self):
-        while not self.notes:
-            yield
-
-    def _settled(self, function, *given):
-        try:
-            return function(*given)
-        except Unsettled:
-            raise self.world.refuse("which message passes a port first cannot be told") from None
-
-    def _only(self, does: bool) -> None:
-        if not (does and self.world.scenario.protocol.has_servers):
-            raise self.world.refuse(NOT_ALL)
-
-    def _wait_each(self, waits) -> None:
-        """Waits of every rank, one after another."""
-        from_s, to_s = waits
-        for turn in range(from_s.shape[2]):
-            self._wait(from_s[:, :, turn], to_s[:, :, turn])
