@@ -29,10 +29,8 @@ from sim.base.progress import each
 
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
-LONGEST_S, LONGEST_FURTHER_S = (
-    20.0,
-    180.0,
-)  # of a measurement of an engine, of another job; what takes longer is left out
+LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
+LONGEST_FURTHER_S = 180.0  # likewise, of another job
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:

@@ -111,8 +111,9 @@ def columns(seed: int) -> dict[str, Callable[[], list[str]]]:
 
     found: dict[str, Callable[[], list[str]]] = {f"{workers:,}": partial(fmb, workers) for workers in SIZES}
     found[f"{EACH:,}, rank by rank"] = partial(fmb, EACH, "event-each")
-    workers, steps = FURTHER["ps-async"].workers, FURTHER["ps-async"].steps
-    return found | {f"{workers:,}, ps-async": partial(column, protocols.ps_async, Job(workers, steps, seed))}
+    asked = FURTHER["ps-async"]
+    job = Job(asked.workers, asked.steps, seed)
+    return found | {f"{job.workers:,}, ps-async": partial(column, protocols.ps_async, job)}
 
 
 def show(seed: int) -> None:

@@ -7,7 +7,6 @@ import math
 import shlex
 import sys
 from collections.abc import Generator, Iterable, Sequence
-from concurrent.futures import Executor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,8 @@ from sim.base.files import check_outputs, text_of
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import pandas as pd
     import pyarrow as pa
 
@@ -58,10 +59,12 @@ def sweep(
         WrongSetting: an option does not exist, or the file exists without `resume` or is of another sweep.
         RunFailed: the rows cannot be written; those of the parts are kept.
     """
+    import concurrent.futures
+
     from sim.sweeps import jobs, pools
 
     out = text_of("out", out)
-    if executor is not None and not isinstance(executor, Executor):
+    if executor is not None and not isinstance(executor, concurrent.futures.Executor):
         raise WrongSetting("executor", executor, "one of concurrent.futures, mpi4py.futures.MPIPoolExecutor, or None")
     how, read = jobs.How(world, replications, within_s), options.Readers(remember=True)
     wanted = [_job(one, how, read) for one in _listed(scenarios)]

@@ -71,8 +71,8 @@ FURTHER = {
     "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
     "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
     "ps-async": Further("ps-async, event world", "protocols:ps_async", 1_000, 20),
-    "amb": Further("amb, vector world", "protocols:amb", 1_000, 100, runs=20),
-    "amb-100000": Further("amb, vector world", "protocols:amb", 100_000, 1_000),
+    "amb": Further("amb with sleeps, vector world", "protocols:amb", 1_000, 100, runs=20),
+    "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000),
 }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from experiments.engines.job import Job
-from sim import protocols
+from sim import protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.simulation import simulate
+
+SLEEPS = "niagara*0.01"
 
 
 def horovod(job: Job) -> list[float]:
@@ -35,13 +37,14 @@ def ps_async(job: Job) -> list[float]:
 
 
 def amb(job: Job) -> list[float]:
-    """Seconds of each step of anytime minibatch with stragglers, in the vector world."""
-    return _simulated(job, "amb", [], "mnist", "vector", job.runs)
+    """Seconds of each step of anytime minibatch whose workers sleep at random, in the vector world."""
+    return _simulated(job, "amb", [], "mnist", "vector", job.runs, SLEEPS)
 
 
 def _simulated(
-    job: Job, protocol: str, settings: list[str], model: str, world: str, replications: int = 1
+    job: Job, protocol: str, settings: list[str], model: str, world: str, replications: int = 1, sleeps: str = "none"
 ) -> list[float]:
     about: dict = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
+    about |= {"stragglers": stragglers.read(sleeps), "stragglers_name": sleeps}
     scenario = Scenario(protocols.make(protocol, settings), workload.read(model), **about)
     return simulate(scenario, world, replications).outcome.step_s.ravel().tolist()

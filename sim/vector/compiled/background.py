@@ -10,9 +10,8 @@ from sim.vector.compiled.by_tree import ask
 
 # How a replication ends: with a step, or because something cannot be told, or is not known.
 DONE, NEAR, UNSETTLED, UNDECIDED, FULL = range(5)  # the last: there is no room for moments
-ENDS, IN_FREE, LAST_REACH, WAITS, FIRST, LAST, TOLD = range(
-    7
-)  # columns of decisions, see sim.vector.cycles.decided.CLOCKS
+# Columns of decisions, see sim.vector.cycles.decided.CLOCKS.
+ENDS, IN_FREE, LAST_REACH, WAITS, FIRST, LAST, TOLD = range(7)
 IDLE = 8  # and the first of those of idle ports
 
 
