@@ -21,7 +21,8 @@ from sim.base.errors import WrongSetting
 from sim.version import VERSION
 from trainsim.commands import COMMANDS as OF_TRAINSIM
 
-sys.path.append(str(ROOT / "docs" / "extensions"))
+sys.path.append(str(ROOT / "docs" / "generating"))
+import members as members_of_pages
 import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
@@ -46,7 +47,7 @@ def test_an_option_that_is_not_there_is_seen():
 
 def test_the_readme_is_short_and_has_the_table_of_the_results():
     text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 120
+    assert len(text.splitlines()) <= 126
     assert results.summary() in text
 
 
@@ -75,10 +76,31 @@ def test_a_kept_result_says_what_was_run_when_and_on_what(path):
 
 
 def test_every_experiment_and_every_command_has_its_place():
-    assert set(re.findall(r"```\{result\} (\S+)", _page("accuracy.md"))) == {
+    assert set(re.findall(r"<!-- result (\S+)", _page("accuracy.md"))) == {
         name for name, question in run.QUESTIONS.items() if question.takes != run.UNTRIED
     }
-    assert set(re.findall(r"```\{command\} (\S+)", _page("reference/commands.md"))) == KNOWN
+    assert set(re.findall(r"<!-- command (\S+)", _page("reference/commands.md"))) == KNOWN
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="help texts differ between versions of Python")
+def test_blocks_of_pages_are_what_the_code_says():
+    command = [sys.executable, "docs/generating/blocks.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), "python docs/generating/blocks.py writes them anew"
+
+
+def test_a_page_can_be_read_in_a_clone():
+    directives = {
+        name for page in PAGES for name in re.findall(r"^(?:```|:::)\{([\w-]+)\}", page.read_text(), re.MULTILINE)
+    }
+    assert directives <= {"toctree", "picture"}
+    assert not [page for page in PAGES if re.search(r"\{(doc|ref|term)\}`", page.read_text())]
+
+
+def test_a_docstring_becomes_lists_and_fences():
+    said = members_of_pages.prose("Do it.\n\nArgs:\n    one, two: what\n        it is.\n\n>>> 1 + 1\n2\n")
+    assert said == "Do it.\n\nArgs:\n\n- `one, two`: what\n  it is.\n\n```pycon\n>>> 1 + 1\n2\n```"
 
 
 def _page(name: str) -> str:

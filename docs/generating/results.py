@@ -1,11 +1,7 @@
-"""```{result} NAME``` is replaced by a result of docs/data; ```{summary}``` by one line for each, as in README.md.
-
-The table of README.md: `python docs/extensions/results.py`.
-"""
+"""Results of experiments that are kept in docs/data, as pages show them, and the summary of README.md: one line for each."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
@@ -146,31 +142,3 @@ def _parts(shown: list) -> list[str]:
 
 def _wrapped(line: str) -> str:
     return textwrap.fill(line, LINE, subsequent_indent="    ", break_long_words=False)
-
-
-def setup(app) -> dict:
-    from sphinx.util.docutils import SphinxDirective
-
-    class Result(SphinxDirective):
-        """One experiment."""
-
-        required_arguments = 1
-
-        def run(self):
-            self.env.note_dependency(str(DATA / f"{self.arguments[0]}.json"))
-            return self.parse_text_to_nodes(page(self.arguments[0]), allow_section_headings=True)
-
-    class Summary(SphinxDirective):
-        """The table of README.md."""
-
-        def run(self):
-            return self.parse_text_to_nodes(summary())
-
-    app.add_directive("result", Result)
-    app.add_directive("summary", Summary)
-    return {"parallel_read_safe": True}
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parents[1]))
-    print(summary())

@@ -1,0 +1,44 @@
+"""The help text of a command, and the tables of commands and of protocols."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from importlib import import_module
+from inspect import cleandoc
+
+from docstrings import described
+
+
+def command(module: str) -> str:
+    """A heading, and the help text of a command's parser."""
+    parser = import_module(module).parser()
+    typed = parser.prog if module.startswith("trainsim.") else f"python -m {module}"
+    return f"## {typed}\n\n```text\n{parser.format_help()}```"
+
+
+def commands() -> str:
+    """Names of `trainsim`, the module of each, and a line about it."""
+    from trainsim.commands import COMMANDS
+
+    rows = [f"| `trainsim {name}` | `{one.module}` | {one.about} |" for name, one in COMMANDS.items()]
+    return "\n".join(["| command | module | it does |", "|---|---|---|", *rows])
+
+
+def protocols() -> str:
+    """Every protocol: its docstring, and its settings with their defaults."""
+    from sim.protocols import PROTOCOLS
+
+    return "\n".join(_of_protocol(name, found) for name, found in PROTOCOLS.items())
+
+
+def _of_protocol(name: str, protocol: type) -> str:
+    """A heading, the text of its docstring, and a line for each setting."""
+    text = cleandoc(protocol.__doc__ or "")
+    meanings = {name: said for base in protocol.__mro__[::-1] for name, said in described(base.__doc__ or "").items()}
+    lines = [
+        f"- `{setting.name}` ({setting.default}): {meanings.get(setting.name, '')}"
+        for setting in fields(protocol)
+        if setting.default is not MISSING
+    ]
+    said = "Settings, with their defaults:\n\n" + "\n".join(lines) if lines else "It has no settings."
+    return f"## {name}\n\n{text.partition('Args:')[0].strip()}\n\n{said}\n"
