@@ -8,8 +8,10 @@ from sim.answers import bottleneck, extrapolation, trust
 from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
+from sim.plans import bounds
 from sim.recording.traces import Trace
 
+BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
 FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
@@ -28,13 +30,29 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    return found + _of_computing(scenario) + trust.notes(scenario) + unknown
+    return found + _of_computing(scenario) + _of_sustained_rate(scenario, outcome) + trust.notes(scenario) + unknown
 
 
 def _of_computing(scenario: Scenario) -> list[str]:
     """Commands refuse such a job (Scenario.check_computing); a program may mean it, to time messages alone."""
     takes_time = scenario.costs.compute(scenario.batch) or scenario.costs.partition(scenario.batch)
     return [] if takes_time else ["computing takes no time: no costs of the workload are known"]
+
+
+def _of_sustained_rate(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """A port that has used up its credit bounds the step, whatever the protocol and the algorithm."""
+    per_s = scenario.network.sustained_bytes_per_s
+    if per_s is None or len(set(scenario.hosts)) < 2:
+        return []
+    step_s, port_s = extrapolation.mean_step_s(outcome), bounds.Bounds(scenario).port_s
+    if scenario.protocol.by_arrival:  # a step is so many gradients, whosever
+        port_s *= outcome.samples.mean() / (max(1, scenario.workers) * scenario.batch)
+    if abs(port_s - step_s) > BOUND * step_s:
+        return []
+    rate = f"{per_s * 8 / 1e9:.3g} Gbit/s"
+    return [
+        f"the sustained rate of the hosts' ports, {rate}, bounds the step: its bytes alone take {port_s * 1e3:.4g} ms"
+    ]
 
 
 def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:

@@ -108,7 +108,7 @@ class Bounds:
         scenario, protocol, (sum_s, port_s) = self._scenario, self._scenario.protocol, self._summed_s
         samples, compute_s = self._computing(batch)
         if protocol.uses("reduce_in_cycles"):
-            return Least(samples, compute_s, 0.0, port_s / self._long_run, self._calls)
+            return Least(samples, compute_s, 0.0, self.port_s, self._calls)
         one_s = self._ports.one_bytes / self._per_s
         if protocol.by_arrival:
             travels_s = 0.0 if protocol.overlaps or not protocol.has_servers else 2 * one_s
@@ -116,8 +116,13 @@ class Bounds:
             return Least(samples, compute_s, sum_s + travels_s, max(served_s, port_s / self._long_run))
         pull_s = self._ports.most_bytes / self._per_s
         if protocol.overlaps:
-            return Least(samples, compute_s, 0.0, max(pull_s, port_s) / self._long_run)
-        return Least(samples, compute_s, sum_s + pull_s + one_s, (port_s + pull_s) / self._long_run)
+            return Least(samples, compute_s, 0.0, self.port_s)
+        return Least(samples, compute_s, sum_s + pull_s + one_s, self.port_s)
+
+    @property
+    def port_s(self) -> float:
+        """Seconds that the busiest port passes the bytes of a step in one direction, in the long run, if every worker contributes once."""
+        return (self._summed_s[1] + self._ports.both_bytes / self._per_s) / self._long_run
 
     def _computing(self, batch: int) -> tuple[float, float]:
         """Samples of a step at most, and seconds of computing at least."""
@@ -175,11 +180,13 @@ class Ports(NamedTuple):
         servers: of each host with servers, the bytes of one worker and the workers that are on that host.
         most_bytes: of the busiest port, if every worker contributes once.
         one_bytes: of a worker's own messages, at least.
+        both_bytes: of the busiest port, of parameters that its servers send and gradients that its workers send.
     """
 
     servers: tuple[tuple[float, int], ...] = ()
     most_bytes: float = 0.0
     one_bytes: float = 0.0
+    both_bytes: float = 0.0
 
     @classmethod
     def of(cls, scenario: Scenario) -> Ports:
@@ -192,11 +199,18 @@ class Ports(NamedTuple):
         for server, size_bytes in enumerate(scenario.traffic.server_bytes):
             held[hosts[server]] += size_bytes
         everywhere, whole = sum(receivers.values()), sum(held.values())
-        busiest = [size_bytes * (everywhere - receivers[host]) for host, size_bytes in held.items()]
-        busiest += [count * (whole - held[host]) for host, count in receivers.items()]
+        served = {host: size_bytes * (everywhere - receivers[host]) for host, size_bytes in held.items()}
+        pushed = {host: count * (whole - held[host]) for host, count in receivers.items()}
+        busiest = [*served.values(), *pushed.values()]
+        both_bytes = max(served.get(host, 0) + pushed.get(host, 0) for host in {*served, *pushed})
         beside = scenario.servers > 1 or any(host in receivers for host in held)
         one_bytes = 0.0 if beside else min(scenario.traffic.server_bytes)
-        return cls(tuple((size_bytes, receivers[host]) for host, size_bytes in held.items()), max(busiest), one_bytes)
+        return cls(
+            tuple((size_bytes, receivers[host]) for host, size_bytes in held.items()),
+            max(busiest),
+            one_bytes,
+            both_bytes,
+        )
 
     def by_arrival_s(self, bytes_per_s: float, compute_s: float, workers: int) -> float:
         """Seconds of so many gradients, whosever: those of a server's own host need not pass its port."""
