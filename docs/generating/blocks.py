@@ -1,8 +1,8 @@
 """Blocks of pages that are written from the code and from kept results, so that pages can be read in a clone, too.
 
 A block begins with a comment that names its writer and its subject, `<!-- schema sim.platform.cluster:Cluster -->`, and ends with
-`<!-- end -->`. As a program, this file writes the blocks of README.md and docs/ anew, and prints the pages that it changed; with `--check` it only
-prints them.
+`<!-- end -->`. As a program, this file writes the blocks of README.md and docs/ anew, and prints the pages that it changed. With
+`--check` it only prints them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,13 @@ def result(name: str, host: str, servers: int = 0, algorithm: str | None = None)
 
 @pytest.mark.parametrize(
     ("name", "servers", "algorithm"),
-    [("allreduce", 0, "ring"), ("ps-sync", 4, None), ("ps-async", 4, None), ("fmb", 0, None), ("kbatch-async", 0, None)],
+    [
+        ("allreduce", 0, "ring"),
+        ("ps-sync", 4, None),
+        ("ps-async", 4, None),
+        ("fmb", 0, None),
+        ("kbatch-async", 0, None),
+    ],
 )
 def test_a_port_that_bounds_the_step_is_named_whatever_the_protocol(name, servers, algorithm):
     found = result(name, "p3.2xlarge", servers, algorithm)
@@ -38,7 +44,9 @@ def test_a_port_that_bounds_the_step_is_named_whatever_the_protocol(name, server
 
 def test_a_port_without_such_a_rate_or_with_time_to_spare_is_not():
     assert not any("sustained" in note for note in result("allreduce", "p3.16xlarge").notes)
-    assert not any("sustained" in note for note in result("allreduce", "p3.2xlarge", algorithm="reduce-broadcast").notes)
+    assert not any(
+        "sustained" in note for note in result("allreduce", "p3.2xlarge", algorithm="reduce-broadcast").notes
+    )
 
 
 def test_a_port_sends_parameters_of_its_servers_and_gradients_of_its_workers():
