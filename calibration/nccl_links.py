@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from calibration import algorithms, checks
-from calibration.importers.nccl_tests import Measured, read
+from calibration import algorithms, checks, nccl_checks
+from calibration.importers.nccl_tests import Measured, factors, read
 from calibration.nccl_fits import Fit, candidates, fitted, of_all, place
 from sim import catalogue
 from sim.base.errors import RunFailed, WrongSetting
@@ -27,8 +27,10 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
         WrongSetting: see calibration.importers.nccl_tests; several texts that are not of allreduces of several numbers of ranks.
         RunFailed: no link fits the times.
     """
-    tests = [read(path, ranks) for path in paths]
-    _check_several(tests, paths)
+    read_in = [(path, read(path, ranks)) for path in paths]
+    tests = [test for path, found in read_in for test in _used(found, path, len(paths) > 1)]
+    if len({place(test) for test in tests}) < len(tests):
+        raise WrongSetting("TRACE", " ".join(paths), "one text for each number of ranks and hosts")
     largest, called = max(tests, key=lambda test: len(test.hosts)), ", ".join(Path(path).name for path in paths)
     sums = largest.collective == "all_reduce"
     with checks.fitting(called):
@@ -40,8 +42,11 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
         able = {one: fit for one, fit in able.items() if fit.possible}
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
-    notes = _notes(largest, found, found.link, len(tests))
-    return Cluster(
+    notes = (
+        *_notes(largest, found, found.link, len(tests)),
+        *_left_out([one for _, of in read_in for one in of], tests),
+    )
+    made = Cluster(
         name=name,
         hosts=_hosts(largest),
         network=found.link,
@@ -57,21 +62,35 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
             },
         ),
     )
+    return nccl_checks.added(made, tests, found) if sums else made
 
 
-def _check_several(tests: list[Measured], paths: Sequence[str]) -> None:
-    """Refuse several texts that do not tell which algorithm sums.
+def _used(found: list[Measured], path: str, several: bool) -> list[Measured]:
+    """The tests of a text that are fitted: its allreduces or, of one text alone, the first collective that it has.
 
     Raises:
-        WrongSetting: naming the first that cannot be.
+        WrongSetting: it has none of them.
     """
-    if len(tests) == 1:
-        return
-    for test, path in zip(tests, paths, strict=True):
-        if test.collective != "all_reduce":
-            raise WrongSetting(f"{path}: collective", test.collective, "all_reduce, where there are several texts")
-    if len({place(test) for test in tests}) < len(tests):
-        raise WrongSetting("TRACE", " ".join(paths), "one text for each number of ranks and hosts")
+    if sums := [test for test in found if test.collective == "all_reduce"]:
+        return sums
+    names = ", ".join(dict.fromkeys(test.collective for test in found))
+    if several:
+        raise WrongSetting(f"{path}: collective", names, "all_reduce, where there are several texts")
+    known = [test for test in found if test.collective in factors(2)]
+    if not known:
+        raise WrongSetting(f"{path}: collective", names, ", ".join(factors(2)))
+    return known[:1]
+
+
+def _left_out(read_of: list[Measured], used: list[Measured]) -> list[str]:
+    """What the texts have beside that which is fitted, in lines."""
+    others = dict.fromkeys(
+        f"{one.collective} of {len(one.hosts)} ranks, {len(one.sizes)} rows" for one in read_of if one not in used
+    )
+    notes = [f"left out: {'; '.join(others)}"] if others else []
+    if cut := sum(one.left_out for one in used):
+        notes.append(f"{cut} row{'s' * (cut > 1)} left out: cut, or with other text in {'them' if cut > 1 else 'it'}")
+    return notes
 
 
 def _hosts(measured: Measured) -> tuple[Host, ...]:

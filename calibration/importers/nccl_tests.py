@@ -2,29 +2,41 @@
 
 A run has lines `# Rank 0 ... on HOST device ...`, a heading `# size count type redop root time algbw busbw ...`, out of place and in place,
 and a row for each size: bytes, microseconds, and GB/s (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). Newer versions name the
-collective. For older ones it follows from busbw / algbw, which is 2 (n - 1) / n for an allreduce among n ranks.
+collective. For older ones it follows from the command's name, where the log has it, or from busbw / algbw, which is 2 (n - 1) / n for an
+allreduce among n ranks.
+
+A log may have several tables, other lines between their rows, and what a launcher puts before each line (mpirun --tag-output, srun -l).
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from calibration.importers import logs
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
 from sim.base.ranges import LONGEST_S, MOST_BYTES
 
 SOURCE = "--from nccl-tests"
 ALLOWED = "the text that all_reduce_perf and its like print"
 MOST_TEXT, MOST_ROWS, MOST_TESTED = 2**24, 10**5, 10**5  # bytes of text, rows of it, ranks
 MICRO, GIGA = 1e-6, 1e9
-STARTING = re.compile(r"#\s*Collective test starting:\s*(\w+?)_perf")
-RANK = re.compile(r"#\s*Rank\s+(\d+)\b.*?\bon\s+(\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(.*)")
-HEADING = re.compile(r"#\s*(size\s+count\s+type\b.*)")
+STARTING = re.compile(r"Collective test starting:\s*(\w+?)_perf")
+COMMAND = re.compile(r"(?<!concluded: )\b([a-z_]+?)_perf\b")
+RANK = re.compile(
+    r"#\s*Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(?P<device>.*)"
+)
+JOINED = re.compile(
+    r"(?P<host>[^\s>]+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d+) n[rR]anks \d+\b"
+)  # if none is listed
+HEADING = re.compile(r"\b(size\s+count\s+type\b.*)")
+ROW = re.compile(r"(?<![\w.,-])(\d+\s+\d+\s+[a-z]\w*\s.*)")
 AVERAGE = re.compile(r"#\s*Avg bus bandwidth")
 TIMES = ("time", "algbw", "busbw")
 SUMS = ("sum", "prod", "max", "min", "avg", "mulsum")
@@ -32,15 +44,16 @@ CLOSE, SEEN_GB_S = 0.1, 0.1  # how far size / time may be from algbw, where that
 
 
 class Measured(NamedTuple):
-    """The contents of a text.
+    """The tests of one collective on the same ranks.
 
     Args:
-        collective: all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce or sendrecv.
+        collective: all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce or sendrecv; another that the text names.
         hosts: of each rank, in order.
         device: the ranks' device; "" if the text does not name it.
         sizes, seconds: of each row, by size; shape (rows,).
-        whole: whether the text has its end.
+        whole: whether the text has the end of each test.
         wrong: results that the tests found wrong.
+        left_out: rows that were cut, or have other text within them.
     """
 
     collective: str
@@ -50,6 +63,15 @@ class Measured(NamedTuple):
     seconds: np.ndarray
     whole: bool
     wrong: int
+    left_out: int
+
+
+class _Table(NamedTuple):
+    """A heading's columns, the lines since the table before, and those after it; without what a launcher puts before them."""
+
+    columns: list[str]
+    before: list[str]
+    after: list[tuple[int, str]]  # with their numbers
 
 
 @dataclass(frozen=True)
@@ -73,53 +95,85 @@ def factors(ranks: int) -> dict[str, float]:
     }
 
 
-def read(path: str | Path, ranks: int | None = None) -> Measured:
-    """The contents of a text of nccl-tests. Calls in place are taken where there are any, because training makes those.
+def read(path: str | Path, ranks: int | None = None) -> list[Measured]:
+    """The tests in a log of nccl-tests. Calls in place are taken where there are any, because training makes those.
 
     Args:
         ranks: of the run, where the text does not list them.
 
     Raises:
-        WrongSetting: the text is not of nccl-tests, has several tests or an impossible row, or does not give the number of ranks.
+        WrongSetting: the text is not of nccl-tests, or has an impossible row, or does not give the number of ranks.
     """
-    lines = _text(Path(path)).splitlines()
-    headings = [number for number, line in enumerate(lines) if HEADING.match(line.strip())]
-    if len(headings) != 1:
-        given = f"{len(headings)} tables" if headings else "no heading `# size count type ...`"
-        raise WrongSetting(f"{SOURCE}: {path}", given, f"{ALLOWED}: one test")
-    hosts, device = _hosts(lines, ranks, str(path))
-    columns = lines[headings[0]].strip("# \n").split()
-    rows = [
-        _row(line, columns, f"{path}: line {number}")
-        for number, line in enumerate(lines[headings[0] + 1 :], headings[0] + 2)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    rows = [row for row in rows if row.size > 0]
-    if len({row.size for row in rows}) < 2 or len(rows) > MOST_ROWS:
-        raise WrongSetting(f"{path}: rows", len(rows), f"of 2 sizes or more, and up to {MOST_ROWS:,}")
-    rows.sort(key=lambda row: row.size)
+    lines = logs.lines(Path(path), SOURCE, ALLOWED, MOST_TEXT)
+    tables, joined = _tables(lines), [found for line in lines if (found := JOINED.search(line))]
+    if not tables:
+        raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
+    found = defaultdict[tuple, list[Measured]](list)
+    for table in tables:
+        if test := _measured(table, joined, ranks, str(path)):
+            found[test.collective, len(test.hosts), len(set(test.hosts))].append(test)
+    if not found or max(len(set(one.sizes)) for several in found.values() for one in several) < 2:
+        raise WrongSetting(f"{path}: rows", sum(map(len, found.values())), "of 2 sizes or more")
+    return [_together(several) for several in found.values()]
+
+
+def _together(tests: Sequence[Measured]) -> Measured:
+    """Tests of the same ranks as one, by size."""
+    sizes = np.concatenate([test.sizes for test in tests])
+    order = np.argsort(sizes, kind="stable")
+    return tests[0]._replace(
+        sizes=sizes[order],
+        seconds=np.concatenate([test.seconds for test in tests])[order],
+        whole=all(test.whole for test in tests),
+        wrong=sum(test.wrong for test in tests),
+        left_out=sum(test.left_out for test in tests),
+    )
+
+
+def _tables(lines: list[str]) -> list[_Table]:
+    """The tables of each rank that prints, in order."""
+    spoken = defaultdict[str, list[tuple[int, str]]](list)
+    for number, line in enumerate(lines, 1):
+        spoken[logs.speaker(line)].append((number, line))
+    found = []
+    for said in spoken.values():
+        at = [place for place, (_, line) in enumerate(said) if HEADING.search(line)]
+        for here, last, following in zip(at, [0, *at], [*at[1:], len(said)], strict=False):
+            heading = HEADING.search(said[here][1])
+            assert heading is not None  # that is how it was found
+            before = [line for _, line in said[last:here]]
+            if found and not any(RANK.search(line) for line in before):  # another test of the same launch
+                before += filter(RANK.search, found[-1].before)
+            found.append(_Table(heading[1].split(), before, said[here + 1 : following]))
+    return found
+
+
+def _measured(table: _Table, joined: list[re.Match], ranks: int | None, path: str) -> Measured | None:
+    """The test of a table; None if it has no row of any bytes."""
+    listed = [found for line in table.before if (found := RANK.search(line))]
+    hosts, device = _hosts(listed or joined, ranks, path)
+    like = [(number, found[1]) for number, line in table.after if (found := ROW.search(line))]
+    read = [_row(line, table.columns, f"{path}: line {number}") for number, line in like]
+    rows = [row for row in read if row and row.size > 0]
+    if len(rows) > MOST_ROWS:
+        raise WrongSetting(f"{path}: rows", len(rows), f"up to {MOST_ROWS:,}")
+    if not rows:
+        return None
     return Measured(
-        _collective(lines, rows, len(hosts), str(path)),
+        _collective(table.before, rows, len(hosts), path),
         hosts,
         device,
         np.array([row.size for row in rows], float),
         np.array([row.seconds for row in rows]),
-        any(AVERAGE.match(line.strip()) for line in lines),
+        any(AVERAGE.search(line) for _, line in table.after),
         sum(row.wrong for row in rows),
+        read.count(None),
     )
 
 
-def _text(path: Path) -> str:
-    with reading(SOURCE, path), open(path, "rb") as file:
-        found = file.read(MOST_TEXT + 1)
-    if len(found) > MOST_TEXT:
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, of at most {MOST_TEXT // 2**20} MiB")
-    return found.decode(errors="replace")
-
-
-def _hosts(lines: list[str], ranks: int | None, path: str) -> tuple[tuple[str, ...], str]:
+def _hosts(listed: list[re.Match], ranks: int | None, path: str) -> tuple[tuple[str, ...], str]:
     """The host of each rank, and their device."""
-    said = {int(found[1]): (found[2], found[3].strip()) for line in lines if (found := RANK.match(line.strip()))}
+    said = {int(one["rank"]): (one["host"], one.groupdict().get("device", "").strip()) for one in listed}
     if ranks is not None and not 2 <= ranks <= MOST_TESTED:
         raise WrongSetting("--ranks", ranks, f"an integer from 2 to {MOST_TESTED:,}")
     if not said:
@@ -134,17 +188,20 @@ def _hosts(lines: list[str], ranks: int | None, path: str) -> tuple[tuple[str, .
     return tuple(said[rank][0] for rank in range(len(said))), devices.pop() if len(devices) == 1 else ""
 
 
-def _row(line: str, columns: list[str], where: str) -> _Row:
-    """A row of numbers.
+def _row(line: str, columns: list[str], where: str) -> _Row | None:
+    """A row of numbers; None of one that was cut, or that has other text in it.
 
     Raises:
-        WrongSetting: cells are missing, or not what their column has, or bytes and seconds do not make the bandwidth that it says.
+        WrongSetting: numbers that cannot be, or bytes and seconds that do not make the bandwidth that it says.
     """
     cells = line.split()
-    allowed = f"{len(columns)} cells: {' '.join(columns)}"
+    if columns[3:4] == ["redop"] and len(cells) == len(columns) - 1 and not cells[3][:1].isalpha():
+        cells.insert(3, "")  # which old tests of all-to-all leave out
     if len(cells) != len(columns):
-        raise WrongSetting(where, line.strip()[:80], allowed)
-    first = dict(zip(columns, cells, strict=True))  # of columns that are there twice the last, which are in place
+        return None
+    first: dict[str, str] = {}
+    for name, cell in zip(columns, cells, strict=True):  # of columns that are there twice the last, which are in place
+        first |= {name: cell} if cell != "N/A" or name not in first else {}
     try:
         size, root = int(first["size"]), first.get("root")
         microseconds, algbw, busbw = (float(first[name]) for name in TIMES)
@@ -158,12 +215,12 @@ def _row(line: str, columns: list[str], where: str) -> _Row:
             busbw,
             wrong,
         )
-    except (ValueError, KeyError) as error:
-        raise WrongSetting(where, line.strip()[:80], allowed) from error
+    except (ValueError, KeyError):
+        return None
     if size == 0:
         return found
     if not (0 < size <= MOST_BYTES and 0 < found.seconds <= LONGEST_S and 0 <= algbw < np.inf and 0 <= busbw < np.inf):
-        raise WrongSetting(where, line.strip()[:80], f"{allowed}; bytes and microseconds above 0")
+        raise WrongSetting(where, line.strip()[:80], f"{' '.join(columns)}; bytes and microseconds above 0")
     made = size / found.seconds / GIGA
     if max(algbw, made) > SEEN_GB_S and abs(algbw - made) > CLOSE * max(algbw, made):
         raise WrongSetting(where, f"{size} bytes in {microseconds:g} us, algbw {algbw:g}", f"algbw {made:.4g} GB/s")
@@ -177,11 +234,8 @@ def _collective(lines: list[str], rows: list[_Row], ranks: int, path: str) -> st
         WrongSetting: it is unknown.
     """
     known = factors(ranks)
-    for line in lines:
-        if found := STARTING.match(line.strip()):
-            if found[1] not in known:
-                raise WrongSetting(f"{path}: collective", found[1], ", ".join(known))
-            return found[1]
+    if said := _named(lines, known):
+        return said
     fastest = max(rows, key=lambda row: row.algbw)
     if not fastest.algbw:
         raise WrongSetting(f"{path}: algbw", 0, "a size that moves enough bytes to tell which collective it is")
@@ -196,4 +250,13 @@ def _collective(lines: list[str], rows: list[_Row], ranks: int, path: str) -> st
         raise WrongSetting(
             f"{path}: busbw / algbw", f"{ratio:.3g}", f"that of a collective of {ranks} ranks: {allowed}"
         )
-    return best
+    return best if fastest.redop or best != "all_gather" else "alltoall"
+
+
+def _named(lines: list[str], known: Collection[str]) -> str | None:
+    """The collective that the text says, or else the only one whose command it has."""
+    for line in lines:
+        if found := STARTING.search(line):
+            return found[1]
+    commands = {found for line in lines for found in COMMAND.findall(line) if found in known}
+    return commands.pop() if len(commands) == 1 else None

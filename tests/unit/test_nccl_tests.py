@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 from dataclasses import replace
 
@@ -122,15 +124,14 @@ def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
         ("", "no heading"),
         ("{}", "no heading"),
         (WHOLE[: WHOLE.index(ROWS[0])], "sizes"),
-        (WHOLE[: WHOLE.index(ROWS[5]) + 40], "13 cells"),
-        (WHOLE + WHOLE, "2 tables"),
+        (WHOLE[: WHOLE.index(ROWS[1]) + 40], "algbw"),
         (WHOLE.replace("  Rank  3 ", "  Rank  7 "), "each of them"),
-        (changed(ROWS[15].replace("float", "float float")), "cells"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "nan")), "above 0"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "0.00")), "above 0"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "-3.0")), "above 0"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "9999.99")), "algbw"),
         (WHOLE.replace("# Using", "# Collective test starting: gather_perf\n# Using"), "gather"),
+        (WHOLE.replace("sum ", "sum sum "), "rows"),
         (text(lambda size: 1e-4), "no link fits"),
     ],
 )
@@ -142,6 +143,95 @@ def test_what_is_no_such_text_is_one_line(tmp_path, printed, said, capsys):
     out, err = capsys.readouterr()
     assert (ended.value.code, out, err.count("\n"), profile.exists()) == (1 if "fits" in said else 2, "", 1, False)
     assert said in err
+
+
+def each_line(change):
+    return "\n".join(change(line) for line in WHOLE.splitlines())
+
+
+def between(line: str) -> str:
+    """The line after every row."""
+    return "\n".join(f"{one}\n{line}" if one in ROWS else one for one in WHOLE.splitlines())
+
+
+INFO = "node0:2748:2801 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
+STAMP = "2026-11-26T05:00:00.123456789Z"
+LOGGED = {
+    "mpirun --tag-output": each_line("[1,0]<stdout>:{}".format),
+    "prterun --tag-output": each_line("[prterun-node0-17@1,0]<stdout>: {}".format),
+    "srun -l": each_line("0: {}".format),
+    "srun -l of many": each_line(" 00: {}".format),
+    "mpiexec -prepend-rank": each_line("[0] {}".format),
+    "torchrun": each_line("[default0]:{}".format),
+    "kubectl --timestamps": each_line(f"{STAMP} {{}}".format),
+    "kubectl --prefix": each_line("[pod/launcher-xk2/mpi] {}".format),
+    "docker compose": each_line("launcher-1  | {}".format),
+    "a container's JSON": each_line(lambda line: json.dumps({"log": line + "\n", "stream": "stdout", "time": STAMP})),
+    "a time of day": each_line("2026-11-26 05:00:00,123 INFO {}".format),
+    "colours": each_line("\x1b[36m0:\x1b[0m {}".format),
+    "Windows' ends": each_line("{}\r".format),
+    "stripped": each_line(str.strip),
+    "NCCL_DEBUG=INFO": between(INFO),
+    "NCCL_DEBUG=INFO, tagged": each_line("[1,0]<stdout>:{}".format) + f"\n[1,1]<stderr>:{INFO}\n[1,1]<stdout>:{INFO}",
+    "a launcher's end": WHOLE + "srun: job 1 finished\nreal 0m3.2s\n10 20 things\n",
+    "a command before it": "+ mpirun -np 4 ./build/all_reduce_perf -b 8 -e 128M -f 2 -g 1\n" + WHOLE,
+    "the same again": WHOLE + WHOLE,
+    "another collective beside it": WHOLE + text(lambda size: 1e-5 + size / 1e9, collective="broadcast", starting=True),
+    "one that is not known": WHOLE + WHOLE.replace("# Using", "# Collective test starting: gather_perf\n# Using"),
+    "ranks by NCCL's lines": "\n".join(
+        [line for line in WHOLE.splitlines() if "Rank" not in line]
+        + [
+            f"node{rank}:5:7 [{rank}] NCCL INFO comm 0x1 rank {rank} nranks 4 cudaDev 0 - Init COMPLETE"
+            for rank in range(4)
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("logged", LOGGED)
+def test_what_launchers_and_libraries_add_to_a_text_changes_nothing(tmp_path, logged):
+    plain, found = fitted(tmp_path, WHOLE), fitted(tmp_path, LOGGED[logged])
+    assert [host.count for host in found.hosts] == [host.count for host in plain.hosts]
+    assert found.network.latency_s == pytest.approx(plain.network.latency_s)
+    assert found.network.bandwidth_bytes_per_s == pytest.approx(plain.network.bandwidth_bytes_per_s)
+    assert not any("no end" in note or "rows left" in note for note in found.provenance.notes)
+
+
+def test_a_packed_text_is_read(tmp_path):
+    path = tmp_path / "t.txt.gz"
+    path.write_bytes(gzip.compress(WHOLE.encode()))
+    assert nccl_links.profile([str(path)], "tested").network == fitted(tmp_path, WHOLE).network
+
+
+def test_what_is_left_out_of_a_text_is_said(tmp_path):
+    cut = fitted(tmp_path, WHOLE[: WHOLE.index(ROWS[20]) + 40])
+    assert "1 row left out" in " ".join(cut.provenance.notes)
+    mixed = fitted(tmp_path, changed(ROWS[3].replace("float", f"float {INFO}")).replace(ROWS[9], ROWS[9] + INFO))
+    assert "2 rows left out" in " ".join(mixed.provenance.notes)
+    assert mixed.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.01)
+    others = fitted(tmp_path, LOGGED["another collective beside it"])
+    assert "left out: broadcast of 4 ranks, 25 rows" in others.provenance.notes
+
+
+def test_several_numbers_of_ranks_in_one_log_are_several_texts(tmp_path):
+    found = fitted(tmp_path, "".join(text(ring(ranks), ranks, ranks) for ranks in (2, 4, 8)))
+    assert found.provenance.workers == 8
+    assert "with 2 texts of other ranks" in found.provenance.notes[0]
+    assert max(found.provenance.algorithms, key=lambda name: found.provenance.algorithms[name].weight) == "ring"
+
+
+def test_an_old_all_to_all_has_no_operation(tmp_path):
+    old = text(lambda size: 3 * (LATENCY_S + size / 4 / BANDWIDTH), collective="all_gather").replace("none", "    ")
+    found = fitted(tmp_path, old)
+    assert found.provenance.notes[0].startswith("alltoall of 4 ranks")
+    assert found.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.01)
+
+
+def test_the_profile_says_how_far_its_own_rows_are_off(tmp_path):
+    exact = fitted(tmp_path, WHOLE).provenance.notes[-1]
+    assert exact.startswith("simulated with the profile, 5 of the rows are off by ")
+    slow = text(lambda size: ring(4)(size) * (2.0 if size > 2**26 else 1.0))
+    assert "%" in fitted(tmp_path, slow).provenance.notes[-1] != exact
 
 
 def test_ranks_that_are_not_listed_are_asked_for(tmp_path):

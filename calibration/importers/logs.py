@@ -1,0 +1,71 @@
+"""Files that other programs and launchers wrote: packed or not, and lines with what a launcher has put around them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+from sim.base.errors import WrongSetting
+from sim.base.files import reading
+
+PACKED = b"\x1f\x8b"
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+OF_RANK = re.compile(  # mpirun --tag-output; srun -l; mpiexec -prepend-rank, torchrun
+    r"\s*(?:\[(?:[^\[\]]*@)?\d+,(\d{1,6})\](?:<std\w*>)?:?|(\d{1,6}):\s|\[(?:rank|default)?(\d{1,6})\]:?)"
+)
+OF_CONTAINER = ("log", "message", "msg")  # keys of a line of JSON: docker's and others'
+
+
+def content(path: Path, what: str, allowed: str, most_bytes: int) -> bytes:
+    """What a file has, unpacked if it is packed by gzip.
+
+    Args:
+        what: the option that names the file.
+        allowed: the files that it takes, for complaints.
+
+    Raises:
+        WrongSetting: no such file, one that is packed and cut, or one that is larger than `most_bytes`.
+    """
+    try:
+        with reading(what, path), open(path, "rb") as raw:
+            packed = raw.read(2) == PACKED
+            raw.seek(0)
+            with gzip.open(raw) if packed else raw as file:
+                found = file.read(most_bytes + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile, WrongSetting) as error:
+        if isinstance(error, WrongSetting) and not isinstance(error.__cause__, gzip.BadGzipFile):
+            raise
+        raise WrongSetting(what, str(path), f"{allowed}, whole") from error
+    if len(found) > most_bytes:
+        raise WrongSetting(what, str(path), f"{allowed}, of at most {most_bytes // 2**20} MiB")
+    return found
+
+
+def lines(path: Path, what: str, allowed: str, most_bytes: int) -> list[str]:
+    """The lines of a log, without colours; those that a container's log keeps as JSON are unwrapped.
+
+    Raises:
+        WrongSetting: see `content`.
+    """
+    text = COLOURS.sub("", content(path, what, allowed, most_bytes).decode(errors="replace"))
+    return [_unwrapped(line) for line in text.splitlines()]
+
+
+def _unwrapped(line: str) -> str:
+    if not line.startswith("{"):
+        return line
+    with suppress(ValueError, RecursionError):  # it only looks like JSON
+        table = json.loads(line)
+        said = next((table[key] for key in OF_CONTAINER if isinstance(table.get(key), str)), line)
+        return said.rstrip("\r\n")
+    return line
+
+
+def speaker(line: str) -> str:
+    """The rank that a launcher says has written a line; "" if it says none."""
+    found = OF_RANK.match(line)
+    return next((rank for rank in found.groups() if rank), "") if found else ""

@@ -1,0 +1,54 @@
+"""The tests of a profile's own text, simulated with it: how far it is off."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.importers.nccl_tests import Measured
+from calibration.nccl_fits import Fit, place
+from sim.base.ranges import MOST_PARAMETERS
+from sim.model.costs import Costs
+from sim.model.sizes import ITEM_BYTES
+from sim.platform.cluster import Cluster
+
+MOST_RANKS, SIZES = 256, 5  # that are simulated: of ranks at most, and of sizes of each test
+STEPS = 2
+
+
+def added(made: Cluster, tests: list[Measured], found: Fit) -> Cluster:
+    """The profile with a note on its own rows; unchanged where there are too many ranks to simulate them in no time."""
+    off = [one for test in tests for one in _off(made, test, found)]
+    if not off:
+        return made
+    said = f"simulated with the profile, {len(off)} of the rows are off by {min(off):+.1%} to {max(off):+.1%}"
+    assert made.provenance is not None  # `profile` has made one
+    notes = (*made.provenance.notes, said)
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
+
+
+def _off(made: Cluster, test: Measured, found: Fit) -> list[float]:
+    """Simulated over measured seconds, less 1, of some sizes of a test, the smallest and the largest among them."""
+    ranks, (hosts, each) = len(test.hosts), place(test)
+    able = np.flatnonzero((test.sizes >= ITEM_BYTES * ranks) & (test.sizes <= ITEM_BYTES * MOST_PARAMETERS))
+    if ranks > MOST_RANKS or hosts * each != ranks or not len(able):
+        return []
+    rows = able[np.unique(np.linspace(0, len(able) - 1, SIZES).round().astype(int))]
+    like = made.hosts[0].model_copy(update={"count": hosts, "slots": each})
+    where = made.model_copy(update={"hosts": (like,), "provenance": None})
+    return [
+        _simulated_s(where, ranks, size, found.algorithms[int(size > found.until_bytes)]) / seconds - 1
+        for size, seconds in zip(test.sizes[rows], test.seconds[rows], strict=True)
+    ]
+
+
+def _simulated_s(where: Cluster, ranks: int, size_bytes: float, algorithm: str) -> float:
+    """Seconds of one allreduce of so many bytes."""
+    from sim import protocols
+    from sim.job.scenario import Scenario
+    from sim.model.workload import Workload
+    from sim.simulation import simulate
+
+    summed = Workload(name="summed", parameters=round(size_bytes / ITEM_BYTES), layers=1, costs=Costs())
+    placed = where.model_copy(update={"costs": {"summed": Costs()}})
+    job = Scenario(protocols.make("allreduce", [f"algorithm={algorithm}"]), summed, ranks, STEPS, 0, 1, placed)
+    return float(simulate(job, replications=1).step_s.mean())
