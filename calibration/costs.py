@@ -51,7 +51,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     slow = hosts.tell_apart(drift.to_numpy(), of_drift, max(host_of_rank) + 1, quarters)
     noise = factors.law(_noise(factor, mean, rows.hidden))
     steps = factors.law(_update_factors(table, side["update"]))
-    computing = {"compute": _times(slow.typical, compute), "partition": _times(slow.typical, partition)}
+    computing = {"compute": compute.times(slow.typical), "partition": partition.times(slow.typical)}
     computing["loop_s"] = slow.typical * loop_s
     costs = Costs(**computing, noise=noise, update_noise=steps, run=slow.run, **side)
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
@@ -148,10 +148,6 @@ def _gradient(table) -> tuple[Line, float, Line, list[str]]:
         notes.append("compute assumed: one turn of the loop with the whole minibatch")
         compute = partition.model_copy(update={"base_s": loop_s + partition.base_s})
     return compute, loop_s, partition, notes
-
-
-def _times(factor: float, line: Line) -> Line:
-    return Line(**{name: factor * seconds for name, seconds in line})
 
 
 def _levels(rows) -> str:

@@ -46,8 +46,11 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("output", "resume"):
         if getattr(given, name):
             raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
+    from sim.platform import measured_steps
+
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)
+    measured_steps.check_one_kind([scenario, *(job for _, job in asked.changed)])
     if given.variable_partitions == options.SEARCH:
         from sim.studies.partition_search import searched
 

@@ -95,10 +95,12 @@ def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
     """Simulate what has no row yet; all rows. Ctrl-C leaves a file of those that there are.
 
     Raises:
-        WrongSetting, RunFailed: see `sweep`.
+        WrongSetting, RunFailed: see `sweep`; or measured steps that do not name their GPU, on several kinds of GPU.
     """
+    from sim.platform import measured_steps
     from sim.sweeps.results import Results
 
+    measured_steps.check_one_kind(job.scenario for job in wanted if job.scenario)
     results = Results(out, wanted)
     there = results.begin(resume)
     left = list({job.digest: job for job in wanted if job.digest not in there}.values())

@@ -10,8 +10,8 @@ from sim.base.files import MOST_BYTES, check_outputs, write_whole
 from sim.model import workload_text
 
 NOTE = """\
-# Made of {name}. Say what computing takes: step = {{ time = "250 ms", batch = 32 }}, a step of one process that you measured, or
-# flops_per_sample = "3 Gflop", of a forward pass.
+# Made of {name}. Say what computing takes: step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you
+# measured and its GPU, or flops_per_sample = "3 Gflop", of a forward pass.
 """
 
 

@@ -6,7 +6,7 @@ from math import log2
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
-from sim.platform import named_gpus
+from sim.platform import measured_steps, named_gpus
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -61,20 +61,27 @@ def free_links(scenario: Scenario) -> bool:
 def notes(scenario: Scenario) -> list[str]:
     """Caveats about the evidence for costs and links, where it is weaker than a user may think."""
     cluster, name = scenario.cluster, scenario.workload.name
-    if scenario.on_named_gpus:
+    if scenario.on_named_gpus and scenario.workload.is_nominal:
         return [named_gpus.note(scenario)]
     found = ["links are free: the fitted runs do not separate messages from work"] if free_links(scenario) else []
-    if cluster.provenance is None and not cluster.costs:
-        nominal = "all but the step's times is nominal" if scenario.workload.step else "compute times are nominal"
-        return [f"{nominal}; calibrate (real.run --trace, then calibration.fit) before you trust them"]
     if name not in cluster.costs:
-        known = ", ".join(cluster.costs) or "nothing"
-        return [*found, f"the profile knows the costs of {known}; those of {name} are nominal"]
+        return [*found, _of_none(scenario)]
     if cluster.provenance and cluster.costs_of(scenario.workload) is None:
         other = cluster.provenance.models[name].parameters
         said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
         return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]
     return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+
+
+def _of_none(scenario: Scenario) -> str:
+    """Where costs come from that no profile has."""
+    cluster, steps, name = scenario.cluster, scenario.workload.step, scenario.workload.name
+    said = measured_steps.note(scenario) if steps else ""
+    if cluster.provenance is None and not cluster.costs:
+        all_else = f"{said}; all but computing is nominal" if steps else "compute times are nominal"
+        return f"{all_else}; calibrate (real.run --trace, then calibration.fit) before you trust them"
+    known = ", ".join(cluster.costs) or "nothing"
+    return said or f"the profile knows the costs of {known}; those of {name} are nominal"
 
 
 def plain(law: str) -> str:

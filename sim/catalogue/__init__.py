@@ -83,8 +83,11 @@ def all_of(section: str) -> dict:
     return _read(os.environ.get(VARIABLE, ""))[section]
 
 
-def find(section: str, name: str):
+def find(section: str, name: str, setting: str = ""):
     """The entry of this name, in upper or lower case.
+
+    Args:
+        setting: that has the name, for complaints; the section's if empty.
 
     Raises:
         WrongSetting: nothing has.
@@ -92,7 +95,7 @@ def find(section: str, name: str):
     known = all_of(section)
     names = {one.lower(): one for one in known}
     if name.lower() not in names:
-        raise WrongSetting(section.removesuffix("s"), name, f"{', '.join(known)}{nearest(name, known)}")
+        raise WrongSetting(setting or section.removesuffix("s"), name, f"{', '.join(known)}{nearest(name, known)}")
     return known[names[name.lower()]]
 
 

@@ -18,7 +18,7 @@ from sim.laws import Constant, Stragglers
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import Load
 from sim.model.workload import Variable, Workload
-from sim.platform import named_gpus
+from sim.platform import measured_steps, named_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
 
@@ -126,7 +126,9 @@ class Scenario:
         if self.cluster is None:
             beside = self.servers_on == "workers" and self.workers
             hosts, threads = self.workers if beside else self.ranks, 2 if self.protocol.overlaps else 1
-            object.__setattr__(self, "cluster", one_rank_a_host(hosts, cores=threads))
+            gpu = next((step.gpu for step in self.workload.step if step.gpu), None)
+            found = one_rank_a_host(hosts, threads, measured_steps.named(gpu) if gpu else None)
+            object.__setattr__(self, "cluster", found)
         _ = self.hosts
 
     def __getstate__(self):
@@ -150,7 +152,7 @@ class Scenario:
             WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
             sim.platform.named_gpus.
         """
-        named_gpus.check(self.cluster, self.workload)
+        named_gpus.check(self)
         costs, name = self.costs, self.workload.name
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
@@ -205,7 +207,8 @@ class Scenario:
 
         Their speeds are relative to what the costs are of.
         """
-        serving, computing = (named_gpus.relative(self.cluster, self.workload, computes) for computes in (False, True))
+        given = self.cluster, self.workload
+        serving, computing = (named_gpus.relative(*given, computes, self.batch) for computes in (False, True))
         each = chain.from_iterable(repeat(pair, pair[0].count) for pair in zip(serving, computing, strict=True))
         used = set(self.computing_hosts)
         return [pair[index in used] for index, pair in enumerate(islice(each, max(self.hosts) + 1))]
@@ -379,12 +382,12 @@ class Scenario:
         costs, workload, known = self.costs.at_the_median(), self.workload, self.cluster.costs
         if self.cluster.costs_of(workload):
             known = known | {workload.name: costs}
-        elif not workload.is_nominal:
+        elif not workload.is_nominal and named_gpus.reference(self.cluster, workload) is None:
             workload = workload.model_copy(update={"costs": costs})
         speed = float(np.median([self.machines[host].speed for host in self.computing_hosts]))
         last = np.cumsum([host.count for host in self.cluster.hosts])
         computing = set(np.searchsorted(last, self.computing_hosts, side="right"))
-        relative = named_gpus.relative(self.cluster, self.workload, computes=True)
+        relative = named_gpus.relative(self.cluster, self.workload, True, self.batch)
         hosts = list(self.cluster.hosts)
         for index, (host, now) in enumerate(zip(hosts, relative, strict=True)):
             is_alike = index in computing or now.speed == host.speed  # a core that only serves is no slow GPU

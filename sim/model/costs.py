@@ -44,6 +44,10 @@ class Line(BaseModel):
         seconds = self.base_s + self.slope_s * amount
         return np.maximum(self.floor_s, seconds) if self.floor_s else seconds
 
+    def times(self, factor: float) -> Line:
+        """The line of what takes so many times as long."""
+        return Line(**{name: factor * seconds for name, seconds in self})
+
     def cold(self, idle_s):
         """Extra seconds after so many idle ones, a number or an array, in which no gradient was computed or packed and no update made."""
         return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
@@ -137,6 +141,11 @@ class Costs(BaseModel):
         medians = {name: Constant(value=getattr(self, name).quantile(0.5)) for name in names}
         off = {"error": 0.0} if self.error else {}
         return self.model_copy(update=medians | off) if medians or off else self
+
+    def with_computing(self, times: float) -> Costs:
+        """With computing and evaluation that take so many times as long."""
+        lines = {name: getattr(self, name).times(times) for name in ("compute", "partition", "evaluate")}
+        return self.model_copy(update={**lines, "loop_s": times * self.loop_s})
 
     def with_partitions(self) -> Costs:
         """With those of partitions, where a whole minibatch's are given alone: they cost no more than it, however many there are."""

@@ -85,11 +85,22 @@ class Step(BaseModel):
     Args:
         time_s: that it took; in a file, `time`.
         batch: its samples.
+        gpu: that it was measured on, by its name in sim.catalogue or in the cluster's file. On another GPU it takes longer or shorter
+            by the ratio of what training reaches on both. Where steps do not say their GPU, they are taken as measured on the cluster.
+        precision: of its arithmetic; the workload's if not given, which is that of all steps if it is not given itself.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     time_s: Seconds = Field(alias="time", gt=0)
     batch: Count
+    gpu: Name | None = None
+    precision: Precision | None = None
+
+    @model_validator(mode="after")
+    def _precision_of_a_gpu(self):
+        if self.precision and not self.gpu:
+            raise WrongSetting("precision", self.precision, "gpu beside it: formats are those of a GPU")
+        return self
 
 
 def equal_layers(parameters: int, layers: int) -> tuple[Variable, ...]:
@@ -118,7 +129,8 @@ class Workload(BaseModel):
         precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters and gradients are
         float32, as in mixed precision.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
-        step: or one or more steps that were measured: the costs of computing follow from them, those of all else are nominal.
+        step: or one or more steps that were measured, see sim.platform.measured_steps: the costs of computing follow from them, those
+            of all else are nominal.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
     """
 
@@ -169,7 +181,13 @@ class Workload(BaseModel):
         if self.step and self.model_fields_set & {"costs", "flops_per_sample"}:
             raise ValueError("step: without costs and flops_per_sample")
         if self.step:
-            object.__setattr__(self, "costs", measured(self.step, self.parameters))
+            if 0 < sum(step.gpu is None for step in self.step) < len(self.step):
+                raise ValueError("step: gpu in each of them, or in none")
+            formats = {step.precision for step in self.step}
+            if self.precision is None and len(formats) == 1:
+                object.__setattr__(self, "precision", formats.pop())
+            of_gpus = [measured(steps, self.parameters) for steps in self.steps_by_gpu]
+            object.__setattr__(self, "costs", of_gpus[0])
             if "batch" not in self.model_fields_set:
                 object.__setattr__(self, "batch", self.step[0].batch)
         elif self.is_nominal:
@@ -182,6 +200,15 @@ class Workload(BaseModel):
     def is_nominal(self) -> bool:
         """Whether computing takes what a nominal core would need for the operations, and nothing was measured."""
         return self.flops_per_sample is not None and "costs" not in self.model_fields_set
+
+    @property
+    def steps_by_gpu(self) -> list[tuple[Step, ...]]:
+        """The steps of each GPU and format together."""
+        found: dict[tuple[str | None, Precision | None], tuple[Step, ...]] = {}
+        for step in self.step:
+            key = step.gpu and step.gpu.lower(), step.precision or self.precision
+            found[key] = (*found.get(key, ()), step)
+        return list(found.values())
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:

@@ -35,7 +35,8 @@ def line(model: Workload) -> str:
 def computing(model: Workload) -> str:
     """The key that says how long its computing takes."""
     if model.step:
-        return "step measured"
+        gpus = dict.fromkeys(step.gpu for step in model.step if step.gpu)
+        return f"step measured{' on ' * bool(gpus)}{' and '.join(gpus)}"
     if model.is_nominal and model.flops_per_sample is not None:
         return f"{counted(model.flops_per_sample)}flop a sample, forward"
     return "costs given" if "costs" in model.model_fields_set else "nothing says what computing takes"

@@ -15,6 +15,7 @@ from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
+from sim.platform import measured_steps
 from sim.version import VERSION
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     room = Room(question)
     with Progress("planning"):
         candidates, thrown = search.screened(room)
+        of_hosts = {one.configuration.host: one.configuration for one in candidates}
+        measured_steps.check_one_kind(map(room.scenario, of_hosts.values()))
         if not candidates:
             why = "; ".join(f"{count}: {reason}" for reason, count in thrown.most_common(3))
             raise RunFailed(f"none of {len(room.all):,} configurations can be ({why})")

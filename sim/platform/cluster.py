@@ -344,13 +344,15 @@ class Cluster(BaseModel):
         return any(host.gpus is None and ranks[index] > host.cores for index, host in enumerate(machines))
 
 
-def one_rank_a_host(ranks: int, cores: int = 1) -> Cluster:
+def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Cluster:
     """The cluster assumed when none is given: every rank has a host of its own, 10 Gbit/s between them.
 
     Args:
         cores: of each host, one for each thread of a rank.
+        gpu: that each host has.
     """
-    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host(count=max(1, ranks), cores=cores, slots=1),))
+    host = {"count": max(1, ranks), "cores": cores, "slots": 1} | ({"gpu": gpu} if gpu else {})
+    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),))
 
 
 def read(text: str | os.PathLike[str]) -> Cluster:

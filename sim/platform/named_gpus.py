@@ -1,4 +1,4 @@
-"""Costs on GPUs that are known by name, where nothing was measured: peak rates, and the share that training reaches."""
+"""Costs on GPUs that are known by name: peak rates and the share that training reaches, or steps that were measured on one of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from sim.answers import interval
-from sim.base.errors import WrongSetting
 from sim.model import nominal
 from sim.model.sizes import ITEM_BYTES
+from sim.platform import measured_steps
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -34,11 +34,22 @@ def costs(cluster: Cluster, workload: Workload) -> Costs | None:
     gpu = reference(cluster, workload)
     if gpu is None:
         return None
+    if workload.step:
+        return _of_steps(cluster, workload, gpu)
     if not workload.is_nominal or workload.flops_per_sample is None:
         return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
     spread = max(host.gpu.reached(workload.precision).spread or 0.0 for host in cluster.hosts if host.gpu)
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
+
+
+def _of_steps(cluster: Cluster, workload: Workload, gpu: Gpu) -> Costs:
+    """Costs by measured steps, which contain their update: it takes no further time."""
+    gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
+    spread = max(measured_steps.on(one, workload, cluster).spread for one in gpus.values())
+    memory = nominal.of_memory(gpu.memory_bytes_per_s)
+    found = measured_steps.on(gpu, workload, cluster).costs(workload.parameters)
+    return found.model_copy(update={**memory, "update": found.update, "error": spread})
 
 
 def flops_per_s(gpu: Gpu, workload: Workload) -> float:
@@ -47,25 +58,32 @@ def flops_per_s(gpu: Gpu, workload: Workload) -> float:
     return rate.peak * (rate.share or 1.0)
 
 
-def relative(cluster: Cluster, workload: Workload, computes: bool) -> list[Host]:
+def relative(cluster: Cluster, workload: Workload, computes: bool, batch: int) -> list[Host]:
     """The cluster's hosts with their speeds relative to the GPU of reference; as they are without one.
 
     Args:
         computes: whether workers sit on them, or servers alone.
+        batch: samples, at which speeds of GPUs are compared whose steps were measured.
     """
     gpu = reference(cluster, workload)
     if gpu is None:
         return list(cluster.hosts)
-    speeds = [_speed(host, gpu, workload, computes) for host in cluster.hosts]
+    speeds = [_speed(host, gpu, cluster, workload, computes, batch) for host in cluster.hosts]
     return [
         host.model_copy(update={"speed": host.speed * times}) for host, times in zip(cluster.hosts, speeds, strict=True)
     ]
 
 
-def _speed(host: Host, gpu: Gpu, workload: Workload, computes: bool) -> float:
+def _speed(host: Host, gpu: Gpu, cluster: Cluster, workload: Workload, computes: bool, batch: int) -> float:
     """Relative to this GPU. A server's work is over parameters: where there is no GPU, a core's memory says how fast."""
     if host.gpu == gpu:
         return 1.0
+    if host.gpu and workload.step:
+        ours, theirs = (
+            measured_steps.on(one, workload, cluster).costs(workload.parameters).compute(batch)
+            for one in (gpu, host.gpu)
+        )
+        return ours / theirs
     if host.gpu:
         return flops_per_s(host.gpu, workload) / flops_per_s(gpu, workload)
     if host.gpus or computes:
@@ -74,25 +92,26 @@ def _speed(host: Host, gpu: Gpu, workload: Workload, computes: bool) -> float:
 
 
 def covers(scenario: Scenario) -> bool:
-    """Whether the answer's error is that of a GPU's rate: all workers have such GPUs, and nothing was measured."""
-    if reference(scenario.cluster, scenario.workload) is None or not scenario.workload.is_nominal:
+    """Whether the answer's error is that of a GPU's rate: all workers have such GPUs, and nothing was measured there."""
+    if reference(scenario.cluster, scenario.workload) is None:
+        return False
+    if not (scenario.workload.is_nominal or (scenario.workload.step and scenario.costs.error)):
         return False
     return all(scenario.machines[index].gpu for index in scenario.hosts[scenario.servers :])
 
 
-def check(cluster: Cluster, workload: Workload) -> None:
+def check(scenario: Scenario) -> None:
     """Refuse a cluster on which a workload cannot be computed, or nothing says how fast.
 
     Raises:
-        WrongSetting: a format of numbers that a GPU does not have, or a step that was measured where GPUs differ.
+        WrongSetting: a format of numbers that a GPU does not have, or steps that were not measured there; see
+            sim.platform.measured_steps.
     """
+    cluster, workload = scenario.cluster, scenario.workload
+    measured_steps.check(scenario)
     if reference(cluster, workload) is None:
         return
-    gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
-    if workload.step and len(gpus) > 1:
-        allowed = "one kind of GPU, on which it was measured; or flops_per_sample in place of step"
-        raise WrongSetting("--cluster: hosts: gpu", ", ".join(gpus), allowed)
-    for gpu in gpus.values():
+    for gpu in {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}.values():
         gpu.reached(workload.precision)
 
 
