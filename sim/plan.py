@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import command, reports
+from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
@@ -119,13 +120,13 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     """The question in the options."""
     from sim.plans.question import assignments
 
-    lists = {name.replace("-", "_"): text.split(",") for name in LISTS if (text := _of(given, name)) is not None}
+    lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
     single = (*TARGETS, "workload", "stragglers", "failures", "seed", "keep")
     found: dict[str, Any] = {
         name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }
     found |= {name: [number_or_text(text) for text in texts] for name, texts in lists.items()}
-    settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in text.split(",")])
+    settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
     prices = assignments("--price", given.price, number_or_text)
     return found | ({"settings": settings} if settings else {}) | ({"prices": prices} if prices else {})
 

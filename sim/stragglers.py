@@ -105,6 +105,7 @@ def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
     found = KINDS[kind]
     known = [name for name in found.model_fields if name != "kind"]
     known += ["file", "column"] * (found is Replay) + ["location"] * (kind == "lognormal")
+    known += ["mean", "cv"] * (kind == "pareto")
     for name in settings:
         if name not in known:
             allowed = ", ".join(name for name in known if name != "location") or "no parameters"

@@ -7,6 +7,7 @@ are sequences by step for each worker, of seconds and of factors; a law is the c
 from sim.laws.base import Law, Stragglers
 from sim.laws.constant import Constant
 from sim.laws.empirical import Empirical
+from sim.laws.exponential import Exponential
 from sim.laws.folded_mixture import Component, FoldedMixture
 from sim.laws.gamma import Gamma
 from sim.laws.independent import Independent
@@ -32,6 +33,7 @@ __all__ = [
     "Component",
     "Constant",
     "Empirical",
+    "Exponential",
     "FoldedMixture",
     "Gamma",
     "Independent",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from sim import options
+from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.nearest import nearest
@@ -25,7 +25,6 @@ OF_THE_JOB = (
     *("cluster", "servers_on", "test_size", "evaluate_every"),
 )
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
-BRACKETS = {"(": ")", "[": "]", "{": "}"}
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
 
 
@@ -191,25 +190,6 @@ def _value(text: str):
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-
-
-def parts(text: str) -> Iterator[str]:
-    """Cut at commas, but not within quotes and brackets."""
-    part = ""
-    closing: list[str] = []
-    for letter in text:
-        if closing and letter == closing[-1]:
-            closing.pop()
-        elif letter in "\"'" and not (closing and closing[-1] in "\"'"):
-            closing.append(letter)
-        elif letter in BRACKETS and not (closing and closing[-1] in "\"'"):
-            closing.append(BRACKETS[letter])
-        if letter == "," and not closing:
-            yield part
-            part = ""
-        else:
-            part += letter
-    yield part
 
 
 def _unquoted(text: str) -> str:

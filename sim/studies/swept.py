@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from sim import options, simulated_options
+from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.studies import changes
 
@@ -68,7 +69,7 @@ def parsed(texts: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for text in texts:
         name, equals, several = text.partition("=")
-        name, values = name.strip(), [one.strip() for one in changes.parts(several)]
+        name, values = name.strip(), [one.strip() for one in parts(several)]
         if not (name and equals and all(values)):
             raise WrongSetting(OPTION, text, "NAME=VALUE,VALUE")
         if name in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
+from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.command import Parser
 from sim.sweeps import grid
@@ -20,8 +21,12 @@ class Several(NamedTuple):
     one: argparse.Action
 
     def __call__(self, text: str) -> list[str]:
-        """The values between commas, each checked as the option checks it; argparse.ArgumentTypeError if one cannot be."""
-        texts = text.split(",")
+        """The values between commas that are not within brackets.
+
+        Raises:
+            argparse.ArgumentTypeError: the option does not take one of them.
+        """
+        texts = list(parts(text))
         try:
             for one in texts:
                 grid.value_of(self.one.dest, one)
@@ -66,5 +71,5 @@ def table_of(given: argparse.Namespace) -> grid.Table:
             raise WrongSetting("--set", assignment, "NAME=VALUE, or NAME=VALUE,VALUE")
         if f"{grid.SET}{name}" in found:
             raise WrongSetting("--set", assignment, f"each setting once: {name} was given before")
-        found[f"{grid.SET}{name}"] = texts.split(",")
+        found[f"{grid.SET}{name}"] = list(parts(texts))
     return found

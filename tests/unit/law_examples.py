@@ -8,6 +8,7 @@ LAWS = {
     "constant": laws.Constant(value=2.5),
     "normal": laws.Normal(mean=1, std=1.5),
     "lognormal": laws.LogNormal(mean=3, cv=0.4),
+    "exponential": laws.Exponential(mean=3),
     "shifted-exponential": laws.ShiftedExponential(shift=1, mean=3),
     "gamma": laws.Gamma(mean=2, cv=0.7),
     "weibull": laws.Weibull(mean=2, shape=0.8),

@@ -19,7 +19,7 @@ from test_outputs import child, end, limited
 from sim import Scenario, WrongSetting, protocols, read_workload, simulate
 from sim.base import progress
 from sim.protocols.fmb import FixedMinibatch
-from sim.sweep import sweep
+from sim.sweep import main, sweep
 from sim.sweeps import jobs, pools, results, work
 from sim.sweeps.columns import ANSWERED, ASKED, SETTING
 from sim.sweeps.results import Results
@@ -423,3 +423,12 @@ def test_a_sweep_that_ends_before_its_first_row_leaves_nothing(tmp_path):
     rows.begin(resume=False)
     assert len(rows.finish()) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_commas_within_brackets_cut_no_value(tmp_path):
+    """The law that the help of --stragglers offers."""
+    file = str(tmp_path / "laws.parquet")
+    laws = ["none", "lognormal(mean=50ms, cv=1.5)", "niagara*0.01+slow-ranks(rank=[1,2],factor=1.3)"]
+    line = ["--workers-processes", "1", "--protocol", "fmb", "--stragglers", ",".join(laws)]
+    assert main([*LINE, *line, "-o", file]) == 0
+    assert pd.read_parquet(file)["stragglers"].to_list() == laws
