@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.laws import Law
+from sim.laws.checked import drawn, is_ours
 
 BLOCK = 128  # indices that a generator draws for a group
 GROUP, FIRST_GROUP = 32, 8  # ranks; small jobs draw for few that they do not have
@@ -49,7 +50,7 @@ def generator(seed: int, replication: int, rank: int, purpose: str, *further: in
 
 def known(law: Law) -> Law:
     """The first of equal laws, whose draws are kept: scenarios that come from another process have a law each. A user's own is itself."""
-    if not type(law).__module__.startswith("sim.laws."):
+    if not is_ours(law):
         return law
     if len(_laws) >= MOST_LAWS:
         _laws.clear()
@@ -103,8 +104,8 @@ class Draws(NamedTuple):
         while rank < ranks.stop:
             group = group_of(rank)
             stop = min(group.stop, ranks.stop)
-            drawn = self.of_group(group, block, len(out))
-            out[:, rank - ranks.start : stop - ranks.start] = drawn[:, rank - group.first : stop - group.first]
+            numbers = self.of_group(group, block, len(out))
+            out[:, rank - ranks.start : stop - ranks.start] = numbers[:, rank - group.first : stop - group.first]
             rank = stop
 
     def of_group(self, group: Ranks, block: int, count: int = BLOCK) -> np.ndarray:
@@ -113,7 +114,7 @@ class Draws(NamedTuple):
         found = _kept.get(known)  # a law that is kept is still there, so no other one has its id
         if found is None or len(found[1]) < count:
             rng = generator(self.seed, self.replication, group.number, self.purpose, block)
-            found = self.law, self.law.draw(rng, (count, group.stop - group.first))
+            found = self.law, drawn(self.law, rng, (count, group.stop - group.first))
             found[1].flags.writeable = False
             _kept[known] = found
             if len(_kept) > MOST_KEPT:

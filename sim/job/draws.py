@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.laws import FoldedMixture
+from sim.laws import FoldedMixture, checked
 from sim.laws.steps import Steps, joined
 from sim.platform.cluster import Host
 from sim.random_streams import RandomStreams
@@ -33,16 +33,12 @@ class Draws:
 
     def sleeps(self, replication: int, worker: int) -> Stream | Steps:
         """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
-        return self._scenario.stragglers.sleeps(self._scenario, self._random(replication), worker)
+        return self._sequence("sleeps", replication, worker)
 
     def noise(self, replication: int, worker: int) -> Stream | Steps:
         """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
         noise = Stream(self._scenario.costs.noise, self._scenario.seed, replication, worker, "noise")
-        return joined(
-            [noise, self._scenario.stragglers.factors(self._scenario, self._random(replication), worker)],
-            np.multiply,
-            1.0,
-        )
+        return joined([noise, self._sequence("factors", replication, worker)], np.multiply, 1.0)
 
     def delays(self, replication: int, worker: int) -> Stream | None:
         """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
@@ -92,6 +88,9 @@ class Draws:
             return 0.0
         start = generator(self._scenario.seed, 0, number, "error").random()
         return deviation * _normal((start + replication * ratio) % 1)
+
+    def _sequence(self, method: str, replication: int, worker: int) -> Stream | Steps:
+        return checked.sequence(self._scenario.stragglers, method, self._scenario, self._random(replication), worker)
 
     def _random(self, replication: int) -> RandomStreams:
         return RandomStreams(

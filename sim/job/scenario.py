@@ -14,7 +14,7 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
 from sim.job.draws import Draws
 from sim.job.traffic import Traffic
-from sim.laws import Constant, Stragglers
+from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import Load
 from sim.model.workload import Variable, Workload
@@ -130,6 +130,7 @@ class Scenario:
             found = one_rank_a_host(hosts, threads, measured_steps.named(gpu) if gpu else None)
             object.__setattr__(self, "cluster", found)
         _ = self.hosts
+        checked.try_out(self)
 
     def __getstate__(self):
         """Only the fields: a process that gets the scenario computes the rest again."""

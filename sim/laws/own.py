@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import Name
+from sim.laws import checked
 from sim.laws.base import Stragglers
 
 
@@ -37,40 +38,45 @@ class Own(Stragglers):
             WrongSetting: no such class, or not with these settings.
         """
         from sim.base.files import validated
-        from sim.protocols.own import imported
+        from sim.protocols.own import complaint, imported
 
         allowed = "module:Class, a subclass of sim.laws.Law or of sim.laws.Stragglers"
         found = imported("name", self.name, allowed)
         if not (isinstance(found, type) and issubclass(found, Stragglers)):
             raise WrongSetting("name", self.name, allowed)
-        return validated(found, dict(self.settings), self.name)
+        try:
+            return validated(found, dict(self.settings), self.name)
+        except WrongSetting:
+            raise
+        except Exception as error:  # whatever its class does
+            raise WrongSetting("name", self.name, f"a class that can be made ({complaint(error)})") from error
 
     @property
     def mean(self) -> float:
-        return float(self.made.mean)
+        return checked.mean(self.made)
 
     @property
     def mean_factor(self) -> float:
-        return self.made.mean_factor
+        return checked.asked(self.made, "mean_factor")
 
     @property
     def slows_computing(self) -> bool:
-        return self.made.slows_computing
+        return checked.asked(self.made, "slows_computing")
 
     def sleeps(self, scenario, random, worker):
-        return self.made.sleeps(scenario, random, worker)
+        return checked.sequence(self.made, "sleeps", scenario, random, worker)
 
     def factors(self, scenario, random, worker):
-        return self.made.factors(scenario, random, worker)
+        return checked.sequence(self.made, "factors", scenario, random, worker)
 
     def check(self, scenario):
-        self.made.check(scenario)
+        checked.asked(self.made, "check", scenario)
 
     def scaled(self, factor):
         raise ValueError("no factor of a law of one's own: give it a parameter")
 
     def notes(self, scenario):
-        return self.made.notes(scenario)
+        return checked.asked(self.made, "notes", scenario)
 
     def unreal(self):
-        return self.made.unreal()
+        return checked.asked(self.made, "unreal")

@@ -1,0 +1,213 @@
+"""What a user's own law gives, checked before anybody reckons with it; a mistake is one line with its place, in every world."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim.base.errors import WrongSetting
+from sim.base.ranges import LONGEST_S
+from sim.laws.steps import Steps
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+    from sim.laws.base import Law, Stragglers
+    from sim.random_streams import RandomStreams
+    from sim.randomness import Stream
+
+SECONDS, FACTORS = f"seconds from 0 to {LONGEST_S:,}", f"factors from 0 to {LONGEST_S:,}"
+MOST_DIGITS = 1e15  # below it a whole number is written without its point
+OURS = __name__.rpartition(".")[0] + "."
+
+
+def is_ours(law: Stragglers) -> bool:
+    """Whether the class comes with the simulator."""
+    return type(law).__module__.startswith(OURS)
+
+
+def owned(law: Stragglers) -> list[Stragglers]:
+    """The user's own among some stragglers, which may be several at once."""
+    if not is_ours(law):
+        return [law]
+    made = getattr(law, "made", None)  # of sim.laws.own.Own
+    return [own for part in getattr(law, "of", ()) for own in owned(part)] if made is None else [made]
+
+
+def try_out(scenario: Scenario) -> None:
+    """Ask a user's own law for its mean and for the first steps of a worker, before anything is run with it.
+
+    Raises:
+        WrongSetting: what it gives is no number in its range, or it fails.
+    """
+    own = owned(scenario.stragglers)
+    for law in own:
+        mean(law)
+        sole = asked(law, "sole") if hasattr(type(law), "sole") else None
+        if sole is not None:
+            with told(law, "sole"):
+                _numbers(sole, (), SECONDS)
+    if own:
+        scenario.draws.sleeps(0, 1).first(1)
+        scenario.draws.noise(0, 1).first(1)
+
+
+def drawn(law: Law, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draws of a law, a new array of that shape.
+
+    Raises:
+        WrongSetting: a user's own does not give numbers of this shape, all of them in their range, or fails.
+    """
+    if is_ours(law):
+        return law.draw(rng, shape)
+    with told(law, "draw"):
+        return _numbers(law.draw(rng, shape), shape, SECONDS)
+
+
+def sequence(law: Stragglers, method: str, scenario: Scenario, random: RandomStreams, worker: int) -> Stream | Steps:
+    """What the method `sleeps` or `factors` gives; the values of a user's own are checked as they are asked for.
+
+    Raises:
+        WrongSetting: it gives something else, or fails.
+    """
+    found = asked(law, method, scenario, random, worker)
+    if is_ours(law):
+        return found
+    allowed = SECONDS if method == "sleeps" else FACTORS
+    with told(law, method, allowed):
+        if not callable(getattr(found, "first", None)) or not hasattr(found, "sole"):
+            raise _Wrong(_shown(found), "sim.laws.Steps, or random.draws(law, number)")
+        if found.sole is not None:
+            return Steps(sole=float(_numbers(found.sole, (), allowed)))
+
+    def values(count: int) -> np.ndarray:
+        with told(law, method, allowed):
+            return _numbers(found.first(count), (count,), allowed)
+
+    return Steps(values)
+
+
+def mean(law: Stragglers) -> float:
+    """The mean that a user's own law says, seconds.
+
+    Raises:
+        WrongSetting: it says none, or one out of its range.
+    """
+    with told(law, "mean"):
+        if not hasattr(type(law), "mean") and "mean" not in type(law).model_fields:
+            raise _Wrong(None, "the expected sleep of a worker and step, seconds, as a property or a parameter")
+        return float(_numbers(law.mean, (), SECONDS))
+
+
+def asked(law: Stragglers, name: str, *given: Any) -> Any:
+    """The value of an attribute of a law; of a method, its result.
+
+    Raises:
+        WrongSetting: a user's own fails.
+    """
+    with told(law, name, "a method that does not fail"):
+        found = getattr(law, name)
+        return found(*given) if callable(found) else found
+
+
+class _Wrong(Exception):
+    """What a method gave, and what is allowed."""
+
+
+@contextmanager
+def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]:
+    """Within it, whatever a user's own law does wrong is a wrong setting with the place in its file.
+
+    Raises:
+        WrongSetting: it does.
+    """
+    try:
+        yield
+    except WrongSetting:
+        raise
+    except _Wrong as error:
+        raise WrongSetting(_named(law, method, _place_of(law, method)), *error.args) from None
+    except (Exception, SystemExit) as error:
+        if is_ours(law):
+            raise
+        from sim.protocols.own import complaint
+
+        place = _raised_at(law, error) or _place_of(law, method)
+        raise WrongSetting(_named(law, method, place), complaint(error), allowed) from error
+
+
+def _named(law: Stragglers, method: str, place: str) -> str:
+    return ": ".join(part for part in (place, f"{type(law).__qualname__}.{method}") if part)
+
+
+def _numbers(given: Any, shape: tuple[int, ...], allowed: str) -> np.ndarray:
+    """Numbers of a shape, as floats.
+
+    Raises:
+        _Wrong: they are something else, or out of the range.
+    """
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0, object)
+    if array.dtype.kind == "O" and array.size:
+        given = next((one for one in array.flat if isinstance(one, complex) or not isinstance(one, Real)), given)
+    if array.dtype.kind not in "iuf":
+        raise _Wrong(_shown(given), allowed)
+    if array.shape != shape:
+        raise _Wrong(f"numbers of shape {array.shape}", f"{allowed}, of shape {shape}" if shape else allowed)
+    wrong = array[~((array >= 0) & (array <= LONGEST_S))]
+    if wrong.size:
+        number = wrong.flat[0].item()
+        raise _Wrong(int(number) if abs(number) < MOST_DIGITS and number == int(number) else number, allowed)
+    return np.array(array, float)
+
+
+def _shown(given: Any) -> Any:
+    """What was given, in a word or two if it is an array."""
+    dtype = getattr(given, "dtype", None)
+    if dtype is not None:
+        return f"numbers of type {dtype.name}"
+    return given if isinstance(given, str) else repr(given)
+
+
+def _user_file(cls: type) -> str:
+    try:
+        return inspect.getfile(cls)
+    except (OSError, TypeError):  # typed in, as in a notebook
+        return ""
+
+
+def _files(law: Stragglers) -> set[str]:
+    """The files of the user's own classes of a law."""
+    from sim.laws.base import Stragglers as Base
+
+    own = [cls for cls in type(law).__mro__ if issubclass(cls, Base) and not cls.__module__.startswith("sim.")]
+    return {file for cls in own if (file := _user_file(cls))}
+
+
+def _place_of(law: Stragglers, method: str) -> str:
+    """Where a method is written in a user's file, or the class, as file:line; empty if it is in none."""
+    files = _files(law)
+    found = inspect.getattr_static(type(law), method, None)
+    code = getattr(getattr(found, "fget", found), "__code__", None)
+    if code is not None and code.co_filename in files:
+        return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+    try:
+        line = inspect.getsourcelines(type(law))[1]
+    except (OSError, TypeError):
+        return ""
+    return f"{os.path.basename(_user_file(type(law)))}:{line}"
+
+
+def _raised_at(law: Stragglers, error: BaseException) -> str:
+    """Where in a user's file an exception arose, as file:line; empty if in none."""
+    files = _files(law)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
