@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sim import command
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.base.nearest import nearest
 from sim.model.workload_text import counted
 
@@ -35,7 +35,8 @@ def main(argv: list[str] | None = None) -> int:
         raise WrongSetting(given.what, given.name, "list alone" if given.name else "a KIND, as list names them")
     found = {section: catalogue.all_of(section) for section in catalogue.SECTIONS}
     known = [(name, TOLD[section](name, one)) for section, all_ in found.items() for name, one in all_.items()]
-    shown = [told for name, told in known if given.name in (None, name)]
+    asked = given.name and printable(given.name)
+    shown = [told for name, told in known if asked in (None, name)]
     if not shown:
         names = [name for name, _ in known]
         raise WrongSetting("show", given.name, f"{', '.join(names)}{nearest(given.name, names)}")
@@ -59,7 +60,9 @@ def _host(name: str, kind: Kind) -> Iterator[str]:
 
 
 def _gpu(name: str, gpu: Gpu) -> Iterator[str]:
-    memory = f"{counted(gpu.memory_bytes)}B at {counted(gpu.memory_bytes_per_s)}B/s"
+    memory = (
+        f"{counted(gpu.memory_bytes) + 'B' if gpu.memory_bytes else 'memory'} at {counted(gpu.memory_bytes_per_s)}B/s"
+    )
     yield f"{name:14} {', '.join(f'{one} {counted(getattr(gpu, one).peak)}flop/s' for one in gpu.formats)}; {memory}"
     for one in gpu.formats:
         rate = gpu.reached(one)

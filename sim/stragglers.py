@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.files import read_toml, text_of
+from sim.base.files import names_a_file, read_toml, text_of
 from sim.base.nearest import nearest
 from sim.inline import Inline
 from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
@@ -43,7 +43,7 @@ def read(text: str | os.PathLike[str]) -> Stragglers:
     True
     """
     text = text_of("--stragglers", text)
-    if text not in NAMED and _is_file(text):
+    if text not in NAMED and names_a_file(text):
         return of_table(read_toml(text, "--stragglers"), text)
     return Inline(text, _named, _made, lambda law, factor: _scaled(law, factor, text), _together).read()
 

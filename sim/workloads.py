@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from sim import command
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.base.files import MOST_BYTES, check_outputs, write_whole
 from sim.model import workload_text
 
 NOTE = """\
-# Made of {name}. Say what computing takes: step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you
-# measured and its GPU, or flops_per_sample = "3 Gflop", of a forward pass.
+# Made of {name}: {numbers} in {variables}, taken as trained. Say what computing takes:
+# step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you measured and its GPU,
+# or flops_per_sample = "3 Gflop", of a forward pass.
 """
 
 
@@ -23,7 +24,7 @@ def parser() -> command.Parser:
         "name",
         nargs="?",
         metavar="NAME|FILE",
-        help="show: a model or its TOML file; from: a .safetensors, .keras or .onnx file",
+        help="show: a model or its TOML file; from: a .safetensors, .safetensors.index.json, .keras, .h5 or .onnx file",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="from: the TOML file to write (stdout if not given)")
     return parser
@@ -60,30 +61,44 @@ def _show(given) -> None:
 
 def _from(given) -> None:
     check_outputs([("--output", given.output)], [given.name])
-    text = made_of(given.name)
+    text, notes = made_of(given.name)
     if given.output:
         write_whole(given.output, lambda path: path.write_text(text))
+        for note in notes:
+            print(f"note: {note}")
     else:
         print(text, end="")
 
 
-def made_of(path: str) -> str:
-    """The text of a workload with the variables that a file of a model has.
+def made_of(path: str) -> tuple[str, list[str]]:
+    """The text of a workload with the variables that a file of a model has, and notes, which its first lines have too.
 
     Raises:
         WrongSetting: no such file, of no format that is known, or damaged; or a model that cannot be.
     """
     from sim.base.files import validated
-    from sim.model.model_files import variables
+    from sim.model.files.tensors import several
+    from sim.model.model_files import read
     from sim.model.workload import SCHEMA, Workload
 
-    found = variables(path)
-    table = {"schema": SCHEMA, "name": Path(path).stem}
-    validated(Workload, {**table, "variables": found}, path)
-    text = NOTE.format(name=Path(path).name.encode("ascii", "replace").decode()) + workload_text.toml(table, found)
+    found = read(path)
+    table = {"schema": SCHEMA, "name": _name(path)}
+    model = validated(Workload, {**table, "variables": found.variables}, path)
+    name = Path(path).name.encode("ascii", "replace").decode()
+    numbers, variables = several(model.parameters, "number"), several(len(model.variables), "variable")
+    notes = [f"note: {note}".encode("ascii", "replace").decode() for note in found.notes]
+    head = NOTE.format(name=printable(name), numbers=numbers, variables=variables) + "".join(
+        f"# {note}\n" for note in notes
+    )
+    text = head + workload_text.toml(table, found.variables)
     if len(text.encode()) > MOST_BYTES:
         raise WrongSetting("from", path, f"a model whose description has at most {MOST_BYTES // 2**20} MiB")
-    return text
+    return text, found.notes
+
+
+def _name(path: str) -> str:
+    """The file's name without its endings."""
+    return Path(path).name.removesuffix(".index.json").rpartition(".")[0]
 
 
 if __name__ == "__main__":

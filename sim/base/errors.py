@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 
 LONGEST = 300  # characters of what was given
+# Characters that move a terminal's cursor, colour it or turn the direction of text: C0 and C1, separators, bidirectional ones.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""A name that may be printed: its control characters are escaped, as Python writes them.
+
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class WrongSetting(ValueError):
@@ -23,7 +35,7 @@ class WrongSetting(ValueError):
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _shown(given: object) -> str:

@@ -52,6 +52,12 @@ def reading(what: str, path: str | Path) -> Iterator[None]:
         raise WrongSetting(what, str(path), f"a file that can be read ({why})") from error
 
 
+def names_a_file(text: str) -> bool:
+    """Whether a text that may be a name is a file, or could be nothing else: complaints are then about the file."""
+    path = os.sep in text or text.lower().endswith(".toml")
+    return "\0" not in text and (os.path.exists(text) or (path and "(" not in text))
+
+
 def read_toml(path: str | Path, what: str) -> dict:
     """The table in a TOML file.
 

@@ -19,9 +19,8 @@ def allowed_keys(model: type[BaseModel], where: tuple[str | int, ...]) -> str:
     """
     models = [model]
     for part in where[:-1]:
-        inner = [
-            found for one in models if part in one.model_fields for found in _models(one.model_fields[part].annotation)
-        ]
+        fields = [field for one in models for name, field in one.model_fields.items() if part in (name, field.alias)]
+        inner = [found for field in fields for found in _models(field.annotation)]
         named = [one for one in models if one.__name__ == part]  # of a union, the member that was tried
         models = inner or named or models
     keys = {field.alias or name: None for one in models for name, field in one.model_fields.items()}

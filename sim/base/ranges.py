@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.base.units import count, quantity
 
 LONGEST_S = 10**6  # eleven days, of anything that takes time
@@ -98,7 +98,9 @@ Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 Multiple = Annotated[float, Field(ge=1e-3, le=1e3, allow_inf_nan=False), _Number]  # of computing time
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are
+Path = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]  # or a name
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(printable)]
 Flag = Annotated[bool, Strict()]
 
 

@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.base.files import read_toml, validated
 from sim.base.nearest import nearest
-from sim.base.ranges import Cores, Flag, Name
+from sim.base.ranges import Cores, Flag, Name, Words
 from sim.platform.cluster import Cluster, Link
 from sim.platform.gpu import Gpu
 
@@ -48,9 +48,9 @@ class Kind(BaseModel):
     local: Name | None = None
     network: Link
     price_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
-    price_as_of: str = ""
+    price_as_of: Words = ""
     price_checked: Flag = False
-    source: str = ""
+    source: Words = ""
 
     def of_cluster(self) -> dict:
         """The keys that a host of a cluster takes from it."""
@@ -92,7 +92,7 @@ def find(section: str, name: str, setting: str = ""):
     Raises:
         WrongSetting: nothing has.
     """
-    known = all_of(section)
+    known, name = all_of(section), printable(name)
     names = {one.lower(): one for one in known}
     if name.lower() not in names:
         raise WrongSetting(setting or section.removesuffix("s"), name, f"{', '.join(known)}{nearest(name, known)}")
@@ -105,6 +105,7 @@ def cluster_of(text: str) -> Cluster | None:
     Raises:
         WrongSetting: a number of hosts that cannot be.
     """
+    text = printable(text)
     several = SEVERAL.fullmatch(text)
     name, count = several.groups() if several else (text, None)
     if name not in all_of("hosts"):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from sim import zoo
 from sim.base.errors import WrongSetting
-from sim.base.files import read_toml, text_of, validated
+from sim.base.files import names_a_file, read_toml, text_of, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_PARAMETERS,
@@ -265,7 +265,7 @@ def read(text: str | os.PathLike[str]) -> Workload:
     text = text_of("--workload", text)
     if text in NAMED:
         return NAMED[text]
-    if not os.path.exists(text):
+    if not names_a_file(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     return validated(Workload, read_toml(text, "--workload"), text)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
-from sim.base.ranges import MOST, Count, Name, Ranks
+from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
 
 SCHEMA = "plan-job/1"
@@ -59,16 +59,16 @@ class Question(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["plan-job/1"] = Field(default="plan-job/1", alias="schema")
-    workload: Name = "resnet50"
-    protocols: Annotated[tuple[Name, ...], Field(min_length=1), Several] = DEFAULT_PROTOCOLS
-    hosts: Annotated[tuple[Name, ...], Several] = ()
+    workload: Path = "resnet50"
+    protocols: Annotated[tuple[Path, ...], Field(min_length=1), Several] = DEFAULT_PROTOCOLS
+    hosts: Annotated[tuple[Path, ...], Several] = ()
     counts: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = DEFAULT_COUNTS
     batches: Annotated[tuple[Count, ...], Several] = ()
     servers: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = (1, 2, 4)
     servers_on: Annotated[tuple[Literal["own", "workers"], ...], Field(min_length=1), Several] = ("workers",)
-    placements: Annotated[tuple[Name, ...], Field(min_length=1), Several] = ("round-robin",)
+    placements: Annotated[tuple[Path, ...], Field(min_length=1), Several] = ("round-robin",)
     variable_partitions: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = (1,)
-    settings: dict[Name, Setting] = {}
+    settings: dict[Path, Setting] = {}
     samples_per_s: Rate | None = None
     samples: Samples | None = None
     epochs: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
@@ -78,8 +78,8 @@ class Question(BaseModel):
     usd_per_hour: Usd | None = None
     largest_global_batch: Samples | None = None
     probability: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-    prices: dict[Name, Usd] = {}
-    stragglers: Name = "none"
+    prices: dict[Path, Usd] = {}
+    stragglers: Path = "none"
     failures: str | None = None
     seed: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
     keep: Annotated[int, Field(ge=1, le=100)] = 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from sim.base.errors import WrongSetting
-from sim.base.files import read_toml, text_of, validated
+from sim.base.files import names_a_file, read_toml, text_of, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_RANKS,
@@ -35,6 +35,7 @@ from sim.base.ranges import (
     Speed,
     Spread,
     Switching,
+    Words,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
@@ -213,7 +214,7 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     parameters: Parameters
-    digest: str
+    digest: Words
 
     @classmethod
     def of(cls, workload: Workload) -> Model:
@@ -254,19 +255,19 @@ class Provenance(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    traces: tuple[str, ...] = ()
-    made: str = ""
-    notes: tuple[str, ...] = ()
-    models: dict[str, Model] = {}
+    traces: tuple[Words, ...] = ()
+    made: Words = ""
+    notes: tuple[Words, ...] = ()
+    models: dict[Words, Model] = {}
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
-    repeated: tuple[str, ...] = ()
+    repeated: tuple[Words, ...] = ()
     slept: Flag = False
     crowded: Flag = False
-    laws: tuple[str, ...] = ()
+    laws: tuple[Words, ...] = ()
     links_measured: Flag = True
-    engines: tuple[str, ...] = ()
-    algorithms: dict[str, Candidate] = {}
+    engines: tuple[Words, ...] = ()
+    algorithms: dict[Words, Candidate] = {}
 
 
 class Cluster(BaseModel):
@@ -297,7 +298,7 @@ class Cluster(BaseModel):
     oversleep_s: Seconds = 0.0
     oversleep_spread: LogSpread | None = None
     poll_s: Seconds = 0.0
-    costs: dict[str, Costs] = {}
+    costs: dict[Words, Costs] = {}
     provenance: Provenance | None = None
 
     @model_validator(mode="before")
@@ -368,7 +369,7 @@ def read(text: str | os.PathLike[str]) -> Cluster:
 
 
 def _from_file(path: str) -> Cluster:
-    if not os.path.exists(path):
+    if not names_a_file(path):
         from sim import catalogue
 
         kinds = catalogue.all_of("hosts")

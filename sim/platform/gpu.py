@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from sim.base.errors import WrongSetting
-from sim.base.ranges import Bytes, BytesPerSecond, FlopsPerSecond, LogSpread, Name, Precision
+from sim.base.ranges import Bytes, BytesPerSecond, FlopsPerSecond, LogSpread, Name, Precision, Words
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 
-Reached = Annotated[float, Field(ge=1e-3, le=10, allow_inf_nan=False)]
+Reached = Annotated[float, Field(ge=1e-3, le=1, allow_inf_nan=False)]
 
 
 class Rate(BaseModel):
@@ -19,9 +19,9 @@ class Rate(BaseModel):
 
     Args:
         peak: operations a second, without sparsity; tensor cores' where there are any for the format.
-        share: of it that training reaches, in the middle of models: three times the operations of a forward pass, over the time of a
-            step. Above 1 where a library needs fewer operations than a model is said to have (Winograd's convolutions).
-        spread: standard deviation of the logarithm of what a model reaches, over the share.
+        share: of it that training reaches, up to 1, in the middle of models: three times the operations of a forward pass, over the
+            time of a step.
+        spread: standard deviation of the logarithm of what a model reaches, over the share; that of other GPUs if it is not given.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,7 +61,7 @@ class Gpu(BaseModel):
     bf16: OneRate | None = None
     memory_bytes: Bytes = 0.0
     memory_bytes_per_s: BytesPerSecond
-    source: str = ""
+    source: Words = ""
 
     @property
     def formats(self) -> list[Precision]:
@@ -79,10 +79,9 @@ class Gpu(BaseModel):
             WrongSetting: it does not have this format.
         """
         rate = self._rate(self.format_of(precision))
-        if rate.known:
-            return rate
         share, spread = OTHERS["fp32" if self.format_of(precision) == "fp32" else "tensor"]
-        return rate.model_copy(update={"share": share, "spread": spread})
+        own = {name: value for name, value in rate if value is not None}
+        return rate.model_copy(update={"share": share, "spread": spread} | own)
 
     def is_known(self, precision: Precision | None) -> bool:
         """Whether training at the rate of this format was measured by anybody, of this very GPU."""

@@ -12,9 +12,10 @@ from importlib import import_module
 import pytest
 
 from sim import catalogue, command, workloads
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.model import workload
-from sim.model.model_files import MOST_HEADER_BYTES, variables
+from sim.model.files.safetensors import MOST_HEADER_BYTES
+from sim.model.model_files import read
 
 TENSORS = {
     "h.0.weight": ("F32", [3, 4]),
@@ -76,6 +77,10 @@ OF_KERAS = [
 ]
 
 
+def variables(path: str) -> list[dict]:
+    return read(path).variables
+
+
 def written(folder, name: str, content: bytes) -> str:
     (folder / name).write_bytes(content)
     return str(folder / name)
@@ -93,7 +98,7 @@ def test_names_shapes_and_order_are_kept(name, content, found, tmp_path):
     """Through the text and back."""
     path = written(tmp_path, name, content())
     assert variables(path) == found
-    table = tomllib.loads(workloads.made_of(path))
+    table = tomllib.loads(workloads.made_of(path)[0])
     assert table["variables"] == found
     model = workload.Workload.model_validate(table)
     assert [variable.trained for variable in model.created] == [one.get("trained", True) for one in found]
@@ -201,7 +206,11 @@ def test_models_are_listed_and_shown(capsys):
 def test_a_model_is_made_written_and_simulated(capsys, tmp_path):
     path = written(tmp_path, "m.safetensors", safetensors())
     toml = str(tmp_path / "m.toml")
-    assert said(capsys, "sim.workloads", "from", path, "-o", toml) == (0, "")
+    code, notes = said(capsys, "sim.workloads", "from", path, "-o", toml)
+    assert (code, [line.partition(",")[0] for line in notes.splitlines()]) == (
+        0,
+        ["note: left out: 1 number in 1 tensor", "note: not trained: 4 numbers in 1 tensor"],
+    )
     code, refused = said(capsys, "sim.run", "--workload", toml)
     assert (code, "step, flops_per_sample or costs" in refused) == (2, True)
     (tmp_path / "m.toml").write_text('step = { time = "20 ms", batch = 8 }\n' + (tmp_path / "m.toml").read_text())
@@ -215,6 +224,70 @@ def test_hosts_gpus_and_links_are_listed_and_shown(capsys):
     assert all(line.startswith(name) for name, line in zip(names, listed.splitlines(), strict=True))
     assert "price as of 2026-02, checked" in said(capsys, "sim.hosts", "show", "p3.8xlarge")[1]
     assert "of other GPUs" in said(capsys, "sim.hosts", "show", "A10G")[1]
+
+
+CATALOGUE = """
+schema = "catalogue/1"
+[hosts."a\\u001b[31mb"]
+cores = 4
+gpus = 2
+gpu = "G"
+source = "of\\u0007 mine"
+network = { bandwidth_bytes_per_s = "10 Gbit/s" }
+[gpus.G]
+fp32 = { peak = "10 Tflop/s", share = SHARE }
+memory_bytes_per_s = "100 GB/s"
+[links."l\\u009b\\u202e"]
+bandwidth_bytes_per_s = "10 Gbit/s"
+"""
+
+
+def with_share(share: str, folder, monkeypatch) -> None:
+    (folder / "c.toml").write_text(CATALOGUE.replace("SHARE", share))
+    monkeypatch.setenv(catalogue.VARIABLE, str(folder / "c.toml"))
+
+
+def test_control_characters_of_names_are_escaped(capsys, tmp_path, monkeypatch):
+    """Where they are read, so that no page, table or complaint has them."""
+    with_share("0.5", tmp_path, monkeypatch)
+    name = "a\x1b[31mb"
+    for words in (
+        ["sim.hosts", "list"],
+        *(["sim.hosts", "show", one] for one in (name, "l\x9b\u202e", "nothing")),
+        *(["sim.run", "--steps", "2", "--cluster", one, "--workers", "1"] for one in (name, f"{name}*2", "nothing")),
+    ):
+        printed = said(capsys, *words)[1]
+        assert not set(printed) & set("\x1b\x07\x9b\u202e"), words
+    assert name not in catalogue.all_of("hosts")
+    assert printable(name) in said(capsys, "sim.hosts", "list")[1]
+
+
+def test_a_share_of_a_peak_needs_no_spread_and_is_one_at_most(capsys, tmp_path, monkeypatch):
+    with_share("0.5", tmp_path, monkeypatch)
+    code, shown = said(capsys, "sim.hosts", "show", "G")
+    assert (code, "training reaches 0.50 of the peak, spread 0.61" in shown) == (0, True)
+    (tmp_path / "more").mkdir()
+    for share in ("5", "1.01", "0", "-0.5", "nan"):
+        with_share(share, tmp_path / "more", monkeypatch)
+        catalogue._read.cache_clear()
+        assert said(capsys, "sim.hosts", "show", "G")[0] == 2
+
+
+@pytest.mark.parametrize("option", ["--workload", "--cluster", "--stragglers"])
+def test_a_file_that_is_not_there_is_said_to_be_none(option, capsys):
+    for name in ("nosuch.toml", "nosuch.TOML"):
+        code, line = said(capsys, "sim.run", option, name)
+        assert (code, line.partition("allowed: ")[2]) == (2, "a file that can be read (No such file or directory)\n")
+    assert "or " in said(capsys, "sim.run", option, "nosuch")[1]
+
+
+def test_a_wrong_key_of_a_variable_lists_the_keys_of_variables(capsys, tmp_path):
+    """By the name that files have, which is not that of the program's field."""
+    (tmp_path / "w.toml").write_text(
+        'schema = "workload/1"\nname = "x"\nvariables = [{ name = "a", shape = [3], dtype = "f4" }]'
+    )
+    code, line = said(capsys, "sim.workloads", "show", str(tmp_path / "w.toml"))
+    assert (code, line.endswith("allowed: the keys name, shape, rows, trained\n")) == (2, True)
 
 
 @pytest.mark.parametrize(
