@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
 LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
 LEAST_BANDWIDTH = 1.0
+MOST_INSIDE = 0.9  # of a test's time, which a link within hosts that was not measured may take
+MOST_SPREAD = 3.0
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
 
@@ -27,6 +29,7 @@ class Fit:
     Args:
         algorithms: for sizes up to `until_bytes`, and beyond; the same twice if one does for all.
         error: root mean square of predicted / measured - 1.
+        inner: the link within hosts, if tests of one host tell it beside those of several; None if not.
     """
 
     latency_s: float
@@ -34,6 +37,7 @@ class Fit:
     algorithms: tuple[str, str]
     until_bytes: float
     error: float
+    inner: Link | None = None
 
     @property
     def bandwidth(self) -> float:
@@ -47,8 +51,14 @@ class Fit:
 
     @property
     def link(self) -> Link:
-        """The link."""
-        return Link(latency_s=self.latency_s, overhead_s=0, bandwidth_bytes_per_s=self.bandwidth)
+        """The link. Its measurements are as far from it as the tests' times are from those that it explains."""
+        return Link(
+            latency_s=self.latency_s,
+            overhead_s=0,
+            bandwidth_bytes_per_s=self.bandwidth,
+            latency_spread=min(self.error, MOST_SPREAD),
+            bandwidth_spread=min(self.error, MOST_SPREAD),
+        )
 
 
 def place(test: Measured) -> tuple[int, int]:
@@ -63,15 +73,42 @@ def candidates(tests: list[Measured]) -> list[str]:
     return algorithms.names(max(hosts for hosts, _ in places), max(each for _, each in places))
 
 
-def of_all(algorithm: str, tests: list[Measured]) -> Fit:
-    """The link with which an algorithm explains all texts best, each of which weighs the same."""
-    designs = []
+def of_all(algorithm: str, tests: list[Measured], inner: Link) -> Fit:
+    """The link with which an algorithm explains all texts best, each of which weighs the same.
+
+    Texts of one host tell the link within hosts, and texts of several the link between them.
+
+    Args:
+        inner: the link within hosts, where no text of one host tells it.
+    """
+    apart = [test for test in tests if place(test)[0] > 1]
+    within = [test for test in tests if place(test)[0] == 1]
+    if not apart:
+        return _of_some(algorithm, within, None)
+    known = _of_some(algorithm, within, None) if within else None
+    if known and not known.possible:
+        return known
+    found = _of_some(algorithm, apart, known.link if known else inner)
+    error = max(found.error, known.error) if known else found.error
+    return replace(found, error=error, inner=known.link if known else None)
+
+
+def _of_some(algorithm: str, tests: list[Measured], inner: Link | None) -> Fit:
+    """Of texts of several hosts each, whose link within hosts is `inner`; or of one host each, without one."""
+    designs, spent_s = [], []
     for test in tests:
-        of = algorithms.travel(algorithm, *place(test))
-        rounds, share = of.rounds + of.inner, of.between + of.within
-        designs.append(np.column_stack([np.full(len(test.sizes), rounds), share * test.sizes]))
+        of, sizes = algorithms.travel(algorithm, *place(test)), test.sizes
+        rounds, share = (of.inner, of.within) if inner is None else (of.rounds, of.between)
+        designs.append(np.column_stack([np.full(len(sizes), rounds), share * sizes]))
+        inside_s = _seconds(inner, of.inner, of.within * sizes) if inner else np.zeros(len(sizes))
+        spent_s.append(np.minimum(inside_s, MOST_INSIDE * test.seconds))
     seconds = np.concatenate([test.seconds for test in tests])
-    return _of(np.concatenate(designs), seconds, (algorithm, algorithm), max(float(test.sizes[-1]) for test in tests))
+    most = max(float(test.sizes[-1]) for test in tests)
+    return _of(np.concatenate(designs), seconds, (algorithm, algorithm), most, np.concatenate(spent_s))
+
+
+def _seconds(link: Link, rounds: float, taken_bytes: np.ndarray) -> np.ndarray:
+    return rounds * (link.latency_s + 2 * link.overhead_s) + taken_bytes / link.bandwidth_bytes_per_s
 
 
 def fitted(measured: Measured) -> Fit:
@@ -139,11 +176,18 @@ def _chain(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
     return np.column_stack([np.full(len(sizes), latencies), moved * sizes])
 
 
-def _of(design: np.ndarray, seconds: np.ndarray, algorithms: tuple[str, str], until_bytes: float) -> Fit:
-    """The link of least error relative to each time."""
+def _of(
+    design: np.ndarray,
+    seconds: np.ndarray,
+    algorithms: tuple[str, str],
+    until_bytes: float,
+    spent_s: np.ndarray | float = 0.0,
+) -> Fit:
+    """The link of least error relative to each time; `spent_s` of each are known to be spent otherwise."""
     from scipy.optimize import nnls
 
     scale = design.max(axis=0) / np.median(seconds)
-    found, rest = nnls(design / scale / seconds[:, None], np.ones(len(seconds)))
+    scale[scale == 0] = 1.0
+    found, rest = nnls(design / scale / seconds[:, None], 1 - spent_s / seconds)
     latency_s, seconds_per_byte = found / scale
     return Fit(float(latency_s), float(seconds_per_byte), algorithms, until_bytes, float(rest) / len(seconds) ** 0.5)

@@ -11,17 +11,20 @@ from pathlib import Path
 from calibration import algorithms, checks, nccl_checks
 from calibration.importers.nccl_tests import Measured, factors, read
 from calibration.nccl_fits import Fit, candidates, fitted, of_all, place
+from calibration.profiles import FREE
 from sim import catalogue
 from sim.base.errors import RunFailed, WrongSetting
 from sim.platform.cluster import Candidate, Cluster, Host, Link, Provenance
+from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import told
 
 
 def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluster:
     """The cluster that texts of nccl-tests are of: one, or several of other numbers of ranks.
 
-    It has one link, between hosts and within them, because the tests see the slowest link of a path. It has no costs: computing is
-    nominal, or that of the GPUs if they are known by name.
+    Tests of several hosts tell the link between them, and tests of one host that within it, because they see the slowest link of a
+    path. The other link is not measured: within hosts it is that of the GPUs by their name, or free, and between them the usual one.
+    The profile has no costs: computing is nominal, or that of the GPUs if they are known by name.
 
     Raises:
         WrongSetting: see calibration.importers.nccl_tests; several texts that are not of allreduces of several numbers of ranks.
@@ -34,35 +37,71 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
     largest, called = max(tests, key=lambda test: len(test.hosts)), ", ".join(Path(path).name for path in paths)
     sums = largest.collective == "all_reduce"
     with checks.fitting(called):
-        able = {one: of_all(one, tests) for one in candidates(tests)} if sums else {}
-        told = 2 * (len(tests) - 1)  # a line of each text, less the one of the link
-        weights = algorithms.weights({one: fit.error for one, fit in able.items()}, told)
+        inner, called_inner = _inner(gpu_of(largest.device))
+        able = {one: of_all(one, tests, inner) for one in candidates(tests)} if sums else {}
+        free = 2 * (
+            len(tests) - len({place(test)[0] > 1 for test in tests})
+        )  # a line of each text, less one of each link
+        weights = algorithms.weights({one: fit.error for one, fit in able.items()}, free)
         best = max(weights, key=lambda one: weights[one], default="ring")
         found = able[best] if len(tests) > 1 else fitted(largest)
         able = {one: fit for one, fit in able.items() if fit.possible}
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
+    network, local = _links(largest, found, inner)
     notes = (
         *_notes(largest, found, found.link, len(tests)),
+        *_not_measured(largest, found, called_inner),
         *_left_out([one for _, of in read_in for one in of], tests),
     )
     made = Cluster(
         name=name,
         hosts=_hosts(largest),
-        network=found.link,
-        local=found.link,
+        network=network,
+        local=local,
         provenance=Provenance(
             traces=tuple(Path(path).name for path in paths),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=(*notes, algorithms.note(weights, told)) if sums else notes,
+            notes=(*notes, algorithms.note(weights, free)) if sums else notes,
             workers=len(largest.hosts),
             hosts=len(set(largest.hosts)),
-            algorithms={
-                one: Candidate(weight=weights[one], network=fit.link, local=fit.link) for one, fit in able.items()
-            },
+            links_measured=place(largest)[0] > 1,
+            algorithms={one: _candidate(weights[one], *_links(largest, fit, inner)) for one, fit in able.items()},
         ),
     )
     return nccl_checks.added(made, tests, found) if sums else made
+
+
+def _inner(gpu: Gpu | None) -> tuple[Link, str]:
+    """The link within hosts where no test tells it, and what it is called: that of the catalogue's hosts with this GPU, or a free one."""
+    name = catalogue.inner_link(gpu.name) if gpu else None
+    return (catalogue.find("links", name), f"{name}, by the GPU's name") if name else (FREE, "free")
+
+
+def _candidate(weight: float, network: Link, local: Link) -> Candidate:
+    return Candidate(weight=weight, network=network, local=local)
+
+
+def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
+    """The links between hosts and within them.
+
+    Where hosts had several ranks, no message within a host took longer than the slowest of all, which the tests see.
+    """
+    hosts, each = place(largest)
+    if hosts == 1:
+        return Link(), found.link
+    if found.inner or each == 1:
+        return found.link, found.inner or inner
+    latency_s = min(inner.latency_s + 2 * inner.overhead_s, found.link.latency_s)
+    bandwidth = max(inner.bandwidth_bytes_per_s, found.link.bandwidth_bytes_per_s)
+    return found.link, Link(latency_s=latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
+
+
+def _not_measured(largest: Measured, found: Fit, inner: str) -> list[str]:
+    """The link that no test tells, in a line."""
+    if place(largest)[0] == 1:
+        return [f"the link between hosts was not measured: {told(Link())} assumed; --network says another"]
+    return [] if found.inner else [f"the link within hosts was not measured: taken as {inner}"]
 
 
 def _used(found: list[Measured], path: str, several: bool) -> list[Measured]:
@@ -131,8 +170,6 @@ def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str,
         notes.append(
             "the largest message takes less than twice as long as the smallest: the bandwidth is hardly known, test larger ones"
         )
-    if hosts > 1 and ranks > hosts:
-        notes.append("links within hosts taken as that between them: the tests see the slowest on the way")
     if measured.device and gpu_of(measured.device) is None:
         notes.append(f"{measured.device} is no GPU of the catalogue: computing is nominal")
     if not measured.whole:

@@ -71,7 +71,8 @@ def profile(paths: Sequence[str], name: str, about: About, ranks: int | None = N
         *_again(again_s, trace),
         *_kept(made.provenance.notes),
     )
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
+    known = {"notes": notes, "links_measured": about.link is None and link is not None}
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 
 def _again_s(trace: Trace, made: Cluster) -> float:

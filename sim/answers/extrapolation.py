@@ -147,6 +147,13 @@ def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unk
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
         said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
         yield Unknown(slower, faster, said, ((f"{scenario.workload.name} on {_machines(scenario)}", slower, faster),))
+    known = scenario.cluster.provenance
+    if hosts > 1 and known and known.links_measured:
+        said = (
+            "links were measured, and no training: the interval is that by which predictions of published runs were off"
+        )
+        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), share, said)
+        return
     if hosts > 1:
         yield _of_link(scenario, step_s, share)
     yield _of_law(scenario, ignorance.doublings(hosts, 1), share)
@@ -160,7 +167,7 @@ def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Un
         return []
     slower = hypot(log(_longer(scenario, step_s, share, exp(messages))), sleeps)
     faster = hypot(log(1 - share + share * exp(-messages)), sleeps)
-    said = f"from one measurement of the probe to another messages take {exp(messages):.2g} times as long: the interval contains it"
+    said = f"from one measurement of the link to another messages take {exp(messages):.2g} times as long: the interval contains it"
     return [Unknown(slower, faster, said if slower > LAW.step else "")]
 
 

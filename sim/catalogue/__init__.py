@@ -99,6 +99,12 @@ def find(section: str, name: str, setting: str = ""):
     return known[names[name.lower()]]
 
 
+def inner_link(gpu: str) -> str | None:
+    """The name of the link between GPUs of this name in one host; None where no host has several, or hosts differ."""
+    names = {kind.local for kind in all_of("hosts").values() if kind.gpu == gpu and kind.local}
+    return names.pop() if len(names) == 1 else None
+
+
 def cluster_of(text: str) -> Cluster | None:
     """The cluster of one kind of host that `text` names, NAME or NAME*COUNT; None if it names none.
 

@@ -33,7 +33,7 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
 
 
 def on_network(cluster: Cluster, text: str) -> Cluster:
-    """The cluster with another latency and bandwidth between its hosts; all else that is known of its network is kept.
+    """The cluster with another latency and bandwidth between its hosts, which nobody measured; all else known of its network is kept.
 
     Raises:
         WrongSetting: the text describes no link, or the cluster's messages are part of what it says of updates.
@@ -50,7 +50,9 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
         "bandwidth_spread": None,
     }
     library = cluster.library and cluster.library.model_copy(update=update)
-    return cluster.model_copy(update={"network": cluster.network.model_copy(update=update), "library": library})
+    known = cluster.provenance and cluster.provenance.model_copy(update={"links_measured": False})
+    network = cluster.network.model_copy(update=update)
+    return cluster.model_copy(update={"network": network, "library": library, "provenance": known})
 
 
 def link(text: str, option: str) -> Link:

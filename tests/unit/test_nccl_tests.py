@@ -13,12 +13,14 @@ from nccl_texts import text
 
 from calibration import fit, nccl_links
 from calibration.importers import nccl_tests
-from sim import command, protocols, simulate
+from calibration.profiles import FREE
+from sim import catalogue, command, protocols, simulate
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs
-from sim.platform import cluster
+from sim.platform import cluster, other_sizes
+from sim.platform.cluster import Link
 
 LATENCY_S, BANDWIDTH = 10e-6, 12e9
 
@@ -41,9 +43,8 @@ def fitted(tmp_path, printed: str, ranks: int | None = None):
 @pytest.mark.parametrize(("ranks", "hosts"), [(2, 2), (4, 4), (8, 1), (16, 2)])
 def test_a_ring_that_was_planted_is_found(tmp_path, ranks, hosts):
     found = fitted(tmp_path, text(ring(ranks), ranks, hosts))
-    assert (found.network.latency_s, found.network.bandwidth_bytes_per_s) == pytest.approx(
-        (LATENCY_S, BANDWIDTH), rel=0.01
-    )
+    link = found.network if hosts > 1 else found.local
+    assert (link.latency_s, link.bandwidth_bytes_per_s) == pytest.approx((LATENCY_S, BANDWIDTH), rel=0.01)
     assert "algorithm=ring" in found.provenance.notes[1]
     assert (found.provenance.workers, found.provenance.hosts) == (ranks, hosts)
     assert (sum(h.count for h in found.hosts), found.hosts[0].gpus, found.hosts[0].gpu.name) == (
@@ -96,6 +97,84 @@ def test_noise_moves_the_link_little(tmp_path):
     found = fitted(tmp_path, text(lambda size: ring(8)(size) * rng.lognormal(0, 0.05), 8, 8))
     assert found.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.06)
     assert "off by 0.0%" not in found.provenance.notes[0]
+
+
+# What a test measures, and what it does not
+
+
+def stepped(found, workers, **more):
+    """A job whose step was measured and whose gradients are 400 MB."""
+    mine = workload.Workload(name="mine", parameters="100 M", layers=1, step={"time": "1 ms", "batch": 1})
+    return Scenario(protocols.make("allreduce", ["algorithm=ring"]), mine, workers, 3, 1, cluster=found, **more)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "hosts", "device", "inner"),
+    [
+        (2, 2, "NVIDIA A100-SXM4-40GB", "NVLink 3"),
+        (4, 4, "Tesla V100-SXM2-16GB", "NVLink 2"),
+        (2, 2, "AMD Instinct MI250X", None),
+    ],
+)
+def test_tests_between_hosts_say_nothing_of_the_link_within(tmp_path, ranks, hosts, device, inner):
+    found = fitted(tmp_path, text(ring(ranks), ranks, hosts, device=device))
+    assert found.local == (catalogue.find("links", inner) if inner else FREE)
+    said = f"{inner}, by the GPU's name" if inner else "free"
+    assert f"the link within hosts was not measured: taken as {said}" in found.provenance.notes
+
+
+def test_several_ranks_of_hosts_bound_the_link_within_and_another_network_is_faster(tmp_path):
+    found = fitted(tmp_path, text(ring(16), 16, 2))
+    assert found.local.bandwidth_bytes_per_s == catalogue.find("links", "NVLink 3").bandwidth_bytes_per_s
+    assert found.local.latency_s + 2 * found.local.overhead_s <= found.network.latency_s
+    faster = found.model_copy(update={"network": Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=100e9)})
+    slow, fast = (simulate(stepped(one, 16), replications=1).step_s.mean() for one in (found, faster))
+    assert fast < slow / 3
+
+
+def test_tests_within_a_host_say_nothing_of_the_network(tmp_path):
+    found = fitted(tmp_path, text(ring(8), 8, 1))
+    assert found.network == Link()
+    assert not found.provenance.links_measured
+    assert any("the link between hosts was not measured" in note for note in found.provenance.notes)
+    wide = other_sizes.on_hosts(found, 2)
+    assert any("links are known by name" in note for note in simulate(stepped(wide, 16), replications=2).notes)
+
+
+def test_tests_of_both_tell_both_links(tmp_path):
+    def inside(size: float) -> float:
+        return 2 * 3 * (LATENCY_S / 5 + size / 4 / (10 * BANDWIDTH))
+
+    paths = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for path, printed in zip(paths, (text(inside, 4, 1), text(ring(8), 8, 2)), strict=True):
+        path.write_text(printed)
+    found = nccl_links.profile([str(path) for path in paths], "tested")
+    assert found.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.02)
+    assert found.local.bandwidth_bytes_per_s == pytest.approx(10 * BANDWIDTH, rel=0.02)
+    assert found.provenance.links_measured
+    assert not any("was not measured" in note for note in found.provenance.notes)
+
+
+def test_measured_links_are_no_links_by_name_up_to_the_hosts_that_were_tested(tmp_path):
+    found = fitted(tmp_path, text(ring(4), 4, 4))
+    known = simulate(stepped(found, 4), replications=2)
+    assert not any("by name" in note for note in known.notes)
+    assert known.samples_per_s / known.interval[0] < 1.25
+    wider = simulate(stepped(other_sizes.on_hosts(found, 16), 16), replications=2)
+    assert not any("by name" in note for note in wider.notes)
+    assert known.samples_per_s / known.interval[0] < wider.samples_per_s / wider.interval[0] < 2
+    another = other_sizes.on_network(found, "100 Gbit/s, 20 us")
+    assert any("by name" in note for note in simulate(stepped(another, 4), replications=2).notes)
+
+
+def test_a_link_that_fits_badly_widens_the_interval(tmp_path):
+    def bad(size: float) -> float:
+        return ring(4)(size) * (1.6 if math.log2(size) % 2 < 1 else 0.7)
+
+    poor, good = (simulate(stepped(fitted(tmp_path, text(one, 4, 4)), 4), replications=2) for one in (bad, ring(4)))
+    widths = [math.log(one.samples_per_s / one.interval[0]) for one in (poor, good)]
+    assert widths[0] > 2 * widths[1]
+    assert any("from one measurement of the link to another" in note for note in poor.notes)
 
 
 WHOLE = text(ring(4))

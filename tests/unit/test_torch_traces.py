@@ -18,6 +18,7 @@ from sim import command, protocols, simulate
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster
+from sim.platform.cluster import Link
 
 BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
 MODEL = {
@@ -96,6 +97,22 @@ def test_some_ranks_stand_for_all_and_that_is_said(tmp_path, model):
     assert found.provenance
     assert found.provenance.workers == 4
     assert any("ranks without a trace" in note for note in found.provenance.notes)
+
+
+@pytest.mark.parametrize("traced", [4, 1])
+def test_the_run_that_was_fitted_has_a_measured_link(tmp_path, model, traced):
+    """A link that was given was not measured."""
+    paths = write(tmp_path, [trace(rank, 4, BUCKETS, hidden=False) for rank in range(traced)])
+    jobs = [
+        Scenario(protocols.make("allreduce", ["algorithm=ring"]), workload.read(model), 4, 6, 1, cluster=found)
+        for found in (profile(paths, model), profile(paths, model, link=Link(bandwidth_bytes_per_s=1.25e9)))
+    ]
+    measured, given = (simulate(job, replications=2) for job in jobs)
+    assert measured.scenario.cluster.provenance.links_measured
+    assert measured.samples_per_s / measured.interval[0] < 1.2
+    assert not any("by name" in note for note in measured.notes)
+    assert not given.scenario.cluster.provenance.links_measured
+    assert any("by name" in note for note in given.notes)
 
 
 def test_packed_traces_in_a_folder_are_the_same(tmp_path, model):
