@@ -1,6 +1,7 @@
 """What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/browser Chromium."""
 
 import math
+import os
 import signal
 from collections import Counter
 from pathlib import Path
@@ -12,8 +13,13 @@ from sim import simulated_options
 from sim.base import progress
 from sim.recording.traces import Activity, Header, Trace
 
-# Examples may be slow to draw and to try: the machine may have other things to do.
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Tests draw the same examples in each run, or else a test is red now and then whatever was changed. TRAINSIM_FUZZ=1 in the environment
+# draws others each time, and TRAINSIM_FUZZ=20 draws twenty times as many where a test says so. Examples may be slow to draw and to
+# try: the machine may have other things to do.
+TIMES = int(os.environ.get("TRAINSIM_FUZZ", "0"))
+settings.register_profile(
+    "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not TIMES
+)
 settings.load_profile("busy machine")
 
 MARKED_FOLDERS = {
