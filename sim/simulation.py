@@ -61,8 +61,8 @@ def simulate(
     """Simulate replications of a scenario.
 
     Args:
-        world: auto, event or vector. auto is the vector world where its answer is exact, and the event world for the whole answer
-            where the vector world refuses or fails.
+        world: auto, event or vector. auto is the vector world where its answer is exact and not slower, and the event world for the
+            whole answer where the vector world refuses or fails.
         replications: runs, each with random numbers of its own; as many as are usual in the world if None (20 or 10).
         first: the number of the first replication. Equal numbers have equal random numbers.
         want_trace: record all activities of the first replication, in the event world.
@@ -117,10 +117,10 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
 
 
 def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
-    """Whether it can run the scenario, as far as that is known before, and not only the event world would have an answer in time."""
+    """Whether it can run the scenario, as far as that is known before, and is not slower than the event world or too slow."""
     from sim import vector
 
-    if vector.refusal(scenario):
+    if vector.refusal(scenario) or needs.faster_by_events(scenario):
         return False
     here = needs.of(scenario, "vector")
     if here.bytes <= needs.most_bytes() and here.seconds <= within_s:

@@ -163,9 +163,7 @@ class Group(Hub, Overlap, Barrier):
         if variables is not None:
             raise self.world.refuse("the text updates some variables alone")
         if self.world.scenario.served and self is self.world.workers:
-            self.update_later()
-            yield from self._did()
-            return
+            raise self.world.refuse("workers update parameters beside their servers")
         if self.world.scenario.protocol.counts_updates:
             self.step = len(self.world.updates)
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))

@@ -108,7 +108,7 @@ class StepWorld(VectorWorld):
             else:
                 self.workers = resumed
 
-    def evaluates(self, _step: int | np.ndarray) -> np.ndarray:
+    def evaluates(self, _step: int) -> np.ndarray:
         """Which rows' steps end with it, shape (rows, 1)."""
         due = np.array([self.scenario.evaluates(step) for step in self._rows.steps])
         return due[self._rows.chosen // self._rows.replications][:, None]

@@ -5,7 +5,6 @@ A text takes one way there, so it may not ask what differs between those ranks. 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from numbers import Real
 from typing import Any
 
@@ -14,7 +13,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from sim.base.errors import WrongSetting
 from sim.protocols.base import VERBS
-from sim.vector.servers.served import Some
 
 LINEAR = (np.add, np.subtract, np.multiply, np.true_divide, np.negative)
 LOOKED = "the text reads me.now_s, of which each rank has its own"
@@ -46,19 +44,7 @@ class Together:
         self.beside, self.compute_by_layer = group.beside, group.compute_by_layer
         self.reduce_in_cycles = group.reduce_in_cycles
         self.fetch, self.pull, self.push, self.take_first = group.fetch, group.pull, group.push, group.take_first
-        self.hear, self.let_go, self.hand_in, self.collect = group.hear, group.let_go, group.hand_in, group.collect
-        self.neighbours: Collection[int]  # a text that uses one of these where it is not set is refused
-        self.aggregators: Collection[int]
-        self.senders: Collection[int]
-        if not self.servers or world.scenario.apart:
-            self.summed, self.neighbours, self.aggregators = bool(world.scenario.summed), [], self.servers
-            self.senders = list(self.workers)
-        elif world.mixed is not None:
-            groups = world.scenario.groups(world.scenario.hosts)
-            self.summed, self.senders = bool(world.scenario.summed), groups.senders
-            self.neighbours, self.aggregators = [], self.servers
-            if len(groups.senders) < len(self.workers):  # which ranks these are differs
-                self.neighbours = self.aggregators = Some(1, world.refuse)
+        self.hear, self.let_go = group.hear, group.let_go
 
     @property
     def now_s(self) -> Any:
@@ -67,10 +53,9 @@ class Together:
 
     @property
     def rank(self) -> int:
-        """The rank, of a group of one; of several servers of which the first alone lets workers go, that one."""
-        world = self._group.world
-        if len(self._group.ranks) > 1 and not (self._group is world.master and world.first_leads):
-            raise world.refuse("the text uses me.rank")
+        """The rank, of a group of one."""
+        if len(self._group.ranks) > 1:
+            raise self._group.world.refuse("the text uses me.rank")
         return self._group.ranks[0]
 
     def compute_until(self, deadline_s, partitions):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ class Working:
     _speed: np.ndarray | None  # None where all are 1, which spares a division
     at_hand: AtHand
     book: Book
-    step: int | np.ndarray  # the number of the round; of each worker where some are late
+    step: int  # the number of the round
     done: int  # verbs
     now_s: np.ndarray
     _out_free_s: np.ndarray  # when ports are free
@@ -56,22 +56,13 @@ class Working:
 
     def computed_s(self, begun_s: np.ndarray) -> np.ndarray:
         """When gradients that are begun then are there and packed, shape (replications, ranks)."""
-        self._computed_s = self.computing(self.step)(begun_s, self._warm_s)
-        return self._computed_s
-
-    def computing(self, step: int | np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """As `computed_s`, of a step: a function of when they are begun, and since when the ranks cool."""
         costs, to_device_s = self.world.scenario.costs, self._to_device_s
-        compute_s = self._of_step(self._factors, step) * costs.compute(self.world.scenario.batch)
+        core_s = self._of_step(self._factors) * costs.compute(self.world.scenario.batch)
+        if costs.compute.cold_s:
+            core_s = core_s + costs.compute.cold(begun_s + self._seconds(to_device_s) - self._warm_s)
         beside_s = to_device_s + costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s
-
-        def computed_s(begun_s: np.ndarray, warm_s: np.ndarray) -> np.ndarray:
-            core_s = compute_s
-            if costs.compute.cold_s:
-                core_s = core_s + costs.compute.cold(begun_s + self._seconds(to_device_s) - warm_s)
-            return begun_s + self._seconds(core_s + beside_s)
-
-        return computed_s
+        self._computed_s = begun_s + self._seconds(core_s + beside_s)
+        return self._computed_s
 
     def end_computing(self) -> None:
         """Ranks are warm from where they had computed and packed last."""
@@ -93,39 +84,21 @@ class Working:
         """Seconds of work more, after the ranks have been idle."""
         return line.cold(self.now_s - self._warm_s) if line.cold_s else 0.0
 
-    def _of_step(self, drawn: Rounds | Listed, step: int | np.ndarray | None = None) -> float | np.ndarray:
-        """What has been drawn for a step, by default this one; shape (replications, ranks), or a number of all."""
-        step = self.step if step is None else step
-        if np.max(step) >= self.world.scenario.rounds:
+    def _of_step(self, drawn: Rounds | Listed) -> float | np.ndarray:
+        """What has been drawn for this step, shape (replications, ranks), or a number of all."""
+        if self.step >= self.world.scenario.rounds:
             raise self.world.refuse("the text goes beyond its rounds")
-        if not isinstance(step, np.ndarray):
-            return drawn[step]
-        found = np.zeros(step.shape)
-        for one in np.unique(step).tolist():  # workers may be at several
-            np.copyto(found, drawn[one], where=step == one)
-        return found
+        return drawn[self.step]
 
-    def updating(self, step: int | np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """When updates of a step are over: a function of when they are begun, and since when the ranks cool."""
-        factor = self._of_step(self._update_factors, step)
-        return lambda begun_s, warm_s: begun_s + self._seconds(self._update_s(begun_s, warm_s, factor))
-
-    def _update_s(
-        self, begun_s: np.ndarray, warm_s: np.ndarray, factor: float | np.ndarray | None = None
-    ) -> float | np.ndarray:
-        """Seconds of an update that begins then, of ranks that were warm until `warm_s`; of this step, or with another factor."""
-        update = self.world.scenario.costs.update
+    def _update_s(self, begun_s: np.ndarray, warm_s: np.ndarray) -> float | np.ndarray:
+        """Seconds of an update that begins then, of ranks that were warm until `warm_s`."""
+        update, factor = self.world.scenario.costs.update, self._of_step(self._update_factors)
         cold_s = update.cold(begun_s - warm_s) if update.cold_s else 0.0
-        factor = self._of_step(self._update_factors) if factor is None else factor
         parts_s = [factor * part_s for part_s in self._updated_parts_s]
         parts_s[0] = parts_s[0] + cold_s
         if len(parts_s) == 1:
             return parts_s[0]
         return np.where(self._one_core, side_by_side(parts_s, 1), side_by_side(parts_s, len(parts_s)))
-
-    def updated_s(self, begun_s: np.ndarray) -> np.ndarray:
-        """When updates that are begun then are over, and an evaluation if it is due; shape (replications, ranks)."""
-        return begun_s + self._seconds(self._update_s(begun_s, self._warm_s)) + self._seconds(self._evaluate_s())
 
     @cached_property
     def _updated_parts_s(self) -> np.ndarray:

@@ -17,15 +17,10 @@ from sim import verbs
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
-from sim.protocols import is_ours, name_of
+from sim.protocols import name_of
 from sim.protocols.base import Protocol
-from sim.vector.calls import TooMany
 from sim.vector.group import Group
 from sim.vector.shared import Neighbours
-from sim.vector.shared.backup import Backup
-from sim.vector.shared.barrier import Crowd
-from sim.vector.shared.mixed import Mixed
-from sim.vector.shared.rounds import BarrierRounds
 from sim.vector.together import Refused, Together
 from sim.verbs.me import PRIMITIVES
 from sim.worlds.texts import role_of, text_of
@@ -51,8 +46,6 @@ DOES = frozenset(
         "pull",
         "push",
         "training",
-        "collect",
-        "hand_in",
         "take_first",
         "hear",
         "let_go",
@@ -67,11 +60,12 @@ def refusal(scenario: Scenario) -> str | None:
         f"the text uses {missing[0] if missing else ''}, in which ranks differ or messages overtake one another": missing,
         "what a rank adds or updates at once, part by part, has not a core for each part": scenario.traffic.in_parts
         and not scenario.cores_suffice,
-        "a user's text hands in gradients on hosts of several ranks": _mixes(scenario)
-        and not is_ours(scenario.protocol),
-        "messages of an allreduce and of servers come together on a link without latency": scenario.served
-        and scenario.summed
-        and not network.latency_s,
+        "servers update with the first gradients, and which these are differs between them": scenario.served
+        and scenario.protocol.has_servers
+        and scenario.protocol.gradients_per_update(scenario.workers) < scenario.workers,
+        "messages of servers pass the ports of hosts that ranks share": scenario.served
+        and scenario.protocol.has_servers
+        and not scenario.apart,
         "ranks on one host share its cores and its port, and so do a runtime's other threads": scenario.cores_shared
         and not _share_ports_alone(scenario),
         "a host's cores are too few for what its rank does at once, or slow one another down": scenario.protocol.overlaps
@@ -89,11 +83,6 @@ def _share_ports_alone(scenario: Scenario) -> bool:
     """Whether ranks of a host have a core each, copy from one another, and share its port."""
     local = scenario.cluster.local
     return scenario.cores_suffice and not (local.wakes and local.latency_s)
-
-
-def _mixes(scenario: Scenario) -> bool:
-    """Whether workers hand in gradients, and some ranks share hosts."""
-    return bool(scenario.served and scenario.protocol.uses("hand_in") and not scenario.apart)
 
 
 def verbs_of(protocol: Protocol) -> frozenset[str]:
@@ -137,37 +126,6 @@ class VectorWorld:
         hosts = self.scenario.hosts
         shared = self.scenario.served and len(set(hosts)) < len(hosts)
         return Neighbours(self.scenario, self.refuse) if shared else None
-
-    @property
-    def crowd(self) -> BarrierRounds | Mixed | None:
-        """Servers and their workers where some share hosts or are late; None elsewhere."""
-        return self.barrier if self.mixed is None else self.mixed
-
-    @cached_property
-    def barrier(self) -> BarrierRounds | None:
-        """Servers behind a barrier and their workers where some share hosts or are late; None elsewhere, or if gradients are handed in."""
-        of, hosts = self.scenario, self.scenario.hosts
-        if self.mixed is not None:
-            return None
-        if of.protocol.gradients_per_update(of.workers) == of.workers:
-            return Crowd(of, len(self.replications)) if len(set(hosts)) < len(hosts) else None
-        if not is_ours(of.protocol):
-            raise self.refuse("some workers are late, by a text that may remember something")
-        return Backup(of, len(self.replications))
-
-    @cached_property
-    def mixed(self) -> Mixed | None:
-        """Servers, and workers that hand gradients in, where some share hosts; None elsewhere."""
-        try:
-            speeds = self.master.speeds, self.workers.speeds
-            return Mixed(self.scenario, len(self.replications), speeds) if _mixes(self.scenario) else None
-        except TooMany as error:
-            raise self.refuse(str(error)) from None
-
-    @property
-    def first_leads(self) -> bool:
-        """Whether the first of several servers alone waits to let workers go."""
-        return self.crowd is not None and self.crowd.first_leads
 
     def run(self) -> Outcome:
         """Run all replications to their end, or until time is over; what they come to.
@@ -245,7 +203,7 @@ class VectorWorld:
         """When so many steps had ended, shape (replications,)."""
         return self.updates[steps - 1][0] if steps else np.zeros(len(self.replications))
 
-    def evaluates(self, step: int | np.ndarray) -> bool | np.ndarray:
+    def evaluates(self, step: int) -> bool | np.ndarray:
         """Whether the master evaluates at the end of this step; a bool of all replications, or shape (replications, 1)."""
         return self.scenario.evaluates(step)
 

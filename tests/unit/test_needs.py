@@ -87,8 +87,6 @@ VECTOR = {
     "horovod, ring": job("horovod", ("algorithm=ring",), 16, 1, "resnet50"),
     "shared horovod": job("horovod", ("algorithm=halving-doubling",), 8, 4, "resnet50"),
     "ps-sync": job("ps-sync", ("barrier=true",), 12, servers=3),
-    "shared ps-sync": job("ps-sync", ("barrier=true",), 12, 4, servers=3),
-    "ps-backup": job("ps-backup", ("barrier=true",), 12, servers=2),
 }
 
 

@@ -23,7 +23,6 @@ from sim.vector.shared.call import Call, Clocks, Seconds
 from sim.vector.shared.plan import plan
 
 MLP = workload.read("mlp")
-SMALL_FIRST = MLP.model_copy(update={"variables": MLP.variables[::-1]})  # the first server is done before the others
 
 
 def job(name: str, *said: str, workers: int = 6, slots: int | list[int] = 3, noise: float = 0.3, **of) -> Scenario:
@@ -36,12 +35,12 @@ def job(name: str, *said: str, workers: int = 6, slots: int | list[int] = 3, noi
         noise=LogNormal(cv=noise),
         **lines,
     )
-    threads, beside = 2 if name == "horovod" else 1, 3 * (of.get("servers_on") == "workers")
+    threads = 2 if name == "horovod" else 1
     hosts: list[Host] = []
     each = itertools.cycle([slots] if isinstance(slots, int) else slots)
     while sum(host.slots for host in hosts) < workers + of.get("servers", 1):
         count = next(each)
-        own = {"slots": count, "cores": threads * count + beside}
+        own = {"slots": count, "cores": threads * count}
         hosts.append(Host(name=f"h{len(hosts)}", speed=1 - 0.1 * (not hosts), **own))
     network = of.pop("network", Link(latency_s=2e-5, gap_s=1e-6, bandwidth_bytes_per_s=1e9))
     local = of.pop("local", Link(latency_s=2e-6, overhead_s=1e-5, bandwidth_bytes_per_s=2e10))
@@ -67,8 +66,6 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
             f"cycle_s={draw(st.sampled_from([0, 1e-4, 1e-3, 2e-2]))}",
             f"by_name={draw(st.booleans())}",
         ],
-        "ps-sync": ["barrier=true"],
-        "ps-backup": ["barrier=true", f"backup={draw(st.integers(1, 3))}"],
     }[name]
     links = {
         kind: Link(
@@ -86,17 +83,9 @@ def jobs(draw, names=("fmb", "amb", "allreduce", "horovod")) -> Scenario:
         "test_size": draw(st.sampled_from([0, 50])),
         "evaluate_every": 2,
     }
-    if name == "ps-backup":
-        of |= {"steps": 8}
-    if name in ("ps-sync", "ps-backup"):
-        of |= {"servers": draw(st.integers(1, 4)), "servers_on": draw(st.sampled_from(["own", "workers"]))}
-        of |= {"model": draw(st.sampled_from([MLP, SMALL_FIRST]))}
-        of |= {"test_size": of["test_size"] * (of["servers"] == 1)}
     several = st.lists(st.integers(1, 8), min_size=1, max_size=4) | st.integers(2, 8)
-    slots = draw(
-        several if name in ("allreduce", "horovod") else st.sampled_from([*[1] * (name == "ps-backup"), 2, 3, 4])
-    )
-    return job(name, *said, workers=draw(st.integers(2 + 2 * (name == "ps-backup"), 9)), slots=slots, **links, **of)
+    slots = draw(several if name in ("allreduce", "horovod") else st.sampled_from([2, 3, 4]))
+    return job(name, *said, workers=draw(st.integers(2, 9)), slots=slots, **links, **of)
 
 
 @settings(max_examples=40, deadline=None)
@@ -110,43 +99,10 @@ def test_the_worlds_agree(scenario):
     assert_alike_or_refused(scenario)
 
 
-@settings(max_examples=40, deadline=None)
-@example(job("ps-sync", "barrier=true", servers=2, workers=8))
-@example(job("ps-sync", "barrier=true", servers=4, workers=8, servers_on="workers", noise=0.0))
-@example(job("ps-sync", "barrier=true", servers=2, workers=8, servers_on="workers", model=SMALL_FIRST))
-@given(jobs(["ps-sync"]))
-def test_the_worlds_agree_where_ranks_wait_for_servers(scenario):
-    """Notes of one step, requests of the next, and gradients for a slower server pass the same ports."""
-    assert_alike_or_refused(scenario)
-
-
-@settings(max_examples=40, deadline=None)
-@example(
-    job(  # workers wait until a server on their host takes a gradient, while another server's note is there
-        "ps-backup", "barrier=true", "backup=1", slots=4, servers=4, servers_on="workers", noise=0.0, seed=6, steps=8,
-        network=Link(latency_s=1e-6, overhead_s=0.0, bandwidth_bytes_per_s=345623233.0),
-        local=Link(latency_s=1e-3, overhead_s=0.0, bandwidth_bytes_per_s=632186747.0),
-        stragglers=stragglers.read("niagara*0.002"),
-    )
-)  # fmt: skip
-@example(job("ps-backup", "barrier=true", "backup=2", workers=8, noise=1.0, steps=9))
-@example(job("ps-backup", "barrier=true", "backup=3", workers=8, slots=4, servers_on="workers", noise=0.0))
-@example(job("ps-backup", "barrier=true", "backup=1", workers=5, slots=1, steps=9))
-@example(job("ps-backup", "barrier=true", "backup=2", workers=7, servers=3, servers_on="workers", noise=1.0, steps=9))
-@example(job("ps-backup", "barrier=true", "backup=3", workers=8, servers=2, model=SMALL_FIRST, noise=0.0, steps=9))
-@given(jobs(["ps-backup"]))
-def test_the_worlds_agree_where_some_gradients_are_late(scenario):
-    """A late worker goes on by itself, and may miss several updates."""
-    assert_alike_or_refused(scenario)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"), [("ps-sync", []), ("ps-backup", ["backup=2"]), ("allreduce", ["algorithm=tree"]), ("fmb", [])]
-)
+@pytest.mark.parametrize(("name", "said"), [("allreduce", ["algorithm=tree"]), ("fmb", [])])
 def test_equal_ranks_whose_messages_take_no_core_are_not_refused(name, said):
     """What wakes a rank has taken a port, so that ranks are on their way to a port before they come to it together."""
     link = Link(latency_s=2e-5, overhead_s=0.0, bandwidth_bytes_per_s=1e9)
-    said = ["barrier=true"] * name.startswith("ps-") + said
     assert_alike(job(name, *said, workers=8, slots=4, noise=0.0, network=link), 1)
 
 
@@ -184,6 +140,17 @@ def test_hosts_with_gpus_are_answered_by_the_vector_world(name, workers):
     found = simulate(scenario, replications=1)
     assert found.world == "vector"
     np.testing.assert_allclose(found.step_s, simulate(scenario, "event", replications=1).step_s, rtol=0, atol=EXACT_S)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "hosts", "world"),
+    [("auto", 2, "vector"), ("auto", 4, "event"), ("halving-doubling", 4, "event"), ("hierarchical", 4, "vector")],
+)
+def test_an_allreduce_is_answered_by_the_faster_world(algorithm, hosts, world):
+    """Where many ranks of a host send to others at once, events take less than arrays that are settled again and again."""
+    of = {"cluster": cluster.read(f"p3.16xlarge*{hosts}"), "steps": 1, "warmup": 0}
+    scenario = Scenario(protocols.make("allreduce", [f"algorithm={algorithm}"]), MLP, 8 * hosts, **of)
+    assert simulate(scenario, replications=1).world == world
 
 
 PIECE = slice(0, 25_000)  # which takes a port 1 ms
