@@ -11,7 +11,7 @@ from calibration.importers import IMPORTERS
 from calibration.importers.about import LINK, About
 from sim import command
 from sim.base.errors import WrongSetting
-from sim.base.files import check_outputs
+from sim.base.files import check_ending, check_outputs
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -42,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
     from calibration import profiles
 
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
+    check_ending("--output", given.output, (".toml",))
     _check_source(given)
     made = _by_itself(given) if given.source in PROFILES else _of_traces(given)
     if given.hosts is not None:

@@ -18,7 +18,7 @@ from calibration.evidence.seats import Placement, hosts_of, of_traces
 from calibration.evidence.work_rows import measured
 from calibration.probes import Probe
 from sim.base.errors import RunFailed, WrongSetting, from_validation
-from sim.base.files import write_whole
+from sim.base.files import write_text
 from sim.job import replay
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
@@ -300,7 +300,7 @@ def write(profile: Cluster, path: str) -> None:
         Cluster.model_validate(table)
     except ValidationError as error:
         raise RunFailed(f"no profile fits: {from_validation('found', error)}") from error
-    write_whole(path, lambda file: file.write_text(tomli_w.dumps(table)))
+    write_text(path, tomli_w.dumps(table))
 
 
 def _rounded(value):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from experiments.kit import kept, pages
 from sim import command, reports
 from sim.base.errors import WrongSetting
-from sim.base.files import check_folder, check_output
+from sim.base.files import check_ending, check_folder, check_output
 from sim.base.ranges import JOB, check_integer
 
 
@@ -203,6 +203,8 @@ def main(argv: list[str] | None = None) -> int:
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])
     reports.check(given.report)
+    check_output("--keep", given.keep)
+    check_ending("--keep", given.keep, (".json",))
     out = Path(given.out) / given.name
     if not given.out:
         raise WrongSetting("--out", "", "the name of a folder")
@@ -211,7 +213,6 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         raise WrongSetting("--out", given.out, f"a folder that can be written ({error.strerror})") from error
     check_folder("--out", given.out, out)
-    check_output("--keep", given.keep)
     with pages.keeping() as shown:
         experiment(out, given.seed, **further)
     if given.keep:

@@ -12,7 +12,7 @@ from statistics import median
 from real.launching import mpirun as launch
 from real.launching import testbed
 from sim import command
-from sim.base.files import check_output, write_whole
+from sim.base.files import check_ending, check_output, write_text
 
 SLEEPS_S = (0.002, 0.01, 0.03)
 
@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join("real.probe", lambda comm: work(comm, given.output))
     check_output("--output", given.output)
+    check_ending("--output", given.output, (".json",))
     launch.check_installed("mpi4py")
     needed = ranks_for(given.testbed)
     with testbed.asked(given.testbed, needed) as hosts:
@@ -57,7 +58,7 @@ def work(comm, output: str) -> int:
 
 def write(measured: dict, path: str) -> None:
     """Write what `measure` found, whole."""
-    write_whole(path, lambda temporary: temporary.write_text(json.dumps(measured, indent=1) + "\n"))
+    write_text(path, json.dumps(measured, indent=1) + "\n")
 
 
 def measure(comm) -> dict:

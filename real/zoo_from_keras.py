@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sim import command
-from sim.base.files import write_whole
+from sim.base.files import write_text
 from sim.model.workload_text import toml
 
 FOLDER = Path(__file__).parents[1] / "sim" / "zoo"
@@ -111,7 +111,7 @@ def _write(name: str, model, variables: list[dict], batch: int) -> None:
 
 def _write_table(table: dict, variables: list[dict]) -> None:
     path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in variables)
-    write_whole(path, lambda file: file.write_text(toml(table, variables)))
+    write_text(path, toml(table, variables))
     print(f"real.zoo_from_keras: {path.name}, {numbers:,} numbers", file=sys.stderr)
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from sim.base import extras, interrupts
+from sim.base import extras, interrupts, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.nearest import Help, Once, nearest
 
 CALLED = (
     "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was started by another name than its module's
 )
+OF_STDOUT = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EBADF,
+)  # of writing, where an error names no file
 
 
 def called(program: str) -> str:
@@ -37,8 +45,8 @@ def number(kind: type, allowed: str) -> Callable[[str], int | float]:
 
 def _text(given: str) -> str:
     """Read an option that is no number; an empty one is a variable that a shell did not know."""
-    if not given:
-        raise argparse.ArgumentTypeError("given ''; allowed: text that is not empty")
+    if not given or "\0" in given:
+        raise argparse.ArgumentTypeError(f"given {given!r}; allowed: text that is not empty, and has no NUL")
     return given
 
 
@@ -76,6 +84,13 @@ class Parser(argparse.ArgumentParser):
         """End with one line and exit code 2."""
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')} (--help lists the options)\n")
 
+    def _print_message(self, message, file=None):
+        """Print, as argparse does; it would pass over a stdout that is full or closed."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        print(message, end="", flush=True)
+
     def _check_value(self, action, value):
         if action.choices is not None and value not in action.choices:
             known = ", ".join(map(str, action.choices))
@@ -85,6 +100,7 @@ class Parser(argparse.ArgumentParser):
 
 def run(program: str, main: Callable[[], int | None]) -> None:
     """Run `main` and leave the process with its exit code, once all that it printed is where it goes."""
+    terminal.prepare()
     code, line = _end(main)
     interrupts.end_at_once()
     with suppress(OSError):
@@ -120,12 +136,15 @@ def failure(error: BaseException) -> str | None:
 
     if isinstance(error, RunFailed):
         return str(error)
+    if isinstance(error, MemoryError):  # of a job that is larger than its estimate
+        return f"not enough memory ({str(error) or 'for the next object'})"
     if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
         return ""
     if place := own.place(error):
         return f"{place}: {own.complaint(error)}"
     if isinstance(error, OSError):
-        return ": ".join(str(part) for part in (error.filename, of_system(error)) if part)
+        where = error.filename or ("stdout" if error.errno in OF_STDOUT else None)
+        return ": ".join(str(part) for part in (where, of_system(error)) if part)
     return None
 
 
@@ -134,16 +153,14 @@ def _answered(main: Callable[[], int | None]) -> int:
         code = main() or 0
     except SystemExit as end:  # argparse's, after --help or a complaint
         code = end.code if isinstance(end.code, int) else 0
-    if sys.stdout:
-        sys.stdout.flush()
+    sys.stdout.flush()
     return code
 
 
 def _flushed() -> bool:
-    """Whether stdout, if there is one, has taken all that was printed."""
+    """Whether stdout has taken all that was printed."""
     try:
-        if sys.stdout:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError:
         return False
     return True

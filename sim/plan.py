@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sim import command, reports
 from sim.base.commas import parts
 from sim.base.errors import WrongSetting
-from sim.base.files import check_outputs, write_whole
+from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
 from sim.base.units import number_or_text
 from sim.command import Parser
@@ -95,8 +95,7 @@ def main(argv: list[str] | None = None) -> int:
     outputs = [("--output", given.output), ("--report", given.report)]
     check_outputs(outputs, [given.JOB, given.workload, given.stragglers])
     reports.check(given.report)
-    if given.output and Path(given.output).suffix not in ENDINGS:
-        raise WrongSetting("--output", given.output, f"a name that ends in {', '.join(ENDINGS)}")
+    check_ending("--output", given.output, ENDINGS)
     if not 0 < given.within <= LONGEST_S:
         raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
     from sim.plans import plan, question, show

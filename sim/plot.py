@@ -14,7 +14,7 @@ from sim import command
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
-from sim.base.files import check_outputs, write_whole
+from sim.base.files import check_ending, check_outputs, write_whole
 from sim.timeline import rank_name, run_name
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def check_path(path: str | Path, option: str = "--plot") -> None:
         WrongSetting: neither .png nor .pdf nor .svg.
         MissingExtra: what draws it is not installed.
     """
-    if Path(path).suffix not in ENDINGS:
-        raise WrongSetting(option, str(path), "a name that ends in .png, .pdf or .svg")
+    check_ending(option, path, ENDINGS)
     need("matplotlib", "pandas")
 
 

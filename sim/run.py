@@ -183,8 +183,6 @@ def horovod_timeline(given: argparse.Namespace, scenario):
     """
     if not given.horovod_timeline:
         return None
-    if not scenario.protocol.uses("reduce_in_cycles"):
-        raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
     from sim.recording.horovod_timeline import Timeline
 
     return Timeline(scenario)

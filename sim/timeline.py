@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from sim import command
-from sim.base.files import check_outputs, write_whole
+from sim.base.files import check_ending, check_outputs, write_text
 from sim.recording.lanes import MAIN, lanes
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sim.recording.traces import Header, Trace
 
+ENDINGS = (".json",)
 ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # fields that a click on an activity shows
 ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
 DIGITS = 3  # of a microsecond: the viewers count in nanoseconds
@@ -48,6 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 
     given = parser().parse_args(argv)
     check_outputs([("--output", given.output)], given.traces)
+    check_ending("--output", given.output, ENDINGS)
     found = [(path, read(path)) for path in given.traces]
     write_many([(run_name(trace, path), trace) for path, trace in found], given.output)
     return 0
@@ -75,7 +77,7 @@ def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
     events = [event for pid, (label, trace) in enumerate(runs, 1) for event in _run(pid, label, trace, ids)]
     other = {"runs": [{"label": label, **asdict(trace.header)} for label, trace in runs]}
     text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": other})
-    write_whole(path, lambda file: file.write_text(text))
+    write_text(path, text)
 
 
 def run_name(trace: Trace, path: str | Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sim import command
 from sim.base.errors import WrongSetting, printable
-from sim.base.files import MOST_BYTES, check_outputs, write_whole
+from sim.base.files import MOST_BYTES, check_ending, check_outputs, write_text
 from sim.model import workload_text
 
 NOTE = """\
@@ -61,9 +61,10 @@ def _show(given) -> None:
 
 def _from(given) -> None:
     check_outputs([("--output", given.output)], [given.name])
+    check_ending("--output", given.output, (".toml",))
     text, notes = made_of(given.name)
     if given.output:
-        write_whole(given.output, lambda path: path.write_text(text))
+        write_text(given.output, text)
         for note in notes:
             print(f"note: {note}")
     else:

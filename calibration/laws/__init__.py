@@ -40,8 +40,9 @@ def main(argv: list[str] | None = None) -> int:
     """
     given = parser().parse_args(argv)
     from calibration.laws import report
-    from sim.base.files import check_outputs
+    from sim.base.files import check_ending, check_outputs
 
     check_outputs([("--output", given.output), ("--plot", given.plot)], [given.file])
+    check_ending("--output", given.output, (".toml",))
     report.run(given)
     return 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibration.laws.ranks import varies
 from sim import command, stragglers, tables
-from sim.base.files import write_whole
+from sim.base.files import write_text
 from sim.laws import Empirical, Independent, LogNormal, Persistent, Together
 
 COMPUTING = ("forward-compute", "backward-compute")
@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
         head = "# Written by calibration.laws.bytedance: slowdown of computing of the ranks of one job, over the median rank.\n"
         head += "# Figures derived from ByteDance StragglerAnalysis (Apache-2.0); Lin et al., OSDI 2025.\n"
         text = head + tomli_w.dumps(law(factors).model_dump(mode="json", exclude_none=True))
-        write_whole(stragglers.TRACES / stragglers.RECORDED[name], lambda path, text=text: path.write_text(text))
+        write_text(stragglers.TRACES / stragglers.RECORDED[name], text)
     return 0
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibration.laws import best, plots, ranking, ranks, sources
 from calibration.laws.ranking import FEWEST, Fitted
 from sim.base.errors import WrongSetting
-from sim.base.files import write_whole
+from sim.base.files import write_text
 from sim.laws import Constant, Stragglers
 
 REJECTED = 0.05
@@ -106,7 +106,7 @@ def _write(given: argparse.Namespace, law: Stragglers) -> None:
 
     table = law.model_dump(mode="json", exclude_none=True)
     text = f"# Fitted by calibration.laws to {Path(given.file).name}.\n{tomli_w.dumps(table)}"
-    write_whole(given.output, lambda file: file.write_text(text))
+    write_text(given.output, text)
 
 
 def _number(value: float) -> str:

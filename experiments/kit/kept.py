@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sim.base.files import validated, write_whole
+from sim.base.files import validated, write_text
 
 if TYPE_CHECKING:
     from rich.table import Table as Printed
@@ -77,7 +77,7 @@ def keep(
         cells=[cell for one in shown if isinstance(one, list) for cell in one],
     )
     text = made.model_dump_json(by_alias=True, indent=1, exclude=set() if made.cells else {"cells"})
-    write_whole(path, lambda temporary: Path(temporary).write_text(f"{text}\n"))
+    write_text(path, f"{text}\n")
 
 
 def read(path: Path) -> Kept:

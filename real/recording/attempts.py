@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim.base.files import write_whole
+from sim.base.files import write_text, write_whole
 from sim.recording import traces
 from sim.recording.traces import Activity, Trace
 
@@ -121,7 +121,7 @@ class Attempts:
         return f"resumed-{number}.json"
 
     def _write(self, name: str, table: dict[str, Any]) -> None:
-        write_whole(self._folder / name, lambda file: file.write_text(json.dumps(table)))
+        write_text(self._folder / name, json.dumps(table))
 
     def _read(self, name: str) -> dict[str, Any]:
         return json.loads((self._folder / name).read_text())

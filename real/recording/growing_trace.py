@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sim.base.errors import WrongSetting
-from sim.base.files import write_whole
+from sim.base.files import write_text
 from sim.command import called
 from sim.recording import traces
 from sim.recording.traces import HEADER_FILE, Header, Trace
@@ -29,7 +29,7 @@ def begin(parts: Path, header: Header) -> None:
     """Make the folder of a growing trace, with its header and nothing of an earlier run."""
     shutil.rmtree(parts, ignore_errors=True)
     parts.mkdir()
-    write_whole(parts / HEADER_FILE, lambda path: path.write_text(header.text()))
+    write_text(parts / HEADER_FILE, header.text())
 
 
 def remove(trace: str | None) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.base.errors import WrongSetting
-from sim.base.files import write_whole
+from sim.base.files import check_ending, write_whole
 from sim.model.workload import Workload
 
 Piece = tuple[slice | np.ndarray, np.ndarray]  # where in the flat vector of all parameters, and the numbers there
@@ -21,8 +20,7 @@ def check_path(path: str) -> None:
     Raises:
         WrongSetting: naming the one that there is.
     """
-    if Path(path).suffix != ENDING:
-        raise WrongSetting("--parameters", path, f"a name that ends in {ENDING}")
+    check_ending("--parameters", path, (ENDING,))
 
 
 def joined(workload: Workload, pieces: Iterable[Piece]) -> dict[str, np.ndarray]:

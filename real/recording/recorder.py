@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+from sim.base.errors import RunFailed, of_system
 from sim.recording.traces import Activity, part_file
 
 BLOCK_S = 0.5  # a crash loses at most what happened since
@@ -24,7 +25,7 @@ class Recorder:
         self.rank, self.warmup, self.activities = rank, warmup, []
         self._used_s = self._began_s = time.process_time()
         self._written, self._flushed_s, self._lock = 0, time.perf_counter(), threading.Lock()
-        self._file = part_file(folder, rank).open("w") if folder else None
+        self._file = part_file(folder, rank).open("w", encoding="utf-8") if folder else None
 
     def add(self, activity: Activity) -> None:
         """Keep one activity."""
@@ -47,8 +48,11 @@ class Recorder:
             return
         with self._lock:  # a rank may compute in one thread and communicate in another
             rows = self.activities[self._written :]
-            self._file.writelines(json.dumps(row) + "\n" for row in rows)
-            self._file.flush()
+            try:
+                self._file.writelines(json.dumps(row) + "\n" for row in rows)
+                self._file.flush()
+            except OSError as error:
+                raise RunFailed(f"{self._file.name} could not be written ({of_system(error)})") from error
             self._written, self._flushed_s = self._written + len(rows), time.perf_counter()
 
     def close(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sim.base.errors import RunFailed, WrongSetting, from_validation, of_system
@@ -125,6 +126,20 @@ def check_output(option: str, path: str | Path | None) -> None:
     check_folder(option, path, path.resolve().parent)
 
 
+def check_ending(option: str, path: str | Path | None, endings: Collection[str]) -> None:
+    """Refuse a file whose name does not end as its format's files do, before anything is run for it; None is fine.
+
+    Args:
+        endings: of all formats that can be written, such as .json.
+
+    Raises:
+        WrongSetting: another ending.
+    """
+    if path is not None and Path(path).suffix not in endings:
+        *others, last = endings
+        raise WrongSetting(option, str(path), f"a name that ends in {', '.join(others)}{' or ' * bool(others)}{last}")
+
+
 def check_folder(option: str, given: str | Path, folder: Path) -> None:
     """Refuse a folder in which no file can be made, by making one that has no name.
 
@@ -162,24 +177,40 @@ def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[st
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one move.
 
+    A link stays: the file that it leads to is written. A new file has the permissions that the user's umask leaves, another one keeps its
+    own.
+
     Raises:
         WrongSetting: the folder does not exist or cannot be written.
         RunFailed: the system does not take the file, as on a full disk; nothing of it is left.
     """
-    path = Path(path)
+    whole = Path(os.path.realpath(path))
+    temporary = whole.with_name(f".{secrets.token_hex(8)}{whole.suffix}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
         raise WrongSetting(
             "output file", str(path), f"a path in a folder that can be written ({of_system(error)})"
         ) from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         write(temporary)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        _take_over(whole, temporary)
+        os.replace(temporary, whole)
     except OSError as error:
         raise RunFailed(f"{path} could not be written ({of_system(error)})") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _take_over(old: Path, new: Path) -> None:
+    """Give a file the permissions, and as far as the system lets us the owner, of the one that it replaces, if there is one."""
+    with suppress(FileNotFoundError):
+        kept = old.stat()
+        with suppress(PermissionError):
+            os.chown(new, kept.st_uid, kept.st_gid)
+        os.chmod(new, stat.S_IMODE(kept.st_mode))
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file of UTF-8, whatever the terminal's encoding is, as `write_whole` does."""
+    write_whole(path, lambda file: file.write_text(text, encoding="utf-8", errors="replace"))

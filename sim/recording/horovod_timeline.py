@@ -12,7 +12,8 @@ import json
 from typing import TYPE_CHECKING
 
 from sim import collectives
-from sim.base.files import write_whole
+from sim.base.errors import WrongSetting
+from sim.base.files import write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,10 +25,26 @@ INTO, MOVE, OUT = "MEMCPY_IN_FUSION_BUFFER", "GLOO_ALLREDUCE", "MEMCPY_OUT_FUSIO
 CYCLE = "CYCLE_START"
 
 
+def check(given: object) -> None:
+    """Refuse what collects nothing, such as the name of a file.
+
+    Raises:
+        WrongSetting: it is no Timeline.
+    """
+    if not isinstance(given, Timeline):
+        raise WrongSetting("timeline", given, "a sim.recording.horovod_timeline.Timeline of the scenario")
+
+
 class Timeline:
-    """Collects events of the verbs of sim.verbs.fusion; seconds since the start."""
+    """Collects events of the verbs of sim.verbs.fusion; seconds since the start.
+
+    Raises:
+        WrongSetting: the protocol is not horovod.
+    """
 
     def __init__(self, scenario: Scenario):
+        if not scenario.protocol.uses("reduce_in_cycles"):
+            raise WrongSetting("--horovod-timeline", scenario.protocol.name, "--protocol horovod")
         self._variables = scenario.summed
         self._starts = [piece.start for piece in collectives.pieces(self._variables, fused=False)]
         self._ready: dict[int, list[tuple[int, float]]] = {}
@@ -85,7 +102,7 @@ class Timeline:
             names.append({"name": "process_sort_index", "ph": "M", "pid": pid, "args": {"sort_index": pid}})
         events = sorted(self._events, key=lambda event: event["ts"])  # stable: equal times keep their order
         lines = ",\n".join(json.dumps(event) for event in [*names, *events])
-        write_whole(path, lambda file: file.write_text(f"[\n{lines}]"))
+        write_text(path, f"[\n{lines}]")
 
     def _of(self, piece: slice) -> list[int]:
         """The variables of a piece of the vector that is summed, the last first, as they became ready."""

@@ -36,7 +36,7 @@ SMALL = (
 def write_jsonl(head: dict, rows: pd.DataFrame, path: Path) -> None:
     """A line for the header, with the checksum, and one for each row."""
     rows = typed(rows)
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps({CHECKSUM: checksum(head, rows), **head}) + "\n")
         file.writelines(json.dumps(row) + "\n" for row in rows.itertuples(index=False, name=None))
 

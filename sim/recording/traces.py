@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
-from sim.base.files import reading, text_of, write_whole
+from sim.base.files import check_ending, reading, text_of, write_whole
 from sim.job import replay
 from sim.job.header import Header, Training
 from sim.recording import records
@@ -86,8 +86,7 @@ def check_path(path: str | Path) -> None:
         WrongSetting: neither .parquet nor .jsonl.
         MissingExtra: what writes or reads it is not installed.
     """
-    if Path(path).suffix not in (".parquet", ".jsonl"):
-        raise WrongSetting("trace file", str(path), "a name that ends in .parquet or .jsonl")
+    check_ending("trace file", path, (".parquet", ".jsonl"))
     need("pandas", *["pyarrow"] * (Path(path).suffix == ".parquet"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.base.files import check_output, write_whole
+from sim.base.files import check_ending, check_output, write_text
 from sim.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def check(path: str | None, option: str = OPTION) -> None:
     if path is None:
         return
     check_output(option, path)
-    if Path(path).suffix not in ENDINGS:
-        raise WrongSetting(option, path, "a name that ends in .html")
+    check_ending(option, path, ENDINGS)
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise WrongSetting(option, path, f"a Python that has the package {library}, {EXTRA}")
@@ -66,7 +65,7 @@ def write(path: str | Path, text: str) -> None:
         WrongSetting: a folder that cannot be written.
         RunFailed: the system does not take the file.
     """
-    write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
+    write_text(path, text)
 
 
 @cache

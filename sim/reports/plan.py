@@ -91,8 +91,8 @@ def standing(question: dict) -> dict[str, float]:
 def _explorer(asked: dict[str, float]) -> Script:
     said = " ".join(f'data-{name}="{float(value)!r}"' for name, value in asked.items())
     here = files("sim.reports") / "templates"
-    html = f'<div id="asked" {said}></div>\n{(here / "plan.html").read_text()}'
-    return Script(html, (here / "plan.js").read_text())
+    html = f'<div id="asked" {said}></div>\n{(here / "plan.html").read_text(encoding="utf-8")}'
+    return Script(html, (here / "plan.js").read_text(encoding="utf-8"))
 
 
 def _best(rows: Sequence[dict]) -> Iterator[Part]:

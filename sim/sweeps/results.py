@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.extras import need
-from sim.base.files import check_output, reading, write_whole
+from sim.base.files import check_ending, check_output, reading, write_whole
 from sim.sweeps import columns
 from sim.version import VERSION
 
@@ -36,8 +36,7 @@ def check_path(path: str) -> None:
         MissingExtra: what writes it is not installed.
     """
     check_output("--output", path)
-    if Path(path).suffix != ".parquet":
-        raise WrongSetting("--output", path, "a name that ends in .parquet")
+    check_ending("--output", path, (".parquet",))
     need("pandas", "pyarrow")
 
 

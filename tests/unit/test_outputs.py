@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from sim import command
+from sim.base import files
 from sim.recording import traces
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +39,11 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("real.calibrate", "--output"): ([], ".toml"),
     ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
     ("sim.plot", "--output"): (["t.jsonl"], ".png"),
+    ("sim.workloads", "--output"): (["from", "model.onnx"], ".toml"),
+    ("calibration.laws", "--output"): (["t.jsonl"], ".toml"),
+    ("calibration.laws", "--plot"): (["t.jsonl"], ".png"),
     ("experiments.run", "--out"): (["same-seed"], ""),
+    ("experiments.run", "--keep"): (["same-seed"], ".json"),
 }
 PLACES = {
     "folder": "folder{ending}",
@@ -142,6 +148,8 @@ SPEAKS = {
     "an answer": ("sim.run", *QUICK, "--json"),
     "a page": ("sim.run", *QUICK),
     "help": ("sim.run", "--help"),
+    "all commands": ("trainsim.main", "--help"),
+    "a version": ("trainsim.main", "--version"),
     "a list": ("experiments.run",),
     "what was fitted": ("calibration.fit", "t.jsonl", "-o", "p.toml"),
 }
@@ -155,7 +163,7 @@ def test_a_full_stdout_is_one_line(what, folder, monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", full)
         assert end(*SPEAKS[what]) == 1
         monkeypatch.undo()
-    assert capsys.readouterr().err == f"{SPEAKS[what][0]}: No space left on device\n"
+    assert capsys.readouterr().err == f"{SPEAKS[what][0]}: stdout: No space left on device\n"
 
 
 @pytest.mark.parametrize("what", SPEAKS)
@@ -179,8 +187,90 @@ def test_python_itself_says_nothing_more_as_the_process_ends(stdout, tmp_path):
     os.close(reader)
     with open(writer, "w") as closed, open("/dev/full", "w") as full:
         done = child(*SPEAKS["an answer"], stdout={"full": full, "closed": closed}[stdout], cwd=tmp_path)
-    said = {"full": "sim.run: No space left on device\n", "closed": ""}[stdout]
+    said = {"full": "sim.run: stdout: No space left on device\n", "closed": ""}[stdout]
     assert (done.returncode, done.stderr) == (1, said)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_stream_that_is_closed(closed, tmp_path):
+    """Nobody gets an answer where stdout is closed; without stderr nobody is told how far it has come."""
+    done = child(*SPEAKS["an answer"], cwd=tmp_path, preexec_fn=lambda: os.close(closed))
+    if closed == 1:
+        assert (done.returncode, done.stderr) == (1, "sim.run: stdout: Bad file descriptor\n")
+    else:
+        assert (done.returncode, json.loads(done.stdout)["schema"]) == (0, "answer/1")
+
+
+def test_a_character_that_a_terminal_does_not_have_is_a_question_mark(tmp_path, monkeypatch):
+    Path(tmp_path / "c.toml").write_text('schema = "cluster/1"\nname = "\u2603"\nhosts = [{ count = 4 }]\n')
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    assert end("sim.run", *QUICK, "--cluster", str(tmp_path / "c.toml")) == 0
+    assert b"no stragglers; ?; " in written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("COLUMNS", "\xb2"), ("COLUMNS", "0"), ("LINES", "\xb2"), ("MPLBACKEND", "x")]
+)
+def test_a_variable_that_libraries_choke_on(name, given, tmp_path, monkeypatch):
+    from sim.base import terminal
+
+    monkeypatch.setenv(name, given)
+    terminal.prepare()
+    assert os.environ.get(name) == ("agg" if name == "MPLBACKEND" else None)
+
+
+@pytest.mark.processes
+def test_a_picture_needs_no_backend(tmp_path, monkeypatch):
+    """matplotlib refuses a wrong one when it is imported."""
+    monkeypatch.setenv("MPLBACKEND", "nope")
+    done = child("sim.run", *QUICK, "--json", "--plot", "a.svg", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
+def test_a_new_file_has_the_mode_that_the_umask_leaves(umask, mode, tmp_path):
+    before = os.umask(umask)
+    try:
+        files.write_text(tmp_path / "a.txt", "a")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.txt").stat().st_mode & 0o777 == mode
+
+
+def test_an_old_file_keeps_its_mode(tmp_path):
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "a.txt").chmod(0o640)
+    files.write_text(tmp_path / "a.txt", "new")
+    assert ((tmp_path / "a.txt").read_text(), (tmp_path / "a.txt").stat().st_mode & 0o777) == ("new", 0o640)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_file_is_written(there, tmp_path, monkeypatch):
+    """Users keep links to the latest results, and results on another disk."""
+    monkeypatch.chdir(tmp_path)
+    Path("disk").mkdir()
+    Path("latest.jsonl").symlink_to("disk/t.jsonl")
+    if there:
+        Path("disk/t.jsonl").write_text("old")
+    assert end("sim.run", *QUICK, "--json", "--trace", "latest.jsonl") == 0
+    assert Path("latest.jsonl").is_symlink()
+    assert traces.read("disk/t.jsonl").header.steps == 2
+    assert sorted(path.name for path in Path("disk").iterdir()) == ["t.jsonl"]
+
+
+def test_text_is_written_whatever_the_locale(tmp_path, monkeypatch):
+    """As UTF-8; a name that is no text, of a file that is named by other bytes, has question marks."""
+    monkeypatch.setattr("locale.getencoding", lambda: "ascii")
+    files.write_text(tmp_path / "a.txt", "\u2603 \udcff")
+    assert (tmp_path / "a.txt").read_bytes() == "\u2603 ?".encode()
+
+
+@pytest.mark.parametrize("option", [one for one in WRITES if one != ("experiments.run", "--out")], ids=" ".join)
+def test_another_ending_is_refused_before_any_work(option, folder, capsys):
+    (module, name), (words, _) = option, WRITES[option]
+    assert "a name that ends in ." in refused(module, [*words, name, "x.other"], capsys)
 
 
 @pytest.mark.processes
