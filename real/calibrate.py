@@ -21,9 +21,9 @@ from real.probe import ranks_for
 from real.run import parse
 from sim import command
 from sim.base.errors import WrongSetting, of_system
-from sim.base.files import check_outputs
+from sim.base.files import check_ending, check_outputs
 from sim.base.progress import duration
-from sim.base.ranges import MOST, MOST_RANKS, check_integer
+from sim.base.ranges import JOB, MOST, MOST_RANKS, check_integer
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -117,6 +117,7 @@ def asked_of(given: Namespace, workers: int) -> Asked:
 
     check_integer("--workers", workers, 1, MOST_RANKS)
     check_integer("--steps", given.steps, 2, MOST)
+    check_integer("--seed", given.seed, *JOB["seed"])
     check_integer("--repeats", given.repeats, 1, MOST_REPEATS)
     batch = workload.read(given.workload).batch if given.batch is None else given.batch
     names = tuple(dict.fromkeys(given.protocol or PROTOCOLS))
@@ -134,6 +135,7 @@ def check(given: Namespace, asked: Asked) -> None:
 
     ranges.check("--tolerance", given.tolerance, 0, 10)
     check_outputs([("--output", given.output)], [given.workload, given.data])
+    check_ending("--output", given.output, (".toml",))
     folder = folder_of(given)
     if not (folder.is_dir() or (folder.parent.is_dir() and not folder.exists())):
         raise WrongSetting("--runs", str(folder), "a folder, or a free name in one")

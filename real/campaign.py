@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from real import needs
 from real.engines import engine_of
 from real.launching import mpirun as launch
 from real.launching import testbed
@@ -25,7 +26,7 @@ from real.runtime import Job
 from real.runtimes import RUNTIMES, runtime_of
 from sim import command, options
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.files import check_outputs, reading
+from sim.base.files import check_ending, check_outputs, reading
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def main(argv: list[str] | None = None) -> int:
         return ranks.join(PROGRAM, lambda comm: work(cells, given.probe, comm, given.resume))
     read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
     check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
+    check_ending("--probe", given.probe, (".json",))
     for cell in cells:
         check_cell(cell)
     if given.testbed:
@@ -147,7 +149,7 @@ def check_machine(cells: list[argparse.Namespace], ranks: int) -> None:
     """
     engines = [engine_of(name) for name in dict.fromkeys(cell.engine for cell in cells)]
     launch.check_installed(*(engine.package for engine in engines), "mpi4py")
-    launch.check_memory(ranks, max([PROBE_BYTES, *(engine.memory_bytes for engine in engines)]))
+    needs.check(ranks, max([PROBE_BYTES, *(engine.memory_bytes for engine in engines)]))
 
 
 def check_cell(cell: argparse.Namespace) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from real import needs
 from real.engines import engine_of
+from real.launching import host_names, testbed
 from real.launching import mpirun as launch
-from real.launching import testbed
 from real.options import add_failure_options, add_training_options
 from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
@@ -23,18 +24,20 @@ from sim.base.ranges import MOST_CORES, check_integer
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
+PROGRAM = "real.run"
 REPLICATIONS = 1
 
 
-def parse(argv: list[str] | None = None, prog: str = "real.run") -> argparse.Namespace:
+def parse(argv: list[str] | None = None, prog: str = PROGRAM) -> argparse.Namespace:
     """The options of a command line, or of a part of another's, which complains as `prog`."""
     return parser(prog).parse_args(argv)
 
 
-def parser(prog: str = "real.run") -> command.Parser:
+def parser(prog: str = PROGRAM) -> command.Parser:
     """The command line."""
     parents = [options.job_options(), options.answer_options()]
-    parser = command.Parser(prog=prog, description="Run a training job for real.", parents=parents)
+    whole = prog == PROGRAM  # a cell of a campaign that asked for help would end the campaign
+    parser = command.Parser(prog=prog, description="Run a training job for real.", parents=parents, add_help=whole)
     parser.add_argument(
         "--runtime",
         choices=WORLDS,
@@ -61,6 +64,8 @@ def main(argv: list[str] | None = None) -> int:
     from real.launching import supervisor
 
     supervisor.check(given, scenario_of(given), runtime.world)
+    if given.testbed and given.job:
+        raise WrongSetting("--testbed", given.testbed, "nothing with --job, whose lists name the hosts")
     if given.job or launch.joined():
         return runtime.take_part(given, work)
     scenario = check(given)
@@ -76,8 +81,6 @@ def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtim
     from sim.simulation import try_out
 
     try_out(scenario)
-    if not launch.remote(scenario.cluster if given.cluster else None):
-        launch.check_memory(scenario.ranks, engine_of(given.engine).memory_bytes)
     parts.remove(given.trace)
     if given.restarts is not None:
         supervise(given, argv, scenario)
@@ -103,19 +106,32 @@ def check(given: argparse.Namespace) -> Scenario:
         WrongSetting: naming the option.
     """
     options.check_files(given)
-    if given.testbed and (given.cluster or given.job):
-        raise WrongSetting("--testbed", given.testbed, "nothing with --cluster or --job, which name other hosts")
     for name in ("task", "ps_hosts", "worker_hosts"):
         if getattr(given, name) is not None:
             raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
     candidates.refuse(scenario, "a real run")
+    check_hosts(given, scenario)
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
     launch.check_installed(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
     check_training(given)
     return scenario
+
+
+def check_hosts(given: argparse.Namespace, scenario: Scenario) -> None:
+    """Refuse hosts that cannot be, before a launcher reads their names.
+
+    Raises:
+        WrongSetting: naming the option.
+    """
+    if given.testbed and given.cluster:
+        raise WrongSetting("--testbed", given.testbed, "nothing with --cluster, which names other hosts")
+    if given.testbed and scenario.ranks == 1:
+        raise WrongSetting("--testbed", given.testbed, "nothing with one process alone, which has no link")
+    for host in scenario.cluster.hosts if given.cluster else ():
+        host_names.check("--cluster: hosts: name", host.name)
 
 
 def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
@@ -191,7 +207,8 @@ def check_training(given: argparse.Namespace) -> None:
     """Refuse what every rank would refuse, before they are started.
 
     Raises:
-        WrongSetting: a data set or a model that there is not, rates or threads that cannot be, or parameters' ending.
+        WrongSetting: a data set or a model that there is not, rates or threads that cannot be, parameters' ending, or more than this
+            machine's memory holds.
     """
     from real.data import data_for
     from real.models import forward_of
@@ -204,6 +221,8 @@ def check_training(given: argparse.Namespace) -> None:
     check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)
     forward_of(scenario.workload)
+    if not launch.remote(scenario.cluster if given.cluster else None):
+        needs.check(scenario.ranks, engine_of(given.engine).memory_bytes, scenario)
     data_for(scenario.workload, given.data, scenario.seed)
 
 

@@ -25,7 +25,8 @@ class Batches:
         return self
 
     def __next__(self) -> tuple[np.ndarray, np.ndarray]:
-        while len(self._left) < self._batch:
-            self._left = np.concatenate([self._left, self._rng.permutation(len(self._data.train_y))])
+        samples = len(self._data.train_y)
+        epochs = -(-max(0, self._batch - len(self._left)) // samples)
+        self._left = np.concatenate([self._left, *(self._rng.permutation(samples) for _ in range(epochs))])
         chosen, self._left = np.split(self._left, [self._batch])
         return self._data.train_x[chosen], self._data.train_y[chosen]

@@ -25,7 +25,6 @@ JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # names 
 REASON = "TRAINSIM_REASON "  # before the last message of a rank that ends the run
 STAGE = "TRAINSIM_STAGE "  # before the phase that the chief of TensorFlow's workers is in
 MEETING, TRAINING = "meeting", "training"
-MEMORY_OF_A_RANK = 0.7e9  # bytes, with TensorFlow loaded, the largest engine
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "pip install 'anytime-trainsim[real]'"
@@ -91,23 +90,6 @@ def mpirun() -> str:
     return found
 
 
-def check_memory(ranks: int, rank_bytes: float = MEMORY_OF_A_RANK) -> None:
-    """Refuse more ranks than this machine's memory takes.
-
-    Args:
-        rank_bytes: of a rank that has loaded its engine.
-
-    Raises:
-        WrongSetting: naming how many it takes.
-    """
-    import psutil
-
-    most = int(psutil.virtual_memory().available // rank_bytes)
-    if ranks > most:
-        allowed = f"at most {max(0, most - 1)}: {ranks} ranks of {rank_bytes / 1e9:g} GB do not fit in this machine's free memory"
-        raise WrongSetting("--workers", ranks - 1, allowed)
-
-
 def remote(cluster: Cluster | None) -> bool:
     """Whether a cluster file was given that names other hosts than this one."""
     return cluster is not None and any(host.name not in ("localhost", "127.0.0.1") for host in cluster.machines())
@@ -153,7 +135,7 @@ def _between(hosts: Hosts) -> list[str]:
 
 
 def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda process: None) -> None:
-    """Run mpirun to its end. Its standard output is ours, and its complaints become one line.
+    """Run mpirun to its end. What ranks print goes to our standard output, and mpirun's complaints become one line.
 
     Args:
         started: called with mpirun's process when it runs.
@@ -162,23 +144,31 @@ def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda
         WrongSetting: a rank refused a setting.
         RunFailed: naming the rank that ended the run.
         KeyboardInterrupt: raised after every rank has ended.
+        OSError: our standard output has not taken all.
     """
     environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
     if not sys.stdout.isatty():  # mpirun gives ranks a terminal of its own making
         environment |= {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "80"}
     words: list[str] = []
+    lost: list[OSError] = []
     previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,  # mpirun does not say that a stdout is full
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             env=environment,
             preexec_fn=end_with_parent,  # noqa: PLW1509 no thread runs yet
         )
-        reader = threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True)
-        reader.start()
+        readers = [
+            threading.Thread(target=_pass_on, args=(process.stderr, words), daemon=True),
+            threading.Thread(target=_print, args=(process.stdout, lost), daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
         started(process)
         try:
             code = process.wait()
@@ -187,9 +177,12 @@ def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda
             raise
     finally:
         signal.signal(signal.SIGTERM, previous)
-    reader.join(GRACE_S)
+    for reader in readers:
+        reader.join(GRACE_S)
     if code:
         raise failure(code, "\n".join(words))
+    if lost:
+        raise lost[0]
 
 
 def end_with_parent() -> None:
@@ -232,6 +225,17 @@ def _end(process: subprocess.Popen) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _print(stream, lost: list[OSError]) -> None:
+    """Print ranks' lines. After an error, which is kept in `lost`, no more: the run goes on, because it may write files."""
+    for line in stream:
+        if not lost:
+            try:
+                print(line, end="", flush=True)
+            except OSError as error:
+                lost.append(error)
+    stream.close()
 
 
 def _pass_on(stream, words: list[str]) -> None:

@@ -29,7 +29,7 @@ def join(program: str, work: Callable[[object], int | None]) -> int:
     except RunFailed as error:
         say("failed", f"rank {comm.rank}: {error}", program)
         _leave(comm, 1)
-    except OSError as error:  # a disk that is full, say
+    except (OSError, MemoryError) as error:  # a disk that is full, say
         say("failed", f"rank {comm.rank}: {error}", program)
         _leave(comm, 1)
     except KeyboardInterrupt:

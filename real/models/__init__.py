@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from real.models import attention, bigram, convolutional, dense, recurrent, residual
-from real.models.operations import operations
+from real.models.operations import Operations, operations
 from sim.base.errors import WrongSetting
 from sim.model.workload import Variable, Workload
 from sim.randomness import generator
@@ -41,14 +41,26 @@ def forward_of(workload: Workload, engine: str = "tensorflow") -> Forward:
     """The forward pass of a workload, in the operations of an engine, which is imported when the pass is called.
 
     Raises:
-        WrongSetting: a workload of the user's own, or another format of numbers; it can be simulated, but no model trains it.
+        WrongSetting: a workload of the user's own, or another format of numbers; it can be simulated, but no model trains it. The pass
+            raises it when the workload's variables do not fit the model.
     """
     if workload.name not in TRAINED:
         raise WrongSetting("--workload", workload.name, f"a model that can be trained: {', '.join(TRAINED)}")
     if workload.precision not in (None, "fp32"):
         raise WrongSetting("--workload: precision", workload.precision, "fp32, in which models are trained here")
-    model = TRAINED[workload.name]
-    return lambda variables, x: model(operations(engine), variables, x)
+    return lambda variables, x: _logits(workload, operations(engine), variables, x)
+
+
+def _logits(workload: Workload, nn: Operations, variables: list, x):
+    """What the model says of samples; a file may give its name to variables that its operations cannot take."""
+    allowed = f"variables that fit the model {workload.name}"
+    try:
+        found = TRAINED[workload.name](nn, variables, x)
+    except (ValueError, TypeError, IndexError, StopIteration, ZeroDivisionError) as error:
+        raise WrongSetting("--workload", workload.name, f"{allowed} ({str(error)[:200]})") from error
+    if tuple(found.shape[1:]) != (workload.classes,):
+        raise WrongSetting("--workload", workload.name, f"{allowed}: its answers have {workload.classes} classes")
+    return found
 
 
 def initial(workload: Workload, seed: int) -> np.ndarray:

@@ -58,7 +58,8 @@ class Process:
             line,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             env=environment,
             start_new_session=True,  # the launcher handles Ctrl-C
             preexec_fn=end_with_parent,  # noqa: PLW1509 only readers of pipes run yet

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 
+from real.launching import host_names
 from sim.base.errors import WrongSetting
 
 LOOPBACK = "127.0.0.1"
@@ -92,11 +93,12 @@ def by_hand(job: str, task: int, ps_hosts: str, worker_hosts: str) -> Tasks:
 
 
 def _addresses(option: str, text: str | None) -> tuple[str, ...]:
-    found = tuple(word.strip() for word in (text or "").split(",") if word.strip())
-    for address in found or ("nothing",):
-        host, colon, port = address.rpartition(":")
-        if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
+    found = tuple(word.strip() for word in (text or "").split(","))
+    for address in found:
+        host, _, port = address.rpartition(":")
+        if not (host and port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536):
             raise WrongSetting(option, text, "host:port,host:port,... as on every other process of the run")
+        host_names.check(option, host)
     return found
 
 

@@ -335,7 +335,6 @@ def unlaunched(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "launch", lambda line: None)
-        patch.setattr(launch, "check_memory", lambda *_: None)
         patch.setattr(testbed, "testbed", lambda hosts, rate: contextlib.nullcontext())
         for name in ("start", "work"):
             patch.setattr(run, name, lambda *_: 0)

@@ -1,0 +1,187 @@
+"""What real runs refuse before anything starts: hosts without a proper name, jobs that no memory holds, options that would do nothing."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from real import calibrate, campaign, needs, run
+from real.launching import host_names
+from real.launching import mpirun as launch
+from real.models import forward_of
+from real.servers.tasks import by_hand
+from sim.base.errors import WrongSetting
+from sim.model.workload import Variable, Workload
+
+JOB = ["--protocol", "fmb", "--workload", "mlp", "--steps", "2"]
+LISTS = ["--protocol", "ps-async", "--job", "worker", "--worker-hosts", "localhost:29999"]
+
+
+def refused(main, words: list[str]) -> str:
+    with pytest.raises(WrongSetting) as error:
+        main(words)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ["localhost", "node-1.cluster_2", "10.0.0.1", "::1", "a" * 63, "0"])
+def test_names_of_hosts(name):
+    host_names.check("--cluster", name)
+
+
+ODD = [
+    "-oProxyCommand=touch${IFS}x",
+    "-",
+    "a;b",
+    "a b",
+    "",
+    ".",
+    "a..b",
+    "x\n",
+    "$(id)",
+    "h\xf6st",
+    "a" * 64,
+    "a/b",
+    "\u0660",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_ssh_would_take_for_something_else(name):
+    with pytest.raises(WrongSetting, match=r"--cluster: given .*names of hosts"):
+        host_names.check("--cluster", name)
+
+
+@pytest.mark.parametrize("protocol", ["fmb", "ps-async", "horovod"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_cluster_with_such_a_host(protocol, count, tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "check_installed", lambda *_: None)
+    path = tmp_path / "c.toml"
+    path.write_text(f'schema = "cluster/1"\nhosts = [{{ count = {count}, name = "-oProxyCommand=x", cores = 4 }}]\n')
+    words = ["--protocol", protocol, "--workload", "mlp", "--workers", "1", "--runtime", "mpi", "--cluster", str(path)]
+    assert refused(run.main, words).startswith("--cluster: hosts: name: given '-oProxyCommand=x'")
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        "a b:22",
+        "localhost:2222,,localhost:2223",
+        "localhost:1,",
+        "",
+        ",",
+        "localhost:\xb2",
+        "x" * 300 + ":22",
+        "a:0",
+        "-a:2",
+    ],
+)
+def test_lists_of_hosts(hosts):
+    with pytest.raises(WrongSetting, match="--ps-hosts: given"):
+        by_hand("ps", 0, hosts, "localhost:29999")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*LISTS, "--ps-hosts", "localhost:22", "--testbed", "100 Mbit/s"],
+        [*JOB, "--workers", "0", "--testbed", "100 Mbit/s"],
+    ],
+    ids=["by hand", "alone"],
+)
+def test_a_testbed_that_nobody_would_be_in(words):
+    assert refused(run.main, words).startswith("--testbed: given '100 Mbit/s'; allowed: nothing with")
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_batch_that_no_memory_holds(workers):
+    said = refused(run.main, [*JOB, "--workers", workers, "--batch", "1000000000000"])
+    assert said.startswith("--batch: given 1000000000000; allowed: a smaller one")
+
+
+def test_a_model_that_no_memory_holds(tmp_path):
+    layers = [("a", [784, 10**9]), ("b", [10**9]), ("c", [10**9, 10]), ("d", [10])]
+    variables = ", ".join(f'{{ name = "{name}", shape = {shape} }}' for name, shape in layers)
+    path = tmp_path / "w.toml"
+    path.write_text(f'schema = "workload/1"\nname = "mlp"\nsample_shape = [784]\nvariables = [{variables}]\n')
+    words = ["--protocol", "fmb", "--workload", str(path), "--workers", "1"]
+    assert refused(run.main, words).startswith("--workload: given 'mlp'; allowed: a smaller one")
+
+
+def test_the_memory_of_a_calibration_and_of_a_campaign(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["-o", "p.toml", "--workload", "mlp", "--batch", "1000000000000"]
+    assert refused(calibrate.main, words).startswith("--batch: given")
+    (tmp_path / "c.json").write_text(json.dumps([["--trace", "c.parquet", *JOB, "--batch", "1000000000000"]]))
+    assert refused(campaign.main, ["c.json"]).startswith("--batch: given")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json"]
+
+
+def test_what_fits_is_started():
+    needs.check(2, 1e6, run.scenario_of(run.parse([*JOB, "--workers", "1"])))
+    with pytest.raises(WrongSetting, match="--workers: given 9999; allowed: at most"):
+        needs.check(10_000, 1e9)
+
+
+@pytest.mark.parametrize("cell", [["--help"], ["--data", "a\0b"], ["-h"]])
+def test_a_cell_that_would_end_its_campaign(cell, tmp_path, capsys):
+    """By a page of help, or a traceback."""
+    (tmp_path / "c.json").write_text(json.dumps([["--trace", "c.parquet"], ["--trace", "d.parquet", *cell]]))
+    with pytest.raises(SystemExit) as ended:
+        campaign.main([str(tmp_path / "c.json")])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
+    assert "cell 2" in err
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**64)])
+def test_a_seed_of_a_calibration(seed, tmp_path):
+    assert refused(calibrate.main, ["-o", str(tmp_path / "p.toml"), f"--seed={seed}"]).startswith("--seed: given")
+
+
+def misfit(*shapes: tuple[int, ...], classes: int = 10) -> Workload:
+    variables = [Variable(name=f"v{number}", shape=shape) for number, shape in enumerate(shapes)]
+    return Workload(name="mlp", variables=variables, sample_shape=(4,), classes=classes)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        misfit((5, 7), (100,), (100, 10), (10,)),
+        misfit((4, 7), (7,), (7, 10)),
+        misfit((4, 5), (5,), classes=10),
+        misfit((4,), (5,), (5, 10), (10,)),
+    ],
+    ids=["shapes", "a bias is missing", "classes", "dimensions"],
+)
+def test_variables_that_do_not_fit_the_model_of_their_name(workload, monkeypatch):
+    """In NumPy, whose errors are of the same kind as TensorFlow's."""
+    import real.models
+
+    monkeypatch.setattr(real.models, "operations", lambda engine: OfNumpy())
+    variables = [np.ones(variable.shape) for variable in workload.variables]
+    with pytest.raises(WrongSetting, match="--workload: given 'mlp'; allowed: variables that fit the model mlp"):
+        forward_of(workload)(variables, np.ones((2, *workload.sample_shape)))
+
+
+class OfNumpy:
+    def sigmoid(self, x):
+        return 1 / (1 + np.exp(-x))
+
+    def add_bias(self, x, bias):
+        return x + bias
+
+
+def test_a_large_batch_is_drawn_in_one_go(monkeypatch):
+    """It took as many copies of what was drawn as it has epochs."""
+    from types import SimpleNamespace
+
+    from real.data import batches
+
+    joined, concatenate = [], np.concatenate
+    monkeypatch.setattr(batches.np, "concatenate", lambda parts: joined.append(1) or concatenate(parts))
+    few = SimpleNamespace(train_x=np.arange(3.0), train_y=np.arange(3))
+    x, _ = next(batches.Batches(few, 3000, 0, 0, 0))
+    assert (len(x), x.sum()) == (3000, 3000)
+    assert len(joined) < 10  # NumPy has some of its own
