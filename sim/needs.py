@@ -96,7 +96,7 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, runs: int = 1
     """
     found = Needs()
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
-    by_rows = sum(variable.shape[0] for variable in _drawn_rows(scenario))
+    by_rows = sum(variable.rows.of or variable.shape[0] for variable in _drawn_rows(scenario))
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
     if scenario.protocol.has_servers:
         found.add("--servers", PLACING_S * scenario.servers * len(scenario.traffic.placed))

@@ -82,12 +82,12 @@ def simulate(
 
     if not isinstance(scenario, Scenario):
         raise WrongSetting("scenario", scenario, "a Scenario(protocol, workload, ...)")
-    if world not in WORLDS:
-        raise WrongSetting("--world", world, ", ".join(WORLDS))
-    if replications is not None:
-        check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    check_asked(world, replications, within_s)
     check_integer("first", first, 0)
-    check("--within", within_s, 0, math.inf, "seconds")
+    if timeline is not None:
+        from sim.recording.horovod_timeline import check as check_timeline
+
+        check_timeline(timeline)
     if candidates.unknown(scenario):
         if want_trace or timeline:
             candidates.refuse(scenario, "a trace")
@@ -100,6 +100,19 @@ def simulate(
     ran = _ran(scenario, world, _Asked(replications, first, want_trace, timeline, within_s, done))
     wall_s = time.monotonic() - start_s
     return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, first, ran.trace)
+
+
+def check_asked(world: str, replications: int | None, within_s: float) -> None:
+    """Refuse arguments of `simulate` by which no scenario can be simulated.
+
+    Raises:
+        WrongSetting: naming the one.
+    """
+    if world not in WORLDS:
+        raise WrongSetting("--world", world, ", ".join(WORLDS))
+    if replications is not None:
+        check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    check("--within", within_s, 0, math.inf, "seconds")
 
 
 def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:

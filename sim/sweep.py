@@ -56,13 +56,15 @@ def sweep(
         simulated is a row with `error`.
 
     Raises:
-        WrongSetting: an option does not exist, or the file exists without `resume` or is of another sweep.
+        WrongSetting: an option or an argument cannot be, or the file exists without `resume` or is of another sweep.
         RunFailed: the rows cannot be written; those of the parts are kept.
     """
     import concurrent.futures
 
+    from sim.simulation import check_asked
     from sim.sweeps import jobs, pools
 
+    check_asked(world, replications, within_s)
     out = text_of("out", out)
     if executor is not None and not isinstance(executor, concurrent.futures.Executor):
         raise WrongSetting("executor", executor, "one of concurrent.futures, mpi4py.futures.MPIPoolExecutor, or None")

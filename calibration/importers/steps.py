@@ -22,6 +22,7 @@ from calibration.importers.about import LINK, About
 from calibration.importers.rounds import shortened
 from sim import tables
 from sim.base.errors import WrongSetting
+from sim.base.ranges import SHORTEST_S
 from sim.job import header as heads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
@@ -110,12 +111,12 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
     whole = numbers[[name for name in numbers.columns if name in WHOLE]]
     wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    wrong |= numbers["seconds"] <= 0
+    wrong |= numbers["seconds"] < SHORTEST_S
     if "compute_s" in numbers:
         wrong |= numbers["compute_s"] > numbers["seconds"]
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy()))
-        allowed = f"numbers from 0 to {MOST:g}; seconds above 0, and compute_s within them; {', '.join(whole)} whole"
+        allowed = f"numbers from 0 to {MOST:g}; seconds from {SHORTEST_S:g}, and compute_s within them; {', '.join(whole)} whole"
         raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
     return numbers
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sim.answers import interval
 from sim.base.errors import WrongSetting
+from sim.base.ranges import SHORTEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +94,7 @@ def of_trace(trace: Trace) -> Outcome:
         raise WrongSetting("trace", given, "at least one step after warm-up")
     step_s = np.diff(ends_s, prepend=0.0)[first:]
     start_s = ends_s[first - 1] if first else 0.0
-    if not ends_s[-1] > start_s:
+    if not ends_s[-1] - start_s > SHORTEST_S * len(step_s):
         raise WrongSetting("trace", f"steps from {start_s:g} s to {ends_s[-1]:g} s", "measured steps that take time")
     idle = _idle_fraction(trace, start_s, ends_s[-1])
     return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.ran_out, first)

@@ -15,6 +15,7 @@ from sim.base.errors import WrongSetting, printable
 from sim.base.units import count, quantity
 
 LONGEST_S = 10**6  # eleven days, of anything that takes time
+SHORTEST_S = 1e-9  # of a step and of its computing: no processor does anything in less
 MOST_BYTES = 10**15
 MOST_RANKS = 10**6  # and hosts
 MOST_CORES = 2**12  # of a host, twice what the largest have
@@ -60,6 +61,7 @@ def _bandwidth(value: float) -> float:
 
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 us")]
+StepSeconds = Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 ms")]
 BytesPerSecond = Annotated[float, Field(gt=0), _in("byte/second", "10 Gbit/s"), AfterValidator(_bandwidth)]
 Bytes = Annotated[float, Field(ge=0, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "4 MiB")]
 Window = Annotated[float, Field(ge=1, le=MOST_BYTES, allow_inf_nan=False), _in("byte", "64 KiB")]

@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.answers.outcome import Outcome
 from sim.base.errors import WrongSetting
+from sim.base.ranges import SHORTEST_S
 from sim.recording.traces import NOBODY, Activity
 
 MOST_NUMBERS = 600_000  # of waits, three each, before they are summed up
@@ -59,7 +60,7 @@ class Recorder:
         if steps <= warmup:
             raise WrongSetting("trace", f"{steps} steps, {warmup} of warm-up", "at least one step after warm-up")
         start_s, end_s = ends_s[warmup - 1] if warmup else 0.0, ends_s[-1]
-        if not end_s > start_s:
+        if not end_s - start_s > SHORTEST_S * (steps - warmup):
             raise WrongSetting("trace", f"steps from {start_s:g} s to {end_s:g} s", "measured steps that take time")
         idle_s = self._idle_s[warmup] + self._between(self._taken(), start_s, end_s)
         return Outcome(step_s[None], samples[warmup:][None], idle_s[None] / (end_s - start_s), self.ran_out, warmup)

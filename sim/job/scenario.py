@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from sim.base.errors import WrongSetting
-from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, check_integer
+from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job.draws import Draws
 from sim.job.traffic import Traffic
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import Load
+from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
 from sim.platform import measured_steps, named_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
@@ -109,11 +110,13 @@ class Scenario:
                 raise WrongSetting(f"--{name}", getattr(self, name), made)
         if self.batch is None:
             object.__setattr__(self, "batch", self.workload.batch)
+        check_integer("--servers", self.servers, 1 if self.served else 0, MOST_RANKS)
+        check_strategy(self.placement)
         if not self.served:
             object.__setattr__(self, "servers", 0)
         elif not self.protocol.has_servers:
             object.__setattr__(self, "servers", 1)
-        for name, (least, most) in (JOB | {"servers": (1 if self.served else 0, MOST_RANKS)}).items():
+        for name, (least, most) in JOB.items():
             check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
         if self.workers < 1 and not self.protocol.can_be_alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
@@ -158,6 +161,10 @@ class Scenario:
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
             raise WrongSetting("--workload", f"{name}, of which nothing does", allowed)
+        longest_s = max(costs.compute(self.batch), costs.partition(self.batch))
+        if longest_s < SHORTEST_S:
+            allowed = f"samples that take at least {SHORTEST_S:g} seconds; these take {longest_s:g}"
+            raise WrongSetting("--batch", self.batch, allowed)
         for option, samples, seconds in (
             ("--batch", self.batch, costs.compute(self.batch)),
             ("--test-size", self.test_size, costs.evaluate(self.test_size)),

@@ -95,9 +95,18 @@ def _server_slices(variables: tuple[Variable, ...], servers: int, strategy: str,
     return held
 
 
+def check_strategy(name: str) -> None:
+    """Refuse what is no strategy, also where nothing is placed.
+
+    Raises:
+        WrongSetting: it is none.
+    """
+    if name not in STRATEGIES:
+        raise WrongSetting("--placement", name, ", ".join(STRATEGIES) + nearest(name, STRATEGIES))
+
+
 def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
-    if strategy not in STRATEGIES:
-        raise WrongSetting("--placement", strategy, ", ".join(STRATEGIES) + nearest(strategy, STRATEGIES))
+    check_strategy(strategy)
     count = sum(min(parts, v.shape[0]) if v.trained else 1 for v in variables)
     if count > MOST_VARIABLES:
         allowed = f"fewer: these make {count:,} parts of variables, and {MOST_VARIABLES:,} are the most"

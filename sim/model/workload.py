@@ -25,7 +25,7 @@ from sim.base.ranges import (
     Layers,
     Name,
     Precision,
-    Seconds,
+    StepSeconds,
 )
 from sim.model.costs import Costs
 from sim.model.nominal import measured, nominal
@@ -91,7 +91,7 @@ class Step(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    time_s: Seconds = Field(alias="time", gt=0)
+    time_s: StepSeconds = Field(alias="time")
     batch: Count
     gpu: Name | None = None
     precision: Precision | None = None

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from math import exp
+from math import exp, inf
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -175,6 +175,8 @@ class Link(BaseModel):
         shared = ("unfairness", "ramp_bytes", "burst_bytes", "queue_bytes", "buffer_bytes")
         if not self.fair and (self.eager_bytes is not None or any(getattr(self, name) for name in shared)):
             raise ValueError(f"eager_bytes, {', '.join(shared)} with fair = true")
+        if self.fair and self.bandwidth_bytes_per_s == inf:
+            raise ValueError("bandwidth_bytes_per_s: a finite one with fair, whose messages share it")
         if self.fair and self.tcp:
             raise ValueError("tcp without fair")
         if self.store_and_forward and (self.fair or self.tcp):

@@ -16,6 +16,7 @@ import numpy as np
 from sim import verbs
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.ranges import SHORTEST_S
 from sim.job.scenario import Scenario
 from sim.protocols import name_of
 from sim.protocols.base import Protocol
@@ -247,6 +248,6 @@ def outcome_of(end_s: np.ndarray, samples: np.ndarray, idle_s: np.ndarray, ran_o
         WrongSetting: no time goes by.
     """
     window_s = end_s[:, -1:] - end_s[:, warmup : warmup + 1]
-    if not (window_s > 0).all():
+    if not (window_s > SHORTEST_S * (end_s.shape[1] - 1 - warmup)).all():
         raise WrongSetting("costs", "steps that take no time", "costs above 0, or a network that is not free")
     return Outcome(np.diff(end_s, axis=1)[:, warmup:], samples[:, warmup:], idle_s / window_s, int(ran_out), warmup)

@@ -87,7 +87,8 @@ def layer_shares(sizes: list[int], order: str) -> list[float]:
     if order == "end":
         return [0.0] * len(sizes)
     weights = sizes if order == "parameters" else [1] * len(sizes)
-    return [(1 - FORWARD_SHARE) * weight / sum(weights) for weight in weights]
+    whole = sum(weights)  # once: a model may have 10^5 variables
+    return [(1 - FORWARD_SHARE) * weight / whole for weight in weights]
 
 
 def _agree_by_bits(me: Me):

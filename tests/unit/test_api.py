@@ -9,6 +9,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,8 @@ WRONG = {  # of a scenario
     "steps": 4.0,
     "batch": True,
     "seed": 0.5,
+    "servers": -1,
+    "placement": "nonsense",
 }
 
 
@@ -137,11 +140,37 @@ def test_an_object_or_a_number_of_another_kind_is_refused(name):
         ({"first": -1}, "first"),
         ({"within_s": -1.0}, "--within"),
         ({"within_s": math.nan}, "--within"),
+        ({"timeline": "x.json"}, "timeline"),  # which is no file's name
+        ({"timeline": "x.json", "world": "event"}, "timeline"),
     ],
 )
 def test_arguments_of_simulate_are_checked(named, name):
     with pytest.raises(WrongSetting, match=f"^{name}: given "):
         simulate(job(), **named)
+
+
+@pytest.mark.parametrize(
+    ("named", "name"),
+    [
+        ({"world": "moon"}, "--world"),
+        ({"replications": 0}, "--replications"),
+        ({"within_s": math.nan}, "--within"),
+        ({"processes": 0}, "--workers-processes"),
+    ],
+)
+def test_arguments_of_sweep_are_checked(named, name, tmp_path):
+    """They are those of every scenario: a row each would say the same."""
+    with pytest.raises(WrongSetting, match=f"^{name}: given "):
+        sweep([job()], str(tmp_path / "x.parquet"), **{"processes": 1} | named)
+
+
+@pytest.mark.parametrize("servers", [-1, 0])
+@pytest.mark.parametrize("protocol", ["fmb", "ps-async"])
+def test_a_job_has_servers_or_not(protocol, servers):
+    with pytest.raises(WrongSetting, match=f"--servers: given {servers}"):
+        Scenario(protocols.make(protocol), read_workload("mlp"), servers=servers)
+    alone = Scenario(protocols.make("allreduce"), read_workload("mlp"))
+    assert replace(alone, steps=5).servers == 0  # which it has once it is made
 
 
 GIVEN = {  # what a program may give by mistake, and the setting that is then named

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sim import event, protocols, vector
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
+from sim.base.files import validated
 from sim.event.machines.cores import TICK_S
 from sim.event.machines.flows import Bucket, Flow, Flows, share
 from sim.job.scenario import Scenario
@@ -293,3 +294,11 @@ def test_variables_that_travel_one_by_one_share_ports_too():
     times_s = [step_s("ps-layers", "barrier=true", workers=2, fair=fair, compute_s=1e-3) for fair in (True, False)]
     assert times_s[0] > 2 * WHOLE_S
     assert times_s[0] == pytest.approx(times_s[1], rel=0.5)
+
+
+def test_ports_that_are_shared_have_a_rate():
+    """Bytes that take no time share nothing; the simulator divided by 0."""
+    with pytest.raises(WrongSetting, match="a finite one with fair"):
+        validated(
+            Cluster, {"hosts": [{"count": 4}], "network": {"fair": True, "bandwidth_bytes_per_s": float("inf")}}, "c"
+        )

@@ -7,9 +7,12 @@ from functools import partial
 import pytest
 
 from sim import event, needs, protocols, vector
+from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
+from sim.model.sparse_rows import Rows
+from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.vector.cycles import decided
 
@@ -109,3 +112,14 @@ def test_runs_share_what_arrays_cost_and_events_do_not():
 def test_a_trace_takes_memory_that_no_other_run_does():
     one = replace(EVENT["horovod"], steps=1000)
     assert needs.of(one, "event", traced=True).bytes > 100 * needs.of(one, "event").bytes
+
+
+def test_rows_that_a_part_is_of_need_memory():
+    """How often each of them is drawn is an array; NumPy refused 7 TiB."""
+    rows = Rows(per_sample=1, of=10**12)
+    model = Workload(
+        name="parts", variables=[Variable(name="a", shape=(100, 10), rows=rows), Variable(name="b", shape=(9,))]
+    )
+    one = Scenario(protocols.make("hybrid"), model, 2)
+    with pytest.raises(WrongSetting, match="--workload: given 'parts'; allowed: a smaller job"):
+        needs.check(one, "event")

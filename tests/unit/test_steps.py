@@ -113,6 +113,7 @@ ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
         ("step,rank,seconds\n0,0,1\n1,0,0\n", "row 2"),
         ("step,rank,seconds\n0,0,1\n1.5,0,1\n", "row 2"),
         ("step,rank,seconds\n0,0,1\n1,0,1e300\n", "row 2"),
+        ("step,rank,seconds\n0,0,1e-300\n1,0,1e-300\n", "seconds from 1e-09"),
         ("step,rank,seconds\n0,0,1\n0,0,1\n", "each of 1 ranks once"),
         ("step,rank,seconds\n0,0,1\n2,0,1\n", "one after another"),
         ("step,rank,seconds\n0,3,1\n1,3,1\n", "ranks"),

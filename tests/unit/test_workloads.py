@@ -11,7 +11,7 @@ from importlib import import_module
 
 import pytest
 
-from sim import catalogue, command, workloads
+from sim import catalogue, command, run, workloads
 from sim.base.errors import WrongSetting, printable
 from sim.model import workload
 from sim.model.files.safetensors import MOST_HEADER_BYTES
@@ -315,3 +315,22 @@ def test_another_format_of_numbers_is_simulated_and_not_trained():
     assert forward_of(workload.NAMED["mlp"])
     with pytest.raises(WrongSetting, match="precision: given 'fp16'; allowed: fp32"):
         forward_of(half)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step = { time = 1e-300, batch = 1000000000 }",
+        'step = [{ time = "1 ms", batch = 1 }, { time = "0.9 ns", batch = 2 }]',
+        "costs = { compute = { base_s = 1e-300 } }",
+        "costs = { compute = { base_s = 1e-10, slope_s = 1e-300 } }",
+    ],
+)
+def test_no_step_is_computed_within_a_nanosecond(text, tmp_path, monkeypatch):
+    """The answer was some 10^13 samples/s."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.toml").write_text(
+        f'schema = "workload/1"\nname = "w"\nvariables = [{{ name = "a", shape = [4] }}]\n{text}\n'
+    )
+    with pytest.raises(WrongSetting, match=r"1e-300|9e-10|1e-10"):
+        run.main(["--workload", "w.toml", "--protocol", "fmb", "--steps", "2", "--replications", "1", "--json"])
