@@ -26,15 +26,17 @@ class RandomStreams:
         seed: of the scenario.
         replication: of the run.
         part: of several stragglers that act together, each with random numbers of its own.
+        call: of several sleeps of a rank in a step, each with draws of its own; 0 is the first.
     """
 
     seed: int
     replication: int
     part: int = 0
+    call: int = 0
 
     def draws(self, law: Law, number: int) -> Stream:
         """Draws of a law: of a worker by its number, or of a host by `of_host`."""
-        return Stream(law, self.seed, self.replication, self.part * PART + number, "sleep")
+        return Stream(law, self.seed, self.replication, self.part * PART + number, "sleep", self.call)
 
     def uniform(self, number: int) -> Callable[[int], np.ndarray]:
         """A function of a count: so many numbers from 0 to 1, shape (count,), on which no draws depend."""

@@ -86,12 +86,14 @@ class Draws(NamedTuple):
     Args:
         law: of each number.
         seed, replication, purpose: see `generator`.
+        call: of several draws for one purpose, rank and index; 0 is the first.
     """
 
     law: Law
     seed: int
     replication: int
     purpose: str
+    call: int = 0
 
     def fill(self, out: np.ndarray, ranks: range, block: int) -> None:
         """Write the first draws of a block.
@@ -110,10 +112,11 @@ class Draws(NamedTuple):
 
     def of_group(self, group: Ranks, block: int, count: int = BLOCK) -> np.ndarray:
         """The first `count` draws of a block, shape (count, ranks of the group); kept for the next caller."""
-        known = (id(self.law), self.seed, self.replication, self.purpose, group.number, block)
+        further = (block, self.call) if self.call else (block,)
+        known = (id(self.law), self.seed, self.replication, self.purpose, group.number, *further)
         found = _kept.get(known)  # a law that is kept is still there, so no other one has its id
         if found is None or len(found[1]) < count:
-            rng = generator(self.seed, self.replication, group.number, self.purpose, block)
+            rng = generator(self.seed, self.replication, group.number, self.purpose, *further)
             found = self.law, drawn(self.law, rng, (count, group.stop - group.first))
             found[1].flags.writeable = False
             _kept[known] = found
@@ -128,8 +131,8 @@ NONE = np.empty(0)
 class Stream:
     """The draws of one law for one rank and purpose, by index."""
 
-    def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str):
-        self._draws, self._rank, self._drawn = Draws(law, seed, replication, purpose), rank, NONE
+    def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str, call: int = 0):
+        self._draws, self._rank, self._drawn = Draws(law, seed, replication, purpose, call), rank, NONE
 
     @property
     def sole(self) -> float | None:

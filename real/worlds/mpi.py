@@ -64,7 +64,7 @@ class Rank(Work, Messages):
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
         self._sleeps, self.delays = (
-            scenario.draws.sleeps(replication, number),
+            scenario.draws.every_sleep(replication, number),
             scenario.draws.delays(replication, number),
         )
         self.log, self._minibatch = Log(log, scenario.stragglers.mean > 0), None
@@ -148,7 +148,7 @@ class Rank(Work, Messages):
         """Sleep as the induced straggler."""
         start_s = self.now_s
         self.log.begun(self.step, start_s)
-        seconds = self._sleeps[self.step]
+        seconds = self._sleeps.next(self.step)
         if seconds > 0:
             time.sleep(seconds)
             self.record("sleep", start_s)

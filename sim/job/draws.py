@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.laws import FoldedMixture, checked
-from sim.laws.steps import Steps, joined
+from sim.laws.steps import Sleeps, Steps, joined
 from sim.platform.cluster import Host
 from sim.random_streams import RandomStreams
 from sim.randomness import Stream, generator
@@ -31,14 +32,22 @@ class Draws:
     def __init__(self, scenario: Scenario):
         self._scenario = scenario
 
-    def sleeps(self, replication: int, worker: int) -> Stream | Steps:
-        """The induced sleeps of a worker by its number, the same in every world, simulated or real."""
-        return self._sequence("sleeps", replication, worker)
+    def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream | Steps:
+        """The induced sleeps of a worker by its number, the same in every world, simulated or real.
+
+        Args:
+            call: of several sleeps in a step; 0 is the first.
+        """
+        return self._sequence("sleeps", self._random(replication, call), worker)
+
+    def every_sleep(self, replication: int, worker: int) -> Sleeps:
+        """The same, one after another, however many there are in a step."""
+        return Sleeps(partial(self.sleeps, replication, worker))
 
     def noise(self, replication: int, worker: int) -> Stream | Steps:
         """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
         noise = Stream(self._scenario.costs.noise, self._scenario.seed, replication, worker, "noise")
-        return joined([noise, self._sequence("factors", replication, worker)], np.multiply, 1.0)
+        return joined([noise, self._sequence("factors", self._random(replication), worker)], np.multiply, 1.0)
 
     def delays(self, replication: int, worker: int) -> Stream | None:
         """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
@@ -89,13 +98,12 @@ class Draws:
         start = generator(self._scenario.seed, 0, number, "error").random()
         return deviation * _normal((start + replication * ratio) % 1)
 
-    def _sequence(self, method: str, replication: int, worker: int) -> Stream | Steps:
-        return checked.sequence(self._scenario.stragglers, method, self._scenario, self._random(replication), worker)
+    def _sequence(self, method: str, random: RandomStreams, worker: int) -> Stream | Steps:
+        return checked.sequence(self._scenario.stragglers, method, self._scenario, random, worker)
 
-    def _random(self, replication: int) -> RandomStreams:
-        return RandomStreams(
-            self._scenario.seed, replication if self._scenario.sleeps_of is None else self._scenario.sleeps_of
-        )
+    def _random(self, replication: int, call: int = 0) -> RandomStreams:
+        of = replication if self._scenario.sleeps_of is None else self._scenario.sleeps_of
+        return RandomStreams(self._scenario.seed, of, call=call)
 
 
 def _normal(share: float) -> float:

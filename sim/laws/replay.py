@@ -17,7 +17,8 @@ class Replay(Stragglers):
     """Recorded seconds or factors of ranks, step by step.
 
     The first worker has the first row. Further workers than rows begin with the first row again, and further steps with the
-    first step. Each replication goes on where the one before it ended.
+    first step. Each replication goes on where the one before it ended. A text that sleeps several times in a step sleeps the same
+    seconds each time.
 
     Args:
         values: shape (ranks, steps). Files name a table instead: file = "steps.csv", with columns rank, step and seconds or

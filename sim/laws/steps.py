@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,31 @@ class Steps:
         if step >= len(self._known):
             self.first(2 * step + 1)
         return float(self._known[step])
+
+
+class Sleeps:
+    """The sleeps of one worker, one after another: the first of each step, and further ones of the same step, which are drawn anew.
+
+    Args:
+        of_call: the sleeps by step of each call within a step, from 0.
+    """
+
+    def __init__(self, of_call: Callable[[int], Any]):
+        self._of_call, self._made = of_call, [of_call(0)]
+        self._step, self._call = -1, 0
+
+    @property
+    def sole(self) -> float | None:
+        """The seconds of every sleep, if they are all alike."""
+        return self._made[0].sole
+
+    def next(self, step: int) -> float:
+        """Seconds of the next sleep, which is in this step."""
+        self._call = self._call + 1 if step == self._step else 0
+        self._step = step
+        if self._call == len(self._made):
+            self._made.append(self._of_call(self._call))
+        return self._made[self._call][step]
 
 
 ONES, NOTHING = Steps(sole=1.0), Steps(sole=0.0)

@@ -61,6 +61,7 @@ class Rounds:
         ranks: next to one another.
         rounds: that there are.
         factor: on each number; a number, or shape (replications, ranks).
+        call: see `sim.randomness.Draws`.
     """
 
     def __init__(
@@ -72,10 +73,11 @@ class Rounds:
         purpose: str,
         rounds: int,
         factor: float | np.ndarray = 1.0,
+        call: int = 0,
     ):
         if law.sole is None:
             law = known(law)
-        self._draws = [Draws(law, seed, replication, purpose) for replication in replications]
+        self._draws = [Draws(law, seed, replication, purpose, call) for replication in replications]
         self._ranks, self._rounds, self._factor = ranks, rounds, factor
         self._sole = None if law.sole is None else law.sole * factor
         self._number, self._block = -1, np.empty((0, len(replications), len(ranks)))

@@ -67,18 +67,19 @@ class Group(Hub, Overlap, Barrier):
 
         resumes = costs.resume_s or costs.resume_error_s
         self._resume_s = np.array([[scenario.draws.resume_s(one)] for one in replications]) if resumes else None
-        self._sleeps = self._slept_s(numbers)
+        self._sleeps = [self._slept_s(numbers)]
+        self._slept_in = -1, 0  # the step of the last sleep, and which of its sleeps that was
         self._factors = self._noise(numbers)
         self._input_factors = rounds(costs.input_noise, "input")
         self._update_factors = rounds(costs.update_noise, "update")
 
-    def _slept_s(self, numbers: range) -> Rounds | Listed:
-        """Seconds that workers, by their numbers, sleep in each round."""
+    def _slept_s(self, numbers: range, call: int = 0) -> Rounds | Listed:
+        """Seconds that workers, by their numbers, sleep in each round, at one of its calls."""
         scenario, of = self.world.scenario, self.world.replications
         if isinstance(scenario.stragglers, Law):
             random = [one if scenario.sleeps_of is None else scenario.sleeps_of for one in of]
-            return Rounds(scenario.stragglers, scenario.seed, random, numbers, "sleep", scenario.rounds)
-        return Listed([[scenario.draws.sleeps(one, number) for number in numbers] for one in of], scenario.rounds)
+            return Rounds(scenario.stragglers, scenario.seed, random, numbers, "sleep", scenario.rounds, call=call)
+        return Listed([[scenario.draws.sleeps(one, number, call) for number in numbers] for one in of], scenario.rounds)
 
     def _noise(self, numbers: range) -> Rounds | Listed:
         """Factors on the computing of workers, by their numbers, in each round."""
@@ -107,7 +108,7 @@ class Group(Hub, Overlap, Barrier):
 
     def sleep(self):
         """The induced straggler; one that sleeps at all oversleeps a little."""
-        seconds, scenario = self._of_step(self._sleeps), self.world.scenario
+        seconds, scenario = self._of_step(self._next_sleep()), self.world.scenario
         if isinstance(seconds, np.ndarray) or seconds:
             self.now_s = self.now_s + seconds
             if scenario.cluster.oversleep_s:
@@ -115,6 +116,18 @@ class Group(Hub, Overlap, Barrier):
             if self._resume_s is not None:
                 self._slept = self._slept | np.greater(seconds, 0)
         yield from self._did()
+
+    def _next_sleep(self) -> Rounds | Listed:
+        """What was drawn for this sleep: the first of a step, or a further one."""
+        if isinstance(self.step, np.ndarray):  # our own texts, which sleep once
+            return self._sleeps[0]
+        step, call = self._slept_in
+        call = call + 1 if step == self.step else 0
+        if call == len(self._sleeps):
+            first = self.world.scenario.worker_number(self.ranks[0])
+            self._sleeps.append(self._slept_s(range(first, first + len(self.ranks)), call))
+        self._slept_in = self.step, call
+        return self._sleeps[call]
 
     def compute(self, part=None):
         """The gradient of the whole minibatch."""
@@ -232,7 +245,8 @@ class Group(Hub, Overlap, Barrier):
             np.broadcast_to(each[:1, :1], found.now_s.shape) for each in (self._no_samples, self._whole_batch)
         )
         found.samples, found._waits, found.late = found._no_samples, waits, late
-        found._sleeps, found._factors = draws(self._sleeps), draws(self._factors)
+        found._sleeps, found._slept_in = [draws(one) for one in self._sleeps], (-1, 0)
+        found._factors = draws(self._factors)
         found._input_factors, found._update_factors = draws(self._input_factors), draws(self._update_factors)
         if self.background is not None:
             found.background = self.background.resumed(found, rows, list(moments), list(numbers))

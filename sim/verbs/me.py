@@ -182,7 +182,7 @@ class Me(typing.Protocol):
         """Go through the numbers of the steps, warm-up included, and set `step`."""
 
     def sleep(self) -> Doing:
-        """Sleep as the law of stragglers says for this rank and step."""
+        """Sleep as the law of stragglers says for this rank and step; each further sleep of a step is drawn anew."""
 
     def cycle(self, cycle_s: float) -> Doing:
         """Sleep until the next cycle of this rank begins, `cycle_s` seconds after the last one at the earliest.

@@ -51,7 +51,7 @@ class Computing:
         """Sleep as an induced straggler; a rank that sleeps at all oversleeps a little."""
         if self.sleepless:
             return DONE
-        seconds = self._sleeps[self.rank.step]
+        seconds = self._sleeps.next(self.rank.step)
         if seconds <= 0:
             return DONE
         return self._sleep(seconds + self.rank.scenario.cluster.oversleep_s)

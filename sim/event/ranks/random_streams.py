@@ -6,6 +6,7 @@ from functools import cached_property
 
 from sim.event.ranks.drawn import Drawn
 from sim.laws import Law
+from sim.laws.steps import Sleeps
 from sim.randomness import Stream
 
 
@@ -38,16 +39,17 @@ class RandomStreams:
         """The key of a rank's streams: seed, replication and number."""
         return self.scenario.seed, self.replication, number
 
-    def sleeps(self, number: int) -> Drawn:
+    def sleeps(self, number: int) -> Sleeps:
         """A rank's induced sleeps, seconds."""
-        return self._sleepless or Drawn(self.scenario.draws.sleeps(self.replication, number))
+        draws = self.scenario.draws
+        return self._sleepless or Sleeps(lambda call: Drawn(draws.sleeps(self.replication, number, call)))
 
     @cached_property
-    def _sleepless(self) -> Drawn | None:
-        """The sleeps of all ranks, if they are alike."""
+    def _sleepless(self) -> Sleeps | None:
+        """The sleeps of all ranks, if there are none."""
         law = self.scenario.stragglers
-        alike = isinstance(law, Law) and law.sole is not None
-        return Drawn(self.scenario.draws.sleeps(self.replication, 0)) if alike else None
+        sleepless = isinstance(law, Law) and law.sole == 0
+        return self.scenario.draws.every_sleep(self.replication, 0) if sleepless else None
 
     def factors(self, number: int, run_factor: float) -> Drawn:
         """Factors on a rank's computing: the noise of the costs, times those of stragglers, times that of the run."""

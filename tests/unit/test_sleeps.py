@@ -1,0 +1,108 @@
+"""Every sleep of a text draws anew: the first of a step as ever, further ones independently of it, and alike in all worlds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from law_examples import SEQUENCES
+
+from sim import event, simulate, stragglers, vector
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.protocols.base import Protocol
+from sim.verbs import allreduce, pull, push, training
+from sim.verbs.me import Partition
+
+
+@dataclass(frozen=True)
+class LocalSteps(Protocol):
+    """So many local steps between two sums."""
+
+    local_steps: int = 3
+
+    def worker(self, me):
+        for _ in me.steps():
+            for _ in range(self.local_steps):
+                yield from me.sleep()
+            yield from me.compute()
+            yield from allreduce(me, "ring")
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class Served(Protocol):
+    """Two sleeps beside servers, without rounds of its own."""
+
+    def worker(self, me):
+        while training(me):
+            yield from pull(me, me.servers)
+            for index in range(2):
+                yield from me.sleep()
+                yield from me.compute(Partition(index, 2))
+            yield from push(me, me.servers)
+
+    def server(self, me):
+        from sim.verbs import let_go, take
+
+        while True:
+            letter = yield from take(me, me.workers)
+            if letter is None:
+                break
+            yield from me.add(letter)
+            yield from me.update()
+            yield from let_go(me, [letter.sender])
+
+    def updates_per_step(self, workers):
+        return workers
+
+
+def job(protocol, law, **more):
+    return Scenario(
+        protocol, workload.read("mlp"), stragglers=stragglers.read(law), **{"steps": 30, "workers": 4} | more
+    )
+
+
+def sleeps(scenario) -> np.ndarray:
+    """Seconds of the sleeps of the first worker, in their order."""
+    rows = event.trace(scenario).rows
+    slept = rows[(rows["activity"] == "sleep") & (rows["rank"] == scenario.servers)]
+    return (slept["end_s"] - slept["start_s"]).to_numpy()
+
+
+@pytest.mark.parametrize("law", ["lognormal(mean=50ms, cv=1)", "lognormal(mean=9ms, cv=1) + exponential(mean=7ms)"])
+def test_the_first_sleep_of_a_step_is_the_recorded_one_and_others_differ(law):
+    scenario = job(LocalSteps(), law)
+    found = sleeps(scenario).reshape(scenario.rounds, 3)
+    np.testing.assert_allclose(found[:, 0], scenario.draws.sleeps(0, 1).first(scenario.rounds))
+    np.testing.assert_allclose(found[:, 2], scenario.draws.sleeps(0, 1, 2).first(scenario.rounds))
+    assert len(np.unique(found.round(9))) == found.size
+
+
+def test_local_steps_are_independent():
+    scenario = job(LocalSteps(), "exponential(mean=50ms)", steps=490, workers=1)
+    found = sleeps(scenario).reshape(scenario.rounds, 3)
+    assert np.abs(np.corrcoef(found.T) - np.eye(3)).max() < 0.15
+    assert found.mean() == pytest.approx(0.05, rel=0.1)
+
+
+def test_sleeps_beside_servers_draw_anew():
+    found = sleeps(job(Served(), "exponential(mean=50ms)", steps=10, warmup=2))
+    assert len(np.unique(found.round(9))) == len(found) > 20
+
+
+@pytest.mark.parametrize("law", ["lognormal(mean=50ms, cv=1)", *SEQUENCES])
+def test_worlds_sleep_alike(law):
+    made = SEQUENCES.get(law) or stragglers.read(law)
+    scenario = Scenario(LocalSteps(), workload.read("mlp"), stragglers=made, steps=20, workers=4)
+    fast, exact = vector.run(scenario, 2), simulate(scenario, "event", 2)
+    np.testing.assert_allclose(fast.step_s, exact.step_s, rtol=1e-9)
+
+
+def test_a_slow_rank_stays_slow_through_a_step():
+    """Of a chain the state is the step's; what it sleeps is each call's."""
+    found = sleeps(job(LocalSteps(), "markov(p_slow=0.3, p_recover=0.3, seconds=exponential(mean=50ms))", steps=90))
+    slow = job(LocalSteps(), "markov(p_slow=0.3, p_recover=0.3, seconds=1)", steps=90).draws.sleeps(0, 1).first(100)
+    assert len(found) == 3 * np.count_nonzero(slow)
+    assert len(np.unique(found.round(9))) == len(found)
