@@ -63,11 +63,17 @@ class Exchanges:
         """Send a piece to one rank while receiving one from another; then add it up."""
         if exchange.to is not None:
             self._hand_over(exchange, ready, messages)
-        taken = None if exchange.source is None else self._take(exchange)
+        # A piece that has not left is not written to. To wait for that first would be for ever where the peer waits too.
+        written = NOTHING if exchange.kind == CONTROL else exchange.taken
+        into = self._taken if exchange.adds or not self._is_free(written) else self.vector
+        taken = None if exchange.source is None else self._take(exchange, into)
         if exchange.to is not None and not exchange.ahead:
             self.departed()
         if exchange.adds:
             self._add_up(exchange)
+        elif into is self._taken and taken is not None:
+            poll(lambda: self._is_free(written), "others to receive")
+            np.copyto(self.vector[written], into[written])
         return taken
 
     def _hand_over(self, exchange: Exchange, ready: int, messages: int) -> None:
@@ -78,18 +84,16 @@ class Exchanges:
         size_bytes = sum(buffer.nbytes for buffer in buffers)
         self._leaving.append(Leaving(requests, self._me.now_s, exchange.to, size_bytes, buffers, piece))
 
-    def _take(self, exchange: Exchange) -> Taken:
-        """Sleep until bytes move, then receive them."""
+    def _take(self, exchange: Exchange, into: np.ndarray) -> Taken:
+        """Sleep until bytes move, then receive them at their place of a vector."""
         start_s, source, me = self._me.now_s, exchange.source, self._me
-        written = NOTHING if exchange.adds or exchange.kind == CONTROL else exchange.taken
-        poll(lambda: self._is_free(written) and arrived(self._comm, source, TAG), f"rank {source}")
+        poll(lambda: self._is_free(NOTHING) and arrived(self._comm, source, TAG), f"rank {source}")
         moving_s, ready, size_bytes = me.now_s, 0, exchange.taken_bytes
         if exchange.kind == CONTROL:
             ready, messages = self._heard(exchange)
             size_bytes *= messages
         else:
-            into = (self._taken if exchange.adds else self.vector)[exchange.taken]
-            receive(self._comm, into, source, TAG, me.is_here(source))
+            receive(self._comm, into[exchange.taken], source, TAG, me.is_here(source))
         me.waited(start_s, moving_s, peer=source)
         me.record("receive", moving_s, bytes=size_bytes, peer=source)
         return Taken(source, ready)

@@ -10,7 +10,7 @@ from real.training.row_slices import Slices
 from real.training.sparse_gradients import SparseGradient, look_up
 from real.training.trainee import Trainee
 from real.worlds.mpi import Rank
-from real.worlds.parcels import TAG
+from real.worlds.parcels import TAG, put
 from real.worlds.polling import arrived, poll, receive
 from real.worlds.rows import apart
 from sim.collectives import allgather
@@ -56,11 +56,13 @@ class GatheringRank(Rank):
         read = [table.read(self._read) for table in self._tables]
         return self.trainee.gradients.by_rows(self._held, read, x, y)
 
-    def _put(self, gradient: SparseGradient) -> None:
+    def _put(self, gradient: SparseGradient, adds: bool = False) -> None:
         """Dense gradients are received where they are added up."""
         if self._sum is not None:
-            self._sum[:] = gradient.sum
-        self._rows = [Slices(self._read, values) for values in gradient.rows]
+            put(self._sum, gradient.sum, adds)
+        before, self._rows = self._rows, [Slices(self._read, values) for values in gradient.rows]
+        if adds:
+            self._rows = [own + slices for own, slices in zip(before, self._rows, strict=True)]
 
     def _packed_bytes(self) -> int:
         return HEADER_BYTES + ITEM_BYTES * self.scenario.summed_items + sum(map(_bytes, self._rows))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from real.worlds.parcels import LAST, LETTER, NOTE, TAG, Answers, Departure, Letter, Parcel, Sent, Shards
+from real.worlds.parcels import LAST, LETTER, NOTE, NOTHING, TAG, Answers, Departure, Letter, Parcel, Sent, Shards
 from real.worlds.polling import arrived, poll, receive
 from real.worlds.verbs import verb
 from sim.recording.traces import Activity
@@ -23,9 +23,10 @@ class Messages:
         """Make the buffers of messages."""
         self._at = hosts
         self._shards, self._answers = Shards(self.scenario.traffic.server_slices), Answers(self.comm)
-        self._posted: tuple[object, Sent] | None = None  # the gradient that is on its way while the next is computed
-        self._spare: Parcel | None = None
+        self._posted: tuple[Departure, Sent] | None = None  # the gradient that is on its way while the next is computed
+        self._spares: dict[int, Parcel] = {}
         self._in, self._out = ({s: Parcel(self._shards.size(s)) for s in self._kept()} for _ in range(2))
+        self._among: dict[int, list[Parcel]] = {}  # those in which other workers' messages come
 
     def _kept(self) -> Iterable[int]:
         """The servers whose messages this rank sends and receives: its own, or all."""
@@ -65,8 +66,13 @@ class Messages:
         self.log.sent(self.samples, first_s, self.now_s, self.rank > 0)
 
     def _parcels(self, peer: int) -> list[Parcel]:
-        """The messages that carry a gradient, or parameters, to a peer."""
-        return [self._out[self.rank if self.serves else peer]]
+        """The messages that carry a gradient, or parameters, to a peer; to another worker, a gradient's for each server."""
+        if not self.serves:
+            return [self._out[peer]] if peer in self._out else list(self._out.values())
+        parcel = self._out[self.rank]
+        if parcel.payload is not self._held:
+            np.copyto(parcel.payload, self._held)
+        return [parcel]
 
     def _post(self, peer: int) -> None:
         """Hand the gradient to `peer` and go on, once the one before has left."""
@@ -76,11 +82,19 @@ class Messages:
         if self._posted:
             poll(lambda: self.settle() or not self._posted, f"rank {peer} to receive")
             self.record("wait", start_s, peer=peer)
-        parcel, self._out[peer] = self._out[peer], self._spare or Parcel(self._shards.size(peer))
-        parcel.header[:] = self.step, self.oldest, self.samples, LETTER
-        sent = Sent(peer, self.now_s, self.step, self.oldest, parcel.buffer.nbytes)
-        self._posted, self._spare = (self.comm.Isend(parcel.buffer, peer, TAG), sent), parcel
+        left_s, header = self.now_s, (self.step, self.oldest, self.samples, LETTER)
+        departure = Departure.of(self.comm, peer, self._handed_over(peer), header)
+        self._posted = departure, Sent(peer, left_s, self.step, self.oldest, departure.size_bytes)
         self.log.sent(self.samples, start_s, self.now_s, self.rank > 0)
+
+    def _handed_over(self, peer: int) -> list[Parcel]:
+        """The messages that carry the gradient, which the next one does not overwrite."""
+        if peer not in self._out:
+            return [parcel.copied() for parcel in self._parcels(peer)]
+        parcel = self._out[peer]
+        self._out[peer] = self._spares.get(peer) or Parcel(self._shards.size(peer))
+        self._spares[peer] = parcel
+        return [parcel]
 
     def _hand_out(self, workers: list[int]) -> None:
         """Hand parameters to `workers` and go on at once."""
@@ -97,7 +111,7 @@ class Messages:
     def settle(self) -> None:
         """Record answers and posted messages that have left since the last call."""
         left = self._answers.settle()
-        if self._posted and self._posted[0].Test():
+        if self._posted and self._posted[0].left():
             left.append(self._posted[1])
             self._posted = None
         for sent in left:
@@ -137,9 +151,26 @@ class Messages:
 
     def _receive(self, sender: int, size_bytes: int) -> Letter:
         """Receive a message that has come, of so many bytes."""
+        if not self.serves and sender not in self.servers:
+            return self._receive_of_worker(sender, size_bytes)
         parcel = self._in[self.rank if self.serves else sender]
         receive(self.comm, parcel.buffer, sender, TAG, self.is_here(sender))
         return Letter(sender, *map(int, parcel.header[1:]), size_bytes, parcel.payload)
+
+    def _receive_of_worker(self, sender: int, size_bytes: int) -> Letter:
+        """Receive a note from another worker, or its gradient: a message for each server, of which the first has come."""
+        if sender not in self._among:
+            self._among[sender] = [Parcel(self._shards.size(server)) for server in self.servers] or [Parcel(0)]
+        first, *further = self._among[sender]
+        receive(self.comm, first.buffer, sender, TAG, self.is_here(sender))
+        about = tuple(map(int, first.header[1:]))
+        if about[-1] != LETTER:
+            return Letter(sender, *about, size_bytes, NOTHING)
+        for parcel in further:
+            poll(lambda: arrived(self.comm, sender, TAG), f"rank {sender}")
+            receive(self.comm, parcel.buffer, sender, TAG, self.is_here(sender))
+        payload = np.concatenate([first.payload, *(parcel.payload for parcel in further)]) if further else first.payload
+        return Letter(sender, *about, size_bytes + sum(parcel.buffer.nbytes for parcel in further), payload)
 
     def is_here(self, peer: int) -> bool:
         """Whether a rank is on this one's host."""

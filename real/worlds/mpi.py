@@ -21,6 +21,7 @@ from real.worlds.verbs import verb
 from real.worlds.work import Work
 from sim import collectives
 from sim.collectives import Exchange
+from sim.collectives.base import DENSE
 from sim.job.scenario import Scenario
 from sim.recording.traces import NOBODY, Activity
 from sim.verbs.at_hand import AtHand
@@ -178,8 +179,14 @@ class Rank(Work, Messages):
         self.samples = int(vector[-1])
 
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
-        """Send a piece to one rank while receiving one from another; then add it up."""
-        return self.exchanges.exchange(exchange, ready, messages)
+        """Send a piece to one rank while receiving one from another; then add it up. The last number of the vector counts samples."""
+        vector, dense = self.exchanges.vector, exchange.kind == DENSE
+        if dense and exchange.to is not None and exchange.sent.stop == vector.size:
+            vector[-1] = self.samples
+        taken = self.exchanges.exchange(exchange, ready, messages)
+        if dense and taken is not None and exchange.taken.start < exchange.taken.stop == vector.size:
+            self.samples = int(vector[-1])
+        return taken
         yield
 
     @verb

@@ -31,6 +31,12 @@ class Parcel:
         parcel.rows[:], parcel.payload[:] = rows, values.ravel()
         return parcel
 
+    def copied(self) -> Parcel:
+        """A message that carries the same payload, without rows."""
+        parcel = Parcel(self.payload.size)
+        np.copyto(parcel.payload, self.payload)
+        return parcel
+
 
 class Letter(NamedTuple):
     """A message: its header, its sender, and its numbers, a view of the buffer into which it came."""
@@ -59,6 +65,11 @@ class Letter(NamedTuple):
         return self.kind == LAST
 
 
+def put(into: np.ndarray, values: np.ndarray, adds: bool) -> None:
+    """Write numbers, or add them to what is there."""
+    np.add(into, values, out=into) if adds else np.copyto(into, values)
+
+
 class Shards:
     """The pieces of the flat parameter vector that each server holds."""
 
@@ -73,12 +84,12 @@ class Shards:
         """A copy of the parts of `flat` that a server holds, one after another."""
         return np.concatenate([flat[piece] for piece in self._slices[server]])
 
-    def copy(self, flat: np.ndarray, server: int, shard: np.ndarray) -> None:
-        """Copy the parts of `flat` that a server holds into `shard`."""
+    def copy(self, flat: np.ndarray, server: int, shard: np.ndarray, adds: bool = False) -> None:
+        """Copy the parts of `flat` that a server holds into `shard`, or add them to what is there."""
         start = 0
         for piece in self._slices[server]:
             stop = start + piece.stop - piece.start
-            shard[start:stop] = flat[piece]
+            put(shard[start:stop], flat[piece], adds)
             start = stop
 
     def paste(self, shard: np.ndarray, flat: np.ndarray, server: int) -> None:

@@ -10,7 +10,7 @@ from real.training.row_slices import Part, Slices, parts_of
 from real.training.sparse_gradients import SparseGradient, look_up
 from real.training.trainee import Trainee
 from real.worlds.mpi import Rank
-from real.worlds.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter, Parcel, Sent
+from real.worlds.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter, Parcel, Sent, put
 from real.worlds.polling import arrived, poll, receive
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.sparse_rows import Load
@@ -87,14 +87,16 @@ class SparseRank(Rank):
     def _gradient(self, x: np.ndarray, y: np.ndarray) -> SparseGradient:
         return self.trainee.gradients.by_rows(self._held, self._pulled, x, y)
 
-    def _put(self, gradient: SparseGradient) -> None:
+    def _put(self, gradient: SparseGradient, adds: bool = False) -> None:
         """Dense gradients are received where they are added up, and rows in their parts."""
         if self._sum is not None:
-            self._sum[:] = gradient.sum
-        self._gradient_rows = {
+            put(self._sum, gradient.sum, adds)
+        before, self._gradient_rows = self._gradient_rows, {
             part: Slices(self._read[part], gradient.rows[part.variable][places])
             for part, places in self._places.items()
         }
+        if adds:
+            self._gradient_rows = {part: before[part] + slices for part, slices in self._gradient_rows.items()}
 
     def _packed_bytes(self) -> int:
         loads = [Load(len(of.rows), of.values.size) for of in self._gradient_rows.values()]

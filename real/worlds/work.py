@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from real.training.gradients import Gradient
-from real.worlds.parcels import Letter
+from real.worlds.parcels import Letter, put
 from real.worlds.verbs import verb
 from sim.base.errors import WrongText
 from sim.model.costs import TO_DEVICE, TO_HOST
@@ -72,9 +72,8 @@ class Work:
         x, y = self._minibatch
         size = len(x) // part.of
         items, start_s = slice(part.index * size, (part.index + 1) * size), self.now_s
-        total = self._out[self.master].payload
-        gradient = self.trainee.gradients.fixed(self.parameters, x[items], y[items])
-        np.add(total, gradient.sum, out=total) if part.index else np.copyto(total, gradient.sum)
+        gradient = self._gradient(x[items], y[items])
+        self._put(gradient, adds=part.index > 0)
         self.samples += gradient.samples
         self._record_computed(start_s, gradient)
         if part.index == part.of - 1:
@@ -99,6 +98,8 @@ class Work:
     @verb
     def add(self, letter: Letter):
         """Add the gradient of a letter to what is at hand."""
+        if not (self.serves or self.at_hand.what):  # what was handed on is not added to
+            self.samples = 0
         self.at_hand.begin_add(letter)
         start_s = self.now_s
         samples = self._add_up(letter)
@@ -108,7 +109,15 @@ class Work:
 
     def _add_up(self, letter: Letter) -> int:
         """The number of samples that are new in the sum."""
-        np.add(self._sum, letter.payload, out=self._sum) if self.samples else np.copyto(self._sum, letter.payload)
+        adds = self.samples > 0
+        if self._sum is not None:
+            put(self._sum, letter.payload, adds)
+            return letter.samples
+        start = 0
+        for server in self.servers:  # of a worker: its gradient lies in the messages in which it is sent
+            shard = self._out[server].payload
+            put(shard, letter.payload[start : start + shard.size], adds)
+            start += shard.size
         return letter.samples
 
     @verb
@@ -158,13 +167,13 @@ class Work:
         self._put(gradient)
         self._record_computed(start_s, gradient)
 
-    def _put(self, gradient: Gradient) -> None:
-        """Copy the gradient to the message in which it is sent, or to the sum if no other rank adds to it."""
+    def _put(self, gradient: Gradient, adds: bool = False) -> None:
+        """Copy the gradient to the messages in which it is sent, or to the sum if no other rank adds to it; or add it to what is there."""
         if self._sum is not None:
-            self._sum[:] = gradient.sum
+            put(self._sum, gradient.sum, adds)
         else:
             for server in self.servers:
-                self._shards.copy(gradient.sum, server, self._out[server].payload)
+                self._shards.copy(gradient.sum, server, self._out[server].payload, adds)
 
     def _record_computed(self, start_s: float, gradient: Gradient) -> None:
         computed_s, copies = start_s + gradient.computed_s, gradient.copies

@@ -76,6 +76,8 @@ class Poster(Rank):
         hand = self.at_hand
         if letter is None or letter.note or letter is hand.added:
             hand.begin_add(letter)
+        if not (self.serves or hand.what):  # what was handed on is not added to
+            self.samples = self.minibatches = 0
         hand.what, hand.added = SUM, letter
         self.samples += letter.samples
         self.minibatches += letter.minibatches

@@ -48,6 +48,8 @@ class Summing:
         hand = rank.at_hand
         if letter is None or letter.note or letter is hand.added:
             hand.begin_add(letter)
+        if not (rank.serves or hand.what):  # what was handed on is not added to
+            rank.samples = rank.minibatches = 0
         hand.what, hand.added = SUM, letter
         if rank.layerwise and letter.variable != rank.held[0]:
             letter.samples = 0  # one variable of each server counts the samples

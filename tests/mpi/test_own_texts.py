@@ -1,0 +1,177 @@
+"""Texts of one's own that the simulated worlds run, over MPI: the same record, and gradients that add up to the same parameters."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim import event, protocols, stragglers
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.recording.conformance import record
+from sim.recording.traces import read
+
+pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+ROOT = Path(__file__).parents[2]
+TEXTS = '''
+from dataclasses import dataclass
+
+from sim.collectives.base import Exchange
+from sim.protocols.base import Protocol
+from sim.verbs import allreduce, gather, hear, tell
+from sim.verbs.me import GRADIENT, PARAMETERS, Partition
+
+
+@dataclass(frozen=True)
+class Swap(Protocol):
+    """Two workers swap whole gradients; the longest are sent only once the peer receives."""
+
+    def worker(self, me):
+        whole, peer = slice(0, sum(variable.size for variable in me.scenario.summed) + 1), me.rank ^ 1
+        for _ in me.steps():
+            yield from me.compute()
+            yield from me.exchange(Exchange(peer, whole, peer, whole))
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class InParts(Protocol):
+    """Workers without a master compute in parts, after two sleeps each."""
+
+    parts: int = 4
+
+    def worker(self, me):
+        for _ in me.steps():
+            for index in range(self.parts):
+                yield from me.sleep()
+                yield from me.compute(Partition(index, self.parts))
+            yield from allreduce(me, "ring")
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class Master(Protocol):
+    """Workers send to the master."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            yield from me.compute()
+            yield from me.send(GRADIENT, me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers)
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class Racks(Master):
+    """The first worker of a rack adds up its workers' gradients; one of them goes on before its gradient has left."""
+
+    def worker(self, me):
+        first, *others = me.workers
+        for _ in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            yield from me.compute()
+            if me.rank == first:
+                yield from gather(me, others)
+                yield from me.send(GRADIENT, me.master)
+            else:
+                yield from me.send(GRADIENT, first, wait=me.rank == others[0])
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers[:1])
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class Servers(Protocol):
+    """Servers hand out parameters, wait until these have left, and gather gradients."""
+
+    by_rack: bool = False
+
+    def server(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers[:1] if self.by_rack else me.workers)
+            yield from me.update()
+
+    def worker(self, me):
+        first, *others = me.workers
+        for _ in me.steps():
+            for server in me.servers:
+                yield from me.take_up((yield from me.receive(server)))
+            for index in range(2):
+                yield from me.compute(Partition(index, 2))
+            if not self.by_rack:
+                yield from me.send(GRADIENT, me.servers, wait=False)
+            elif me.rank == first:
+                for worker in others:
+                    yield from hear(me, worker)
+                    yield from gather(me, worker)
+                yield from me.send(GRADIENT, me.servers)
+            else:
+                yield from tell(me, first)
+                yield from me.send(GRADIENT, first)
+'''
+CELLS = {  # a class and its options: how many workers, and further ones
+    "Swap": ("Swap", 2, {}),
+    "InParts": ("InParts", 2, {}),
+    "Allreduce": ("InParts", 2, {"parts": 1}),
+    "Master": ("Master", 3, {}),
+    "Racks": ("Racks", 3, {}),
+    "Servers": ("Servers", 3, {}),
+    "ByRack": ("Servers", 3, {"by_rack": True}),
+}
+EQUAL = (("InParts", "Allreduce"), ("Master", "Racks"), ("Servers", "ByRack"), ("Master", "Servers"))
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A user's module, where every process finds it; its name."""
+    (tmp_path / "texts_of_mine.py").write_text(TEXTS)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "texts_of_mine", raising=False)
+    importlib.invalidate_caches()
+    return "texts_of_mine"
+
+
+def test_what_is_simulated_runs(module, campaign, tmp_path):
+    cells = []
+    for cell, (name, workers, settings) in CELLS.items():
+        line = ["--protocol", f"{module}:{name}", "--workers", str(workers), "--workload", "mlp", "--batch", "32"]
+        line += [word for key, value in settings.items() for word in ("--set", f"{key}={str(value).lower()}")]
+        line += ["--servers", "2"] if name == "Servers" else []
+        line += ["--steps", "5", "--warmup", "2", "--optimiser", "sgd", "--stragglers", "exponential(mean=2ms)"]
+        cells.append([*line, "--parameters", tmp_path / f"{cell}.npz", "--trace", tmp_path / f"{cell}.parquet"])
+    campaign(cells, tmp_path)
+    for cell, (name, workers, settings) in CELLS.items():
+        real = read(tmp_path / f"{cell}.parquet")
+        protocol = protocols.make(f"{module}:{name}", [f"{key}={value}" for key, value in settings.items()])
+        job = {"workers": workers, "batch": 32, "steps": 5, "warmup": 2, "servers": 2 if name == "Servers" else 1}
+        scenario = Scenario(protocol, workload.read("mlp"), stragglers=stragglers.read("exponential(mean=2ms)"), **job)
+        assert record(real) == record(event.trace(scenario)), cell
+        if name == "InParts":
+            _sleeps_are_those_that_were_drawn(real, scenario)
+    kept = {cell: np.load(tmp_path / f"{cell}.npz") for cell in CELLS}
+    for one, other in EQUAL:  # the same gradients, in another order
+        for key in kept[one].files:
+            np.testing.assert_allclose(kept[one][key], kept[other][key], rtol=1e-4, atol=1e-5, err_msg=f"{one} {other}")
+
+
+def _sleeps_are_those_that_were_drawn(real, scenario) -> None:
+    rows = real.rows[(real.rows["activity"] == "sleep") & (real.rows["rank"] == 1)].sort_values("start_s")
+    slept_s = (rows["end_s"] - rows["start_s"]).to_numpy().reshape(scenario.rounds, -1)
+    for call in range(slept_s.shape[1]):
+        drawn_s = scenario.draws.sleeps(0, 2, call).first(scenario.rounds)
+        assert (slept_s[:, call] >= drawn_s - 1e-6).all()
