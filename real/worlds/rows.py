@@ -91,10 +91,13 @@ class SparseRank(Rank):
         """Dense gradients are received where they are added up, and rows in their parts."""
         if self._sum is not None:
             put(self._sum, gradient.sum, adds)
-        before, self._gradient_rows = self._gradient_rows, {
-            part: Slices(self._read[part], gradient.rows[part.variable][places])
-            for part, places in self._places.items()
-        }
+        before, self._gradient_rows = (
+            self._gradient_rows,
+            {
+                part: Slices(self._read[part], gradient.rows[part.variable][places])
+                for part, places in self._places.items()
+            },
+        )
         if adds:
             self._gradient_rows = {part: before[part] + slices for part, slices in self._gradient_rows.items()}
 

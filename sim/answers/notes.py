@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.answers import bottleneck, extrapolation, trust
+from sim.answers import bottleneck, extrapolation, summary, trust
 from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
@@ -12,6 +12,7 @@ from sim.plans import bounds
 from sim.recording.traces import Trace
 
 BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
+ALIKE = 1e-3  # ranks' own steps that differ by this share at most are not said
 FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
@@ -22,6 +23,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if arrivals is None and by_arrival and scenario.served and trace is not None:
         arrivals = bottleneck.of_trace(trace, scenario)
     found = _of_arrivals(arrivals) if arrivals else []
+    if outcome.rank_step_s is not None:
+        found += _of_ranks(outcome.rank_step_s)
     if outcome.ran_out:
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
@@ -31,6 +34,17 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         return found
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
     return found + _of_computing(scenario) + _of_sustained_rate(scenario, outcome) + trust.notes(scenario) + unknown
+
+
+def _of_ranks(rank_step_s: np.ndarray) -> list[str]:
+    """What steps take by themselves, where ranks do not go on together."""
+    own_s = rank_step_s.mean(axis=(0, 1))
+    if np.ptp(own_s) <= ALIKE * own_s.max():
+        return []
+    least, most = summary.seconds(own_s.min()), summary.seconds(own_s.max())
+    return [
+        f"a step is over when the slowest rank has ended it; steps of single ranks take {least} to {most} on average"
+    ]
 
 
 def _of_computing(scenario: Scenario) -> list[str]:

@@ -29,6 +29,8 @@ class Outcome:
         ran_out: how often, warm-up included, a worker had time left and no data.
         warmup: steps before these.
         arrivals: of the first replication, where the order of arrival matters and it was kept.
+        rank_step_s: seconds of each rank's own steps, shape (replications, steps, ranks), of a user's text without a master, where a
+            step is that of the slowest rank; None elsewhere.
     """
 
     step_s: np.ndarray
@@ -37,6 +39,7 @@ class Outcome:
     ran_out: int = 0
     warmup: int = 0
     arrivals: Arrivals | None = None
+    rank_step_s: np.ndarray | None = None
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
@@ -59,6 +62,7 @@ def first(outcome: Outcome, runs: int) -> Outcome:
         step_s=outcome.step_s[:runs],
         samples=outcome.samples[:runs],
         idle_fraction=outcome.idle_fraction[:runs],
+        rank_step_s=None if outcome.rank_step_s is None else outcome.rank_step_s[:runs],
     )
 
 
@@ -74,21 +78,29 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     step_s, samples, idle_fraction = (
         np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
     )
-    return Outcome(
-        step_s, samples, idle_fraction, sum(o.ran_out for o in outcomes), outcomes[0].warmup, outcomes[0].arrivals
-    )
+    own = [o.rank_step_s for o in outcomes if o.rank_step_s is not None]
+    rank_step_s = np.concatenate(own) if len(own) == len(outcomes) else None
+    ran_out, first_one = sum(o.ran_out for o in outcomes), outcomes[0]
+    return Outcome(step_s, samples, idle_fraction, ran_out, first_one.warmup, first_one.arrivals, rank_step_s)
 
 
 def of_trace(trace: Trace) -> Outcome:
     """The outcome of one run, simulated or measured, as one replication; of a run cut short, its complete steps.
 
-    A step lasts from one end of rank 0's `update` to the next; the first starts at time 0.
+    A step lasts from one end of rank 0's `update` to the next; of a user's text without a master, from where one is over at all ranks to
+    where the next is. The first starts at time 0.
 
     Raises:
         WrongSetting: no step was completed after warm-up, or they took no time.
     """
-    ends_s, samples = _updates(trace)
-    first = trace.header.warmup
+    own_s, first = None, trace.header.warmup
+    if trace.header.by_all_ranks:
+        from sim.recording.all_ranks import rounds_of
+
+        own_s, samples, _ = rounds_of(trace)
+        ends_s = own_s.max(axis=1)
+    else:
+        ends_s, samples = _updates(trace)
     if len(ends_s) <= first:
         given = f"{len(ends_s)} steps, {first} of warm-up"
         raise WrongSetting("trace", given, "at least one step after warm-up")
@@ -97,7 +109,10 @@ def of_trace(trace: Trace) -> Outcome:
     if not ends_s[-1] - start_s > SHORTEST_S * len(step_s):
         raise WrongSetting("trace", f"steps from {start_s:g} s to {ends_s[-1]:g} s", "measured steps that take time")
     idle = _idle_fraction(trace, start_s, ends_s[-1])
-    return Outcome(step_s[None], samples[first:][None], idle[None], trace.header.ran_out, first)
+    rank_step_s = None if own_s is None else np.diff(own_s, axis=0, prepend=0.0)[None, first:]
+    return Outcome(
+        step_s[None], samples[first:][None], idle[None], trace.header.ran_out, first, rank_step_s=rank_step_s
+    )
 
 
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

@@ -140,12 +140,26 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result: {summary.in_a_line(self.answer(), self.scenario)}>"
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""
+    @property
+    def rank_step_s(self) -> np.ndarray | None:
+        """Seconds of each rank's own steps, shape (replications, steps, ranks), of a text of one's own without a master; None elsewhere."""
+        return self.outcome.rank_step_s
+
+    def to_frame(self, by_rank: bool = False) -> pd.DataFrame:
+        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples.
+
+        Args:
+            by_rank: one row for each rank's own step, with `rank` in place of `samples`.
+
+        Raises:
+            WrongSetting: by_rank, and all ranks' steps are one (see `rank_step_s`).
+        """
         import numpy as np
         import pandas as pd
 
         runs, steps = self.step_s.shape
+        if by_rank:
+            return self._by_rank()
         return pd.DataFrame(
             {
                 "replication": np.repeat(np.arange(self.first, self.first + runs), steps),
@@ -154,6 +168,21 @@ class Result:
                 "samples": self.samples.ravel(),
             }
         )
+
+    def _by_rank(self) -> pd.DataFrame:
+        import numpy as np
+        import pandas as pd
+
+        from sim.base.errors import WrongSetting
+
+        if self.rank_step_s is None:
+            raise WrongSetting(
+                "by_rank", True, "False: ranks have steps of their own in a text of one's own without a master"
+            )
+        runs, steps, ranks = self.rank_step_s.shape
+        replication, step, rank = np.indices((runs, steps, ranks)).reshape(3, -1)
+        own_s = self.rank_step_s.ravel()
+        return pd.DataFrame({"replication": self.first + replication, "step": step, "rank": rank, "step_s": own_s})
 
     def answer(self) -> dict:
         """The object that `sim.run --json` prints, schema answer/1; what is not known is None."""

@@ -81,9 +81,9 @@ def ranks(world, short_cuts: bool) -> list[Rank]:
 
 
 def _posts(world) -> bool:
-    """Whether ranks may post messages without an event, if each has a core and a port of its own."""
+    """Whether ranks may post messages without an event, if each has a core and a port of its own; only some of them end steps."""
     protocol, parts = world.scenario.protocol, world.scenario.traffic.in_parts
-    queues = plain.queues(world.scenario) and not protocol.delay_std_s
+    queues = plain.queues(world.scenario) and not protocol.delay_std_s and world.all_ranks is None
     return queues and world.recorder.rows is None and not (world.amounts.rests or protocol.overlaps or parts)
 
 

@@ -15,6 +15,7 @@ from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
 from sim.event import alike, assembly, plain
+from sim.event.all_ranks import AllRanks
 from sim.event.clock import Clock
 from sim.event.machines.flows import Flows
 from sim.event.meter import Meter
@@ -115,6 +116,7 @@ class EventWorld:
         self.servers, self.workers = range(scenario.servers), range(scenario.servers, scenario.ranks)
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
+        self.all_ranks = AllRanks(self) if scenario.by_all_ranks else None
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
         self.senders, self.alone = list(self.workers), True  # whether rank 0 alone sends to workers
         self.cohort: Any = None  # of all workers, if they are alike; `ranks` are then the others
@@ -168,13 +170,22 @@ class EventWorld:
             self._over.succeed()
 
     def updated(self, rank: Rank, samples: int):
-        """Rank 0 has made an update."""
+        """Rank 0 has made an update; or any rank, where a step is that of all."""
+        if self.all_ranks is not None:
+            self.all_ranks.updated(rank, samples)
+            return DONE
         self.recorder.updated(rank.clock_s, samples)
         if rank.version in self.meter.warmups:
             self.meter.begin(rank.version, rank.clock_s)
         if self.patience.updated() and not self._over.triggered:
             return self._ended_early(rank)
         return DONE
+
+    def step_over(self, end_s: float, samples: int) -> None:
+        """All ranks have ended a step, where it is that of all."""
+        self.recorder.updated(end_s, samples)
+        if self.patience.updated():
+            self.at(end_s, self._cut)
 
     def _ended_early(self, rank: Rank):
         """End the run now: there is no time left."""
@@ -205,6 +216,8 @@ class EventWorld:
             self.recorder.outcome(self.patience.warmup),
             self.patience.warmup * self.scenario.updates_per_step,
         )
+        if self.all_ranks is not None:
+            return replace(found, rank_step_s=self.all_ranks.step_s(self.patience.warmup, found.step_s.shape[1])[None])
         if not (self.scenario.protocol.counts_updates and self.scenario.served):
             return found
         return replace(found, arrivals=self.meter.arrivals(warmup, self.recorder.ends_s[-1]))

@@ -114,6 +114,11 @@ class Header:
         return max(1, self.servers + self.workers)
 
     @property
+    def by_all_ranks(self) -> bool:
+        """Whether it is of a user's text without a master, whose steps are those of all ranks (sim.job.scenario)."""
+        return self.servers == 0 and self.workers > 0 and ":" in self.protocol
+
+    @property
     def measured(self) -> bool:
         """Whether its times are those of a real run of ours."""
         return measured(self.world)

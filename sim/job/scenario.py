@@ -287,6 +287,16 @@ class Scenario:
         return bool(self.costs.background != Line() or self.network.background_s or self.cluster.local.background_s)
 
     @cached_property
+    def by_all_ranks(self) -> bool:
+        """Whether a step is over when the last rank has ended it, and has the samples of all ranks: of a user's text without a master.
+
+        Of our own texts without a master every rank waits for all others in each step, so that rank 0 stands for all.
+        """
+        from sim.protocols import is_ours
+
+        return self.protocol.masterless and self.workers > 0 and not is_ours(self.protocol)
+
+    @cached_property
     def served(self) -> tuple[Variable, ...]:
         """The variables that the master or the servers hold."""
         return self.protocol.served(self.workload)

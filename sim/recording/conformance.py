@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from sim.recording.all_ranks import rounds_of
 from sim.recording.traces import NOBODY, Trace
 
 
@@ -13,7 +14,7 @@ class Gradients(NamedTuple):
 
     Args:
         computed: by all workers.
-        applied: in the updates of rank 0.
+        applied: in the updates of rank 0; of a user's text without a master, in those of any rank, each once.
     """
 
     computed: int
@@ -53,7 +54,10 @@ def order(trace: Trace) -> dict[int, list[str]]:
 
 
 def gradients(trace: Trace) -> Gradients:
-    """The samples that were computed, and those that rank 0 applied."""
+    """The samples that were computed, and those that were applied."""
     samples, activity = trace.rows["samples"], trace.rows["activity"]
-    applied = (activity == "update") & (trace.rows["rank"] == 0)
-    return Gradients(int(samples[activity == "compute"].sum()), int(samples[applied].sum()))
+    computed, applied = int(samples[activity == "compute"].sum()), (activity == "update") & (trace.rows["rank"] == 0)
+    if not trace.header.by_all_ranks:
+        return Gradients(computed, int(samples[applied].sum()))
+    rounds = rounds_of(trace)
+    return Gradients(computed, max(rounds.largest, int(rounds.samples.sum())))

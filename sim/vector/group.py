@@ -44,7 +44,8 @@ class Group(Hub, Overlap, Barrier):
         self._no_samples, self._whole_batch = (
             np.broadcast_to(each, shape) for each in (0.0, float(world.scenario.batch))
         )
-        self.samples, self._slept = self._no_samples, np.zeros(shape, bool)
+        self.samples = self._computed = self._no_samples
+        self._slept = np.zeros(shape, bool)
         # The algorithm of the last collective call, and when its last message reached a port.
         self._last_reach_s, self._calls = np.full((shape[0], 1), -math.inf), ""
         self.inbox = deque()
@@ -139,6 +140,7 @@ class Group(Hub, Overlap, Barrier):
             self._input(batch)
         self._fetched = False
         self.samples = self._whole_batch
+        self._count_computed()
         if self.pulled:
             self.compute_later()
         else:
@@ -160,6 +162,7 @@ class Group(Hub, Overlap, Barrier):
         done = _partitions(left_s, partition_s, partitions)
         self.ran_out = self.ran_out + np.count_nonzero(left_s > partitions * partition_s, axis=1)
         self.samples = done * micro_batch
+        self._count_computed()
         done *= partition_s
         done += self.now_s
         self.now_s = done
@@ -182,7 +185,12 @@ class Group(Hub, Overlap, Barrier):
         self.at_hand.begin_update(self.samples, self.step, len(self.world.updates))
         self.now_s = self._warm_s = self.now_s + self._seconds(self._update_s(self.now_s, self._warm_s))
         self._waits.updated(self.world.lows_s)
-        self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
+        if self.world.scenario.by_all_ranks:
+            self.world.own_ends_s.append(self.now_s.copy())
+            self.world.ended(self.now_s.max(axis=1), np.minimum(self.samples.sum(axis=1), self._computed.sum(axis=1)))
+            self._computed = self._no_samples
+        else:
+            self.world.ended(self.now_s[:, 0].copy(), self.samples[:, 0].copy())
         self.samples = self._no_samples
         yield from self._did()
         if self.world.patience.updated():

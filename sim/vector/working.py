@@ -39,6 +39,7 @@ class Working:
     _last_reach_s: np.ndarray  # when the last message of the last call, or the last one at the master, reached a port
     _warm_s: np.ndarray  # until when ranks were warm
     samples: np.ndarray
+    _computed: np.ndarray  # samples, since the last update, where a step is that of all ranks
     _no_samples: np.ndarray
     _whole_batch: np.ndarray
     _slept: np.ndarray
@@ -63,6 +64,11 @@ class Working:
         beside_s = to_device_s + costs.pack(self.world.scenario.traffic.packed_bytes) + self._to_host_s
         self._computed_s = begun_s + self._seconds(core_s + beside_s)
         return self._computed_s
+
+    def _count_computed(self) -> None:
+        """Gradients have been computed, of the samples at hand."""
+        if self.world.scenario.by_all_ranks:
+            self._computed = self._computed + self.samples
 
     def end_computing(self) -> None:
         """Ranks are warm from where they had computed and packed last."""

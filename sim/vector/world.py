@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -108,6 +108,7 @@ class VectorWorld:
         self.rounds = range(scenario.rounds) if rounds is None else rounds
         self.patience = Patience(scenario, within_s)
         self.updates: list[tuple[np.ndarray, np.ndarray]] = []  # end and samples of each, shape (replications,)
+        self.own_ends_s: list[np.ndarray] = []  # of each rank, shape (replications, ranks), where a step is that of all
         # When warm-up had ended, by its number of steps; of a shorter one too, as long as the run may end early.
         self.lows_s = {} if scenario.warmup else {0: np.zeros(len(replications))}
         machines = scenario.machines
@@ -230,9 +231,12 @@ class VectorWorld:
         warmup, updates = self.patience.warmup, len(self.updates)
         end_s = np.stack([self.end_s(steps) for steps in range(updates + 1)], axis=1)
         samples = np.stack([samples for _, samples in self.updates], axis=1).astype(int)
-        return outcome_of(
-            end_s, samples, self.idle_s(warmup, end_s[:, warmup], end_s[:, -1]), self.ran_out.sum(), warmup
-        )
+        idle_s = self.idle_s(warmup, end_s[:, warmup], end_s[:, -1])
+        found = outcome_of(end_s, samples, idle_s, self.ran_out.sum(), warmup)
+        if not self.own_ends_s:
+            return found
+        own_s = np.diff(np.stack(self.own_ends_s, axis=1), axis=1, prepend=0.0)
+        return replace(found, rank_step_s=own_s[:, warmup:])
 
 
 def outcome_of(end_s: np.ndarray, samples: np.ndarray, idle_s: np.ndarray, ran_out: int, warmup: int) -> Outcome:

@@ -95,6 +95,8 @@ class Computing:
             hand.begin_gradient()
         hand.what = GRADIENT
         rank.oldest, rank.samples, rank.minibatches = rank.version, amounts.batch, 1
+        if rank.all_ranks is not None:
+            rank.all_ranks.computed(rank, amounts.batch)
         if rank.quick:  # all in one go: no other rank can come between
             try:
                 seconds = amounts.compute_s * self.known[rank.step] + amounts.beside_s
@@ -135,6 +137,8 @@ class Computing:
         seconds = self._gradient_s(costs.compute(micro_batch), costs.compute)
         works += [*self._amounts.staged_part(micro_batch), ("compute", seconds, micro_batch, 0), *self._amounts.packed]
         rank.samples += micro_batch
+        if rank.all_ranks is not None:
+            rank.all_ranks.computed(rank, micro_batch)
         return rank.works(works)
 
     def compute_until(self, deadline_s: float, partitions: int):
@@ -151,6 +155,8 @@ class Computing:
         if done == partitions and deadline_s - rank.clock_s > CLOCK_S:
             rank.run_out()
         rank.samples, rank.minibatches = done * micro_batch, 1
+        if rank.all_ranks is not None:
+            rank.all_ranks.computed(rank, rank.samples)
         rank.record("compute", start_s, samples=rank.samples)
         self.warm()
         yield from rank.works(self._amounts.packed)

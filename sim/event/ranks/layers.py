@@ -60,6 +60,8 @@ class Layers:
             yield from rank.works((computing.input(),))
         self._since_s = rank.clock_s
         rank.samples, rank.minibatches = rank.scenario.batch, 1
+        if rank.all_ranks is not None:
+            rank.all_ranks.computed(rank, rank.samples)
         copies_s = rank.amounts.to_device_s + rank.amounts.to_host_s  # variable by variable, within computing
         self._all_s = computing.factor() * rank.amounts.compute_s + computing.cold_s(rank.costs.compute) + copies_s
 

@@ -34,7 +34,7 @@ class Rank:
     """
 
     __slots__ = (
-        "_calls", "_waits", "add", "aggregators", "amounts", "applied_s", "at_hand", "book", "clock_s", "compute",
+        "_calls", "_waits", "add", "aggregators", "all_ranks", "amounts", "applied_s", "at_hand", "book", "clock_s", "compute",
         "compute_until", "computed_s", "computing", "costs", "counts_updates", "delays", "env", "evaluate", "fetch",
         "held", "hosts", "idle_from_s", "layerwise", "letters", "machine", "master", "mechanics", "minibatches",
         "neighbours", "oldest", "quick", "random_key", "rank", "ready_s", "receive", "recorder", "rows", "samples", "scenario", "send",
@@ -59,6 +59,7 @@ class Rank:
         self.variables, self.held = amounts.variables, amounts.held_by(number)
         self.counts_updates, self.layerwise = world.counts_updates, world.layerwise
         self.book, self.at_hand, self._waits = Book(), AtHand(), world.recorder.waits
+        self.all_ranks = world.all_ranks
         self.clock_s = self.idle_from_s = 0.0
         self.thread: Any = None
         self.computed_s = self.applied_s = 0.0  # seconds of a core so far, for gradients, and for sums and updates
@@ -130,6 +131,8 @@ class Rank:
         for step in range(self.scenario.rounds):
             self.step = step
             yield step
+            if self.all_ranks is not None:
+                self.all_ranks.ended(self)
 
     # ---- verbs that its parts do
 

@@ -107,7 +107,7 @@ class Summing:
         rank.applied_s += seconds
         rank.clock_s += seconds / rank.speed
         rank.samples, rank.minibatches = 0, 0
-        return DONE if rank.rank else rank.world.updated(rank, samples)
+        return rank.world.updated(rank, samples) if rank.rank == 0 or rank.all_ranks else DONE
 
     def _update(self):
         rank, update = self.rank, self._amounts.costs.update
@@ -120,7 +120,7 @@ class Summing:
         yield from rank.mechanics.work_on(parts_s, "update", samples, sum(self._updated), NOBODY, rank.version)
         rank.computing.warm()
         rank.samples, rank.minibatches = 0, 0
-        if rank.rank == 0:
+        if rank.rank == 0 or rank.all_ranks:
             yield from rank.world.updated(rank, samples)
 
     def _update_some(self, variables):

@@ -84,6 +84,7 @@ class Overlap(Lockstep):
             ready_s = np.cumsum(spent_s, axis=0)[1:]
         self.now_s = self._warm_s = ready_s[-1]
         self.samples = self._whole_batch
+        self._count_computed()
         return ready_s
 
     def _layers(self, order: str) -> tuple[np.ndarray, np.ndarray]:
