@@ -108,13 +108,14 @@ def read(path: str | Path, ranks: int | None = None) -> list[Measured]:
     tables, joined = _tables(lines), [found for line in lines if (found := JOINED.search(line))]
     if not tables:
         raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
-    found = defaultdict[tuple, list[Measured]](list)
+    alike = defaultdict[tuple[str, int, int], list[Measured]](list)
     for table in tables:
         if test := _measured(table, joined, ranks, str(path)):
-            found[test.collective, len(test.hosts), len(set(test.hosts))].append(test)
-    if not found or max(len(set(one.sizes)) for several in found.values() for one in several) < 2:
-        raise WrongSetting(f"{path}: rows", sum(map(len, found.values())), "of 2 sizes or more")
-    return [_together(several) for several in found.values()]
+            alike[test.collective, len(test.hosts), len(set(test.hosts))].append(test)
+    tests = [_together(several) for several in alike.values()]
+    if max((len(np.unique(test.sizes)) for test in tests), default=0) < 2:
+        raise WrongSetting(f"{path}: rows", sum(len(test.sizes) for test in tests), "of 2 sizes or more")
+    return tests
 
 
 def _together(tests: Sequence[Measured]) -> Measured:
@@ -135,7 +136,7 @@ def _tables(lines: list[str]) -> list[_Table]:
     spoken = defaultdict[str, list[tuple[int, str]]](list)
     for number, line in enumerate(lines, 1):
         spoken[logs.speaker(line)].append((number, line))
-    found = []
+    found: list[_Table] = []
     for said in spoken.values():
         at = [place for place, (_, line) in enumerate(said) if HEADING.search(line)]
         for here, last, following in zip(at, [0, *at], [*at[1:], len(said)], strict=False):
@@ -143,7 +144,7 @@ def _tables(lines: list[str]) -> list[_Table]:
             assert heading is not None  # that is how it was found
             before = [line for _, line in said[last:here]]
             if found and not any(RANK.search(line) for line in before):  # another test of the same launch
-                before += filter(RANK.search, found[-1].before)
+                before += [line for line in found[-1].before if RANK.search(line)]
             found.append(_Table(heading[1].split(), before, said[here + 1 : following]))
     return found
 
