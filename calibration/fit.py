@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TIMELINE, STEPS, NCCL, TORCH, SCALING = "horovod-timeline", "steps", "nccl-tests", "torch", "scaling"
 PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
 OF_SOURCES = {
-    "ranks": (TIMELINE, NCCL, TORCH),
+    "ranks": (TIMELINE, STEPS, NCCL, TORCH),
+    "gpus_per_host": (STEPS, TORCH),
     "batch": (TIMELINE, STEPS, TORCH),
     "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
@@ -62,7 +63,7 @@ def _check_source(given: Namespace) -> None:
     """
     for name, needs in OF_SOURCES.items():
         if (value := getattr(given, name)) and given.source not in needs:
-            raise WrongSetting(f"--{name}", value, f"nothing without --from {' or '.join(needs)}")
+            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing without --from {' or '.join(needs)}")
     if given.source not in PROFILES:
         return
     if len(given.traces) > 1 and given.source not in SEVERAL:
@@ -81,7 +82,12 @@ def _of_traces(given: Namespace) -> Cluster:
     if about.link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for path in given.traces for s in read(path, given.source, about)]
-    return profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
+    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
+    if given.source != STEPS:
+        return made
+    from calibration import seating
+
+    return seating.seated(made, given.gpus_per_host)
 
 
 def _about(given: Namespace) -> About:
@@ -89,7 +95,7 @@ def _about(given: Namespace) -> About:
 
     said = other_sizes.link(given.link, LINK) if given.link else None
     workload = given.workload or NOTHING.workload
-    return About(workload, given.stragglers, given.protocol, tuple(given.set), given.batch, said)
+    return About(workload, given.stragglers, given.protocol, tuple(given.set), given.batch, said, given.ranks)
 
 
 def _by_itself(given: Namespace) -> Cluster:
@@ -105,7 +111,7 @@ def _by_itself(given: Namespace) -> Cluster:
     if given.source == TORCH:
         if not given.workload:
             raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
-        return torch_traces.profile(given.traces, name, about, given.ranks)
+        return torch_traces.profile(given.traces, name, about, given.ranks, given.gpus_per_host)
     return timelines.profile(path, name, about.workload, given.ranks, given.batch)
 
 
@@ -125,8 +131,20 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]
     laws.read(about.stragglers)  # a wrong name is said before anything is read
+    if source == STEPS:
+        return [_of_steps(path, about)]
     runs = import_module(f"calibration.importers.{IMPORTERS[source]}").read(path, about)
     return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
+
+
+def _of_steps(path: str, about: About) -> Source:
+    from calibration.importers import steps
+    from calibration.profiles import Source
+    from sim.model import workload as workloads
+
+    logged, name = steps.logged(path, about), Path(path).name
+    said = [] if logged.samples else about.batch_note(workloads.read(about.workload))
+    return Source(f"{name}: {name}", steps.trace_of(logged, about, name), (*logged.notes, *said))
 
 
 def parser() -> command.Parser:
@@ -154,7 +172,10 @@ def parser() -> command.Parser:
         "--ranks",
         type=int,
         metavar="N",
-        help="number of ranks of a timeline, a test or a trace (default: those that it names)",
+        help="number of ranks of a timeline, a test, a trace or a table of steps (default: those that it names)",
+    )
+    imported.add_argument(
+        "--gpus-per-host", type=int, metavar="N", help="ranks on each host, of a trace or a table of steps (default: 1)"
     )
     imported.add_argument(
         "--batch", type=int, metavar="N", help="samples per rank and step (default: as logged, or the workload's)"

@@ -37,7 +37,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
     largest, called = max(tests, key=lambda test: len(test.hosts)), ", ".join(Path(path).name for path in paths)
     sums = largest.collective == "all_reduce"
     with checks.fitting(called):
-        inner, called_inner = _inner(gpu_of(largest.device))
+        inner, called_inner = inner_of(gpu_of(largest.device))
         able = {one: of_all(one, tests, inner) for one in candidates(tests)} if sums else {}
         free = 2 * (
             len(tests) - len({place(test)[0] > 1 for test in tests})
@@ -72,7 +72,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
     return nccl_checks.added(made, tests, found) if sums else made
 
 
-def _inner(gpu: Gpu | None) -> tuple[Link, str]:
+def inner_of(gpu: Gpu | None) -> tuple[Link, str]:
     """The link within hosts where no test tells it, and what it is called: that of the catalogue's hosts with this GPU, or a free one."""
     name = catalogue.inner_link(gpu.name) if gpu else None
     return (catalogue.find("links", name), f"{name}, by the GPU's name") if name else (FREE, "free")

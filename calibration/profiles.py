@@ -20,6 +20,7 @@ from calibration.probes import Probe
 from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.base.files import write_text
 from sim.job import replay
+from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
@@ -31,10 +32,11 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Source:
-    """A trace and what to call it."""
+    """A trace, what to call it, and how a log was read as one."""
 
     name: str
     trace: Trace
+    notes: tuple[str, ...] = ()
 
 
 def make(
@@ -43,6 +45,7 @@ def make(
     probe: Probe | None = None,
     shared_cores: int | None = None,
     network: Link | None = None,
+    item_bytes: float = ITEM_BYTES,
 ) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
@@ -53,6 +56,7 @@ def make(
         shared_cores: of the one machine that all hosts are on, if they are namespaces or containers. Runs on the machine itself are
             then used for contention between busy cores alone.
         network: the link between hosts, if it was not probed.
+        item_bytes: of a number of the gradients, as ranks sum them.
 
     Raises:
         WrongSetting: there are no traces; one is incomplete, of an impossible job, or without computation after its warm-up; or cores
@@ -64,11 +68,16 @@ def make(
     for source in sources:
         checks.check(source.trace, source.name)
     with checks.fitting(", ".join(source.name for source in sources)):
-        return _made(sources, name, probe, shared_cores, network)
+        return _made(sources, name, probe, shared_cores, network, item_bytes)
 
 
 def _made(
-    sources: list[Source], name: str, probe: Probe | None, shared_cores: int | None, network: Link | None
+    sources: list[Source],
+    name: str,
+    probe: Probe | None,
+    shared_cores: int | None,
+    network: Link | None,
+    item_bytes: float,
 ) -> Cluster:
     """The profile of sound runs, by what they are of."""
     if shared_cores is not None:
@@ -81,7 +90,9 @@ def _made(
     if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
         theirs = [trace for trace in traces if collectives.is_of_a_library(trace)]
         return residuals.known(_of_a_library(sources, name, place, probe), theirs)
-    return residuals.known(_of_protocols(sources, name, place, probe, network=network), traces)
+    made = _of_protocols(sources, name, place, probe, network=network)
+    costs = {name: of.model_copy(update={"item_bytes": item_bytes}) for name, of in made.costs.items()}
+    return residuals.known(made.model_copy(update={"costs": costs}), traces)
 
 
 def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, shared_cores: int) -> Cluster:
@@ -244,7 +255,7 @@ def _provenance(
     sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None, linked: bool = False
 ) -> Provenance:
     """The profile's origin; `linked` if the runs themselves determined the link between hosts."""
-    notes = list(said)
+    notes = [*(note for source in sources for note in source.notes), *said]
     if _communication_in_update(sources):
         notes.append("links are free: imported logs do not separate communication from work")
     elif network:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-ENDINGS = (".csv", ".parquet")
+ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
 def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -30,12 +30,12 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
     """
     import pandas as pd
 
-    if Path(path).suffix not in ENDINGS:
+    if not str(path).endswith(ENDINGS):
         raise WrongSetting(what, str(path), f"a table that ends in {' or '.join(ENDINGS)}")
     with reading(what, path):
         check_size(what, path)
         try:
-            return pd.read_csv(path) if str(path).endswith(".csv") else pd.read_parquet(path)
+            return pd.read_parquet(path) if str(path).endswith(".parquet") else pd.read_csv(path)
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError, RecursionError) as error:
             said = " ".join(str(error).split())[:100] or type(error).__name__
             allowed = f"a table with the columns {', '.join(columns)}" if columns else "a table that can be read"

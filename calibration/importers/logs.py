@@ -20,12 +20,13 @@ OF_RANK = re.compile(  # mpirun --tag-output; srun -l; mpiexec -prepend-rank, to
 OF_CONTAINER = ("log", "message", "msg")  # keys of a line of JSON: docker's and others'
 
 
-def content(path: Path, what: str, allowed: str, most_bytes: int) -> bytes:
+def content(path: Path, what: str, allowed: str, most_bytes: int, less: str = "") -> bytes:
     """What a file has, unpacked if it is packed by gzip.
 
     Args:
         what: the option that names the file.
         allowed: the files that it takes, for complaints.
+        less: how to make a file smaller.
 
     Raises:
         WrongSetting: no such file, one that is packed and cut, or one that is larger than `most_bytes`.
@@ -41,7 +42,7 @@ def content(path: Path, what: str, allowed: str, most_bytes: int) -> bytes:
             raise
         raise WrongSetting(what, str(path), f"{allowed}, whole") from error
     if len(found) > most_bytes:
-        raise WrongSetting(what, str(path), f"{allowed}, of at most {most_bytes // 2**20} MiB")
+        raise WrongSetting(what, str(path), f"{allowed}, of at most {most_bytes // 2**20} MiB{less}")
     return found
 
 

@@ -1,8 +1,9 @@
 """Step times that anybody can log: a table (CSV or parquet) with the columns step, rank and seconds.
 
-Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). A row is the duration of one step
-at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and at least as long as
-the slowest rank computes.
+Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). Other names are read by
+`step_tables`. A row is the duration of one step at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as
+at the median rank, and at least as long as the slowest rank computes. Where some ranks logged, or rank 0 alone, and the user says how many
+there were, the others are taken to be like these.
 
 Messages are part of a step's seconds. If the link between the hosts is known, the simulator gives their time on it. The rest of the
 step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
@@ -12,17 +13,16 @@ it predicts no other number of workers.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calibration.importers import step_tables
 from calibration.importers.about import LINK, About
 from calibration.importers.rounds import shortened
-from sim import tables
 from sim.base.errors import WrongSetting
-from sim.base.ranges import SHORTEST_S
+from sim.base.ranges import check_integer
 from sim.job import header as heads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
@@ -34,16 +34,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sim.job.scenario import Scenario
-    from sim.platform.cluster import Link
 
 IMPORTED = "imported"  # the world of a trace
 LEAST = 0.01  # of a step that is computing, in steps that were shorter than messages usually take
-NEEDED, FURTHER = ("step", "rank", "seconds"), ("compute_s", "samples")
-WHOLE = ("step", "rank", "samples")
-MOST = 1e9  # of steps, ranks, seconds and samples
-MOST_ROWS = 10**7
+MOST_ROWS = 10**6  # steps of all ranks, of ranks that did not log
 PLAYED_STEPS, CLOSE = 3, 1e-4  # steps that are simulated, and how close to the measured mean they must come
-SOURCE = "--from steps"
 
 
 class Steps(NamedTuple):
@@ -53,13 +48,15 @@ class Steps(NamedTuple):
         length_s: of each step, shape (steps,).
         compute_s: seconds that each rank computed, shape (steps, ranks); None if that was not logged.
         samples: of each rank and step; None if they were not logged.
-        ranks: the number of ranks that logged.
+        ranks: of the run.
+        notes: how the table was read.
     """
 
     length_s: np.ndarray
     compute_s: np.ndarray | None
     samples: int | None
     ranks: int
+    notes: tuple[str, ...] = ()
 
 
 def read(path: str | Path, about: About) -> list[Trace]:
@@ -68,7 +65,42 @@ def read(path: str | Path, about: About) -> list[Trace]:
     Raises:
         WrongSetting: no such table, a step or a rank that is missing, numbers that cannot be, or a link that is too slow.
     """
-    return [trace_of(_steps(_table(Path(path)), str(path)), about, Path(path).name)]
+    return [trace_of(logged(path, about), about, Path(path).name)]
+
+
+def logged(path: str | Path, about: About) -> Steps:
+    """The steps in a table.
+
+    Raises:
+        WrongSetting: see `read`.
+    """
+    table, notes = step_tables.read(Path(path))
+    found, every = _steps(table, str(path))
+    said = [f"every {every}th step was logged"] * (every > 1)
+    if about.ranks is not None:
+        found, of_ranks = _of_all(found, about.ranks)
+        said += of_ranks
+    return found._replace(notes=(*notes, *said))
+
+
+def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:
+    """The steps of all ranks of a run of which some logged.
+
+    Raises:
+        WrongSetting: fewer ranks than logged.
+    """
+    check_integer("--ranks", ranks, found.ranks, max(found.ranks, MOST_ROWS // len(found.length_s)))
+    if ranks == found.ranks:
+        return found, []
+    compute_s = found.compute_s
+    if compute_s is not None:
+        known = compute_s.shape[1]
+        compute_s = np.column_stack([np.roll(compute_s[:, rank % known], rank // known) for rank in range(ranks)])
+    said = (
+        f"{found.ranks} of {ranks} ranks logged: the others are taken to be like {'it' if found.ranks == 1 else 'them'}"
+    )
+    length_s = found.length_s if compute_s is None else np.maximum(found.length_s, compute_s.max(axis=1))
+    return found._replace(length_s=length_s, compute_s=compute_s, ranks=ranks), [said]
 
 
 def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -> Trace:
@@ -86,43 +118,8 @@ def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -
     return _trace(logged, scenario, computed_s, messages_s, about, source)
 
 
-def _table(path: Path) -> pd.DataFrame:
-    """The columns that are used, as numbers.
-
-    Raises:
-        WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
-    """
-    needed = ", ".join(NEEDED)
-    table = tables.read(path, SOURCE, NEEDED)
-    missing = [name for name in NEEDED if name not in table.columns]
-    if missing:
-        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
-    if not 0 < len(table) <= MOST_ROWS:
-        raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
-    names = [name for name in (*NEEDED, *FURTHER) if name in table.columns]
-    if len(set(table.columns)) < len(table.columns):
-        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), "each of them once")
-    return _numbers(table[names], path)
-
-
-def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
-    whole = numbers[[name for name in numbers.columns if name in WHOLE]]
-    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    wrong |= numbers["seconds"] < SHORTEST_S
-    if "compute_s" in numbers:
-        wrong |= numbers["compute_s"] > numbers["seconds"]
-    if wrong.any():
-        row = int(np.argmax(wrong.to_numpy()))
-        allowed = f"numbers from 0 to {MOST:g}; seconds from {SHORTEST_S:g}, and compute_s within them; {', '.join(whole)} whole"
-        raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
-    return numbers
-
-
-def _steps(table: pd.DataFrame, source: str) -> Steps:
-    """The steps of all ranks, in order.
+def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:
+    """The steps of all ranks, in order, and how many lie between two that were logged.
 
     Raises:
         WrongSetting: ranks or steps are missing or there twice, or counts of samples differ.
@@ -133,7 +130,8 @@ def _steps(table: pd.DataFrame, source: str) -> Steps:
         raise WrongSetting(f"{source}: rows", len(table), allowed)
     if ranks[0] not in (0, 1) or ranks[-1] - ranks[0] != len(ranks) - 1:
         raise WrongSetting(f"{source}: ranks", shortened(list(ranks)), "0, 1, 2, ... (or from 1 on), each of them")
-    if len(steps) < 2 or any(after - before != 1 for before, after in pairwise(steps)):
+    apart = np.unique(np.diff(steps))
+    if len(apart) != 1 or (apart[0] > 1 and len(steps) < 3):
         raise WrongSetting(f"{source}: steps", shortened(list(steps)), "at least two, one after another")
     ordered = table.sort_values(["step", "rank"])
     by_step = {name: ordered[name].to_numpy().reshape(len(steps), len(ranks)) for name in ordered.columns}
@@ -144,7 +142,7 @@ def _steps(table: pd.DataFrame, source: str) -> Steps:
     length_s = np.median(by_step["seconds"], axis=1)
     if compute_s is not None:
         length_s = np.maximum(length_s, compute_s.max(axis=1))
-    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks))
+    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks)), int(apart[0])
 
 
 def _scenario(logged: Steps, about: About) -> Scenario:
@@ -169,8 +167,8 @@ def _scenario(logged: Steps, about: About) -> Scenario:
         )
     workload = workloads.read(about.workload)
     cluster = one_rank_a_host(logged.ranks + 1, cores=2)
-    steps, batch = len(logged.length_s) - 1, logged.samples or workload.batch
-    batch = batch if about.batch is None else about.batch
+    steps = len(logged.length_s) - 1
+    batch = about.batch_of(workload) if about.batch is not None or not logged.samples else logged.samples
     return Scenario(protocol, workload, logged.ranks, steps, 1, batch, cluster, law)
 
 
@@ -183,17 +181,19 @@ def _apart(logged: Steps, scenario: Scenario, about: About, measured: bool = Fal
     if about.link is None:
         return (slowest_of(logged.length_s, logged.ranks) if logged.compute_s is None else logged.compute_s), 0.0
     mean_s = float(logged.length_s.mean())
-    alone_s = _played_s(scenario, 0.0, about.link)
+    if logged.ranks == 1:  # there are no messages
+        return logged.length_s[:, None] if logged.compute_s is None else logged.compute_s, 0.0
+    alone_s = _played_s(scenario, 0.0, about)
     computed_s = float(logged.compute_s.max(axis=1).mean()) if logged.compute_s is not None else 0.0
-    if not measured and _played_s(scenario, computed_s, about.link) > mean_s:
+    if not measured and _played_s(scenario, computed_s, about) > mean_s:
         beside = f", and computing {computed_s:.4g} s" if computed_s else ""
         allowed = (
             f"a faster one: a step's messages take {alone_s:.4g} s on it{beside}; the steps logged take {mean_s:.4g} s"
         )
         raise WrongSetting(LINK, told(about.link), allowed)
     if logged.compute_s is not None:
-        return logged.compute_s, _played_s(scenario, computed_s, about.link) - computed_s
-    messages_s = mean_s - _computed_s(scenario, mean_s, about.link)
+        return logged.compute_s, _played_s(scenario, computed_s, about) - computed_s
+    messages_s = mean_s - _computed_s(scenario, mean_s, about)
     return slowest_of(np.maximum(logged.length_s - messages_s, LEAST * logged.length_s), logged.ranks), messages_s
 
 
@@ -217,25 +217,25 @@ def slowest_of(longest_s: np.ndarray, ranks: int) -> np.ndarray:
     return np.take_along_axis(found, order, axis=1)
 
 
-def _computed_s(scenario: Scenario, step_s: float, link: Link) -> float:
+def _computed_s(scenario: Scenario, step_s: float, about: About) -> float:
     """Seconds that ranks compute in steps that take so long, messages included."""
     from scipy.optimize import brentq
 
     def beyond_s(computed_s: float) -> float:
-        return _played_s(scenario, computed_s, link) - step_s
+        return _played_s(scenario, computed_s, about) - step_s
 
     return float(brentq(beyond_s, 0.0, step_s, xtol=CLOSE * step_s)) if beyond_s(step_s) > 0 else step_s
 
 
-def _played_s(scenario: Scenario, computed_s: float, link: Link) -> float:
+def _played_s(scenario: Scenario, computed_s: float, about: About) -> float:
     """Seconds of a step in which all ranks compute for these seconds and only messages take further time."""
     from sim.simulation import simulate
 
-    costs = Costs(compute=Line(base_s=computed_s))
+    costs = Costs(compute=Line(base_s=computed_s), item_bytes=about.item_bytes)
     job = replace(
         scenario,
         workload=scenario.workload.model_copy(update={"costs": costs}),
-        cluster=scenario.cluster.model_copy(update={"network": link}),
+        cluster=scenario.cluster.model_copy(update={"network": about.link}),
         steps=PLAYED_STEPS,
     )
     return float(simulate(job, replications=1).step_s.mean())

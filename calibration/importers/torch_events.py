@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from calibration.importers import logs
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
 
 SOURCE = "--from torch"
 ALLOWED = "a trace of torch.profiler (export_chrome_trace), .json or .json.gz"
@@ -34,20 +32,9 @@ class Event(NamedTuple):
 
 def whole(path: Path) -> dict:
     """The JSON of a trace."""
+    text = logs.content(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps").decode(errors="replace")
     try:
-        with reading(SOURCE, path), open(path, "rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            with gzip.open(raw) if packed else raw as file:
-                text = file.read(MOST_TEXT + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile, WrongSetting) as error:
-        if isinstance(error, WrongSetting) and not isinstance(error.__cause__, gzip.BadGzipFile):
-            raise
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole") from error
-    if len(text) > MOST_TEXT:
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, of at most {MOST_TEXT // 2**20} MiB: profile fewer steps")
-    try:
-        found = json.loads(text)
+        found = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:80]
         raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole ({why})") from error

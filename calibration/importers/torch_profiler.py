@@ -4,7 +4,7 @@ A trace is the Trace Event Format (Google, 2016): complete events (`ph` X) with 
 `ProfilerStep#N` (profiler.step(), category user_annotation), kernels, copies and memsets of the GPU, and without a GPU operators of the CPU
 (cpu_op). A kernel belongs to the step that launched it, known by `args.correlation`. NCCL's kernels are known by their names. Newer
 versions write their sizes as `In msg nelems`, `dtype` and `Group size`. Ranks are known by `distributedInfo`, or by the name of the
-file.
+file. A loop that accumulates gradients may have a profiler step for each micro-batch: `torch_steps` puts these together.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration.importers import torch_steps
 from calibration.importers.torch_events import (
     LATEST,
     MOST_RANKS,
@@ -28,22 +29,42 @@ from calibration.importers.torch_events import (
     steps_of,
     whole,
 )
+from calibration.importers.torch_steps import Window
 
 MICRO = 1e-6
 OF_GPU = {"kernel", "gpu_memcpy", "gpu_memset", "concurrent_kernel", "memcpy", "memset"}
 LAUNCHES = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime"}
-OF_LIBRARY = re.compile(r"nccl|rccl|gloo:|c10d::|record_param_comms", re.IGNORECASE)
-CALL = re.compile(r"^gloo:|^nccl(?:Dev)?Kernel|^nccl:", re.IGNORECASE)
-COLLECTIVES = {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter"}
+OF_LIBRARY = re.compile(r"nccl|rccl|msccl|hccl|gloo:|ucc:|mpi:|c10d::|record_param_comms", re.IGNORECASE)
+CALL = re.compile(r"^(?:gloo|ucc|mpi):|^(?:nccl|rccl|mscclk?)\w*Kernel|^h?[nr]?ccl:", re.IGNORECASE)
+ALLREDUCE = "all_reduce"
+COLLECTIVES = {
+    "allreduce": ALLREDUCE,
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "sendrecv": "SendRecv",
+    "alltoall": "all_to_all",
+    "broadcast": "broadcast",
+    "barrier": "barrier",
+    "send": "SendRecv",
+    "recv": "SendRecv",
+    "reduce": "reduce",
+}
 ITEM_BYTES = {"float": 4, "float32": 4, "half": 2, "float16": 2, "bfloat16": 2, "double": 8, "float64": 8}
-ITEM_BYTES |= {"int": 4, "int32": 4, "long": 8, "int64": 8, "byte": 1, "uint8": 1, "char": 1, "bool": 1}
+ITEM_BYTES |= {"int": 4, "int32": 4, "long": 8, "int64": 8, "byte": 1, "uint8": 1, "char": 1, "int8": 1, "bool": 1}
 
 
 class Call(NamedTuple):
-    """One collective at one rank: which, its bytes (None if they are not said), the number of its ranks (0 likewise), seconds."""
+    """One collective at one rank.
+
+    Args:
+        bytes: None if they are not said.
+        item_bytes: of a number; None likewise.
+        group: the number of its ranks; 0 likewise.
+    """
 
     collective: str
     bytes: int | None
+    item_bytes: int | None
     group: int
     seconds: float
 
@@ -57,8 +78,10 @@ class Ranked(NamedTuple):
         steps: their numbers, one after another.
         length_s, compute_s: of each step, shape (steps,); a step computes when a kernel that is not the library's runs.
         library_s, hidden_s: seconds of the library's kernels, and seconds of these in which others run.
+        idle_s: seconds in which neither runs.
         calls: of each step, in order.
         device: the GPU's name; "" without one.
+        notes: what was put together or left out, in lines.
     """
 
     rank: int | None
@@ -68,8 +91,10 @@ class Ranked(NamedTuple):
     compute_s: np.ndarray
     library_s: np.ndarray
     hidden_s: np.ndarray
+    idle_s: np.ndarray
     calls: tuple[tuple[Call, ...], ...]
     device: str
+    notes: tuple[str, ...]
 
 
 def read(path: str | Path) -> Ranked:
@@ -84,9 +109,19 @@ def read(path: str | Path) -> Ranked:
     for event in table["traceEvents"]:
         if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
             kinds.setdefault(event["cat"].lower(), []).append(event_of(event, str(path)))
-    windows = steps_of(kinds, str(path))
     gpu = [one for kind in OF_GPU for one in kinds.get(kind, ())]
-    starts = [window.start for _, window in windows]
+    windows = _windows(kinds, gpu, str(path))
+    windows, of_batches = torch_steps.joined(windows, [_summed(_calls(one.events)) for one in windows], str(path))
+    windows, of_cut = torch_steps.uncut(windows, str(path))
+    return _ranked(
+        place_of(table, path), windows, bool(gpu), (device_of(table) or "a GPU") if gpu else "", (*of_batches, *of_cut)
+    )
+
+
+def _windows(kinds: dict[str, list[Event]], gpu: list[Event], path: str) -> list[Window]:
+    """The profiler's steps, each with the work that it launched."""
+    found = [Window(number, one.start, one.end, []) for number, one in steps_of(kinds, path)]
+    starts = [window.start for window in found]
     launched = {
         one.args["correlation"]: one.start
         for kind in LAUNCHES
@@ -96,52 +131,60 @@ def read(path: str | Path) -> Ranked:
     work = gpu or [one for kind in ON_CPU for one in kinds.get(kind, ())]
     if not gpu:
         work += [one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)]
-    by_step: list[list[Event]] = [[] for _ in windows]
     for one in work:
         correlation = one.args.get("correlation")
         at = launched.get(correlation, one.start) if isinstance(correlation, int) else one.start
         number = bisect_right(starts, at) - 1
-        if number >= 0 and at < windows[number][1].end:
-            by_step[number].append(one)
-    rank, world = place_of(table, path)
-    return _ranked(rank, world, windows, by_step, bool(gpu), device_of(table) if gpu else "")
+        if number >= 0 and at < found[number].end:
+            found[number].events.append(one)
+    return found
+
+
+def _summed(calls: tuple[Call, ...]) -> float:
+    """Bytes of allreduces; or their number, if some do not say their bytes."""
+    sizes = [call.bytes for call in calls if call.collective == ALLREDUCE]
+    return float(len(sizes) if None in sizes else sum(size or 0 for size in sizes))
 
 
 def _ranked(
-    rank, world, windows: list[tuple[int, Event]], by_step: list[list[Event]], gpu: bool, device: str
+    place: tuple[int | None, int | None], windows: list[Window], gpu: bool, device: str, notes: tuple[str, ...]
 ) -> Ranked:
-    spans = [[_union(_of(events, library)) for library in (False, True)] for events in by_step]
+    spans = [[_union(_of(window.events, library)) for library in (False, True)] for window in windows]
     length_s = _lengths(windows, spans if gpu else None)
     compute_s, library_s = (np.array([MICRO * _total(pair[i]) for pair in spans]) for i in (0, 1))
     together_s = np.array([MICRO * _total(_union([*pair[0], *pair[1]])) for pair in spans])
-    calls = tuple(
-        tuple(_call(one) for one in sorted(events, key=lambda one: one.start) if CALL.match(one.name))
-        for events in by_step
-    )
     return Ranked(
-        rank,
-        world,
-        tuple(number for number, _ in windows),
+        *place,
+        tuple(window.number for window in windows),
         length_s,
         np.minimum(compute_s, length_s),
         np.minimum(library_s, length_s),
         np.clip(compute_s + library_s - together_s, 0, length_s),
-        calls,
+        np.clip(length_s - together_s, 0, None),
+        tuple(_calls(window.events) for window in windows),
         device,
+        notes,
     )
 
 
-def _lengths(windows: list[tuple[int, Event]], spans: list | None) -> np.ndarray:
-    """Seconds of each step. On a GPU they are from its first kernel to the next step's, because the CPU runs ahead."""
-    starts = [window.start for _, window in windows]
-    ends = [*starts[1:], windows[-1][1].end]
-    if spans and all(compute for compute, _ in spans):
-        starts = [compute[0][0] for compute, _ in spans]
-        ends = [*starts[1:], max(pair[-1][1] for pair in spans[-1] if pair)]
-    lengths = MICRO * (np.array(ends) - np.array(starts))
-    if (lengths <= 0).any():  # kernels of one step ran before those of the one before
-        lengths = MICRO * np.array([window.end - window.start for _, window in windows])
-    return lengths
+def _lengths(windows: list[Window], spans: list | None) -> np.ndarray:
+    """Seconds of each step, from its beginning to that of the next one.
+
+    On a GPU a step begins with its first kernel, because the CPU runs ahead. The last step has none after it: it takes as long as at the
+    CPU, with what passes there between two steps, or until its last kernel.
+    """
+    starts = np.array([window.start for window in windows])
+    ends = np.array([window.end for window in windows])
+    last = ends[-1] - starts[-1] + float(np.median(starts[1:] - ends[:-1]))
+    at_cpu = np.append(np.diff(starts), last)
+    if not (spans and all(compute for compute, _ in spans)):
+        return MICRO * at_cpu
+    first = np.array([compute[0][0] for compute, _ in spans])
+    until = max(pair[-1][1] for pair in spans[-1] if pair) - first[-1]
+    lengths = np.append(np.diff(first), max(last, until))
+    return MICRO * (
+        lengths if (lengths > 0).all() else at_cpu
+    )  # kernels of one step ran before those of the one before
 
 
 def _of(events: list[Event], library: bool) -> list[tuple[float, float]]:
@@ -164,11 +207,22 @@ def _total(spans: list[tuple[float, float]]) -> float:
     return sum(end - start for start, end in spans)
 
 
+def _calls(events: list[Event]) -> tuple[Call, ...]:
+    """The library's calls, in order."""
+    return tuple(_call(one) for one in sorted(events, key=lambda one: one.start) if CALL.match(one.name))
+
+
+def _collective(name: str) -> str | None:
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    return next((found for key, found in COLLECTIVES.items() if key in plain), None)
+
+
 def _call(one: Event) -> Call:
-    plain = re.sub(r"[^a-z]", "", one.name.lower())
-    which = next((name for key, name in COLLECTIVES.items() if key in plain), "another")
+    named = (_collective(str(name)) for name in (one.name, one.args.get("Collective name", "")))
+    which = next(filter(None, named), one.name.partition("(")[0][:60])
     items, size = one.args.get("In msg nelems"), ITEM_BYTES.get(str(one.args.get("dtype", "")).lower())
     group = one.args.get("Group size", 0)
     known = isinstance(items, int) and not isinstance(items, bool) and 0 < items < LATEST
     group = group if isinstance(group, int) and not isinstance(group, bool) and 0 < group <= MOST_RANKS else 0
-    return Call(which, int(items or 0) * size if known and size else None, group, MICRO * (one.end - one.start))
+    size = size if known else None
+    return Call(which, int(items or 0) * size if size else None, size, group, MICRO * (one.end - one.start))

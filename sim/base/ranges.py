@@ -88,6 +88,7 @@ Switching = Annotated[
 ]  # two ranks are at most as fast as one alone
 Spread = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _Number]  # a coefficient of variation
 BothWays = Annotated[float, Field(ge=1, le=2, allow_inf_nan=False), _Number]
+ItemBytes = Annotated[float, Field(ge=0.125, le=8, allow_inf_nan=False), _Number]  # of a number on a link
 LogSpread = Annotated[float, Field(ge=0, le=3, allow_inf_nan=False), _Number]  # of a logarithm
 Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), _Number]
 # Of a law, in the unit of its draws: seconds of a sleep may be written with their unit.

@@ -7,7 +7,7 @@ from sim.job.scenario import Scenario
 
 def by_arithmetic(scenario: Scenario) -> bool:
     """Whether nothing that ranks share makes their work longer."""
-    link, local = scenario.network, scenario.cluster.local
+    link, local = scenario.network, scenario.local
     simple = scenario.cores_suffice and not link.fair and not (local.wakes and local.latency_s)
     return simple and not scenario.protocol.layerwise
 

@@ -114,7 +114,7 @@ class EventWorld:
         self.patience, self._over, self._at_work = Patience(scenario, within_s), self.env.event(), 0
         self.counts_updates, self.layerwise = scenario.protocol.counts_updates, scenario.protocol.layerwise
         self.servers, self.workers = range(scenario.servers), range(scenario.servers, scenario.ranks)
-        self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.cluster.local
+        self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.all_ranks = AllRanks(self) if scenario.by_all_ranks else None
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)

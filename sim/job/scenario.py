@@ -16,6 +16,7 @@ from sim.job.draws import Draws
 from sim.job.traffic import Traffic
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
+from sim.model.sizes import ITEM_BYTES
 from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
@@ -284,7 +285,7 @@ class Scenario:
     @cached_property
     def threaded(self) -> bool:
         """Whether other threads of a runtime work beside its ranks."""
-        return bool(self.costs.background != Line() or self.network.background_s or self.cluster.local.background_s)
+        return bool(self.costs.background != Line() or self.network.background_s or self.local.background_s)
 
     @cached_property
     def by_all_ranks(self) -> bool:
@@ -384,9 +385,20 @@ class Scenario:
         cluster = self.cluster
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
         slower = 1.0 if self.servers else link.slower(len(set(self.hosts)))
+        link = link.for_items(self.item_bytes / ITEM_BYTES)
         if slower == 1:
             return link
         return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / slower})
+
+    @cached_property
+    def local(self) -> Link:
+        """The link within a host likewise."""
+        return self.cluster.local.for_items(self.item_bytes / ITEM_BYTES)
+
+    @property
+    def item_bytes(self) -> float:
+        """Bytes that a number of the gradients takes on a link."""
+        return ITEM_BYTES if self.servers else self.costs.item_bytes
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""

@@ -9,8 +9,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from sim.base.ranges import LogSpread, Seconds
+from sim.base.ranges import ItemBytes, LogSpread, Seconds
 from sim.laws import AnyLaw, Constant, Law, LogNormal
+from sim.model.sizes import ITEM_BYTES
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
@@ -102,6 +103,8 @@ class Costs(BaseModel):
         call: a library's work around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
         agree_s: seconds without a core before a call, while its ranks agree on it: of a cycle (Horovod), or until they poll.
         negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
+        item_bytes: of a number of the gradients on a link, where ranks sum them without servers: 4, or 2 in half precision. What is said
+            in bytes elsewhere counts 4.
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -129,6 +132,7 @@ class Costs(BaseModel):
     call: Line = Line()
     agree_s: Seconds = 0.0
     negotiate_s: Seconds = 0.0
+    item_bytes: ItemBytes = ITEM_BYTES
     noise: Factor = LogNormal(cv=0.0)
     input_noise: Factor = LogNormal(cv=0.0)
     update_noise: Factor = LogNormal(cv=0.0)

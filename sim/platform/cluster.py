@@ -193,6 +193,14 @@ class Link(BaseModel):
             return self.both_ways
         return exp(self.uneven * slowest(hosts)[0]) if self.uneven and hosts > 2 else 1.0
 
+    def for_items(self, times: float) -> Link:
+        """The link on which a byte takes so many times as long."""
+        if times == 1:
+            return self
+        update = {"bandwidth_bytes_per_s": self.bandwidth_bytes_per_s / times}
+        update |= {"sustained_bytes_per_s": self.sustained_bytes_per_s / times} if self.sustained_bytes_per_s else {}
+        return self.model_copy(update=update)
+
     @overload
     def occupancy_s(self, size_bytes: float) -> float: ...
 

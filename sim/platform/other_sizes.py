@@ -13,7 +13,7 @@ BYTES_OF_GBIT = 125e6
 
 
 def on_hosts(cluster: Cluster, count: int) -> Cluster:
-    """The cluster with so many hosts, like those that it has; each takes a rank for each of its cores or GPUs.
+    """The cluster with so many hosts, like those that it has; each takes a rank for each of its cores or GPUs, or as few as they took.
 
     Raises:
         WrongSetting: the number of hosts is impossible, the hosts share one machine's cores, or are not all of one kind.
@@ -28,7 +28,9 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
         )
     several = sum(host.count for host in cluster.hosts)
     speed = math.exp(sum(host.count * math.log(host.speed) for host in cluster.hosts) / several)  # the geometric mean
-    like = cluster.hosts[0].model_copy(update={"name": "host", "count": count, "slots": None, "speed": speed})
+    first = cluster.hosts[0]
+    slots = first.slots if first.slots and first.slots < first.cores and not first.gpus else None
+    like = first.model_copy(update={"name": "host", "count": count, "slots": slots, "speed": speed})
     return cluster.model_copy(update={"hosts": (like,)})
 
 

@@ -82,7 +82,7 @@ def refusal(scenario: Scenario) -> str | None:
 
 def _share_ports_alone(scenario: Scenario) -> bool:
     """Whether ranks of a host have a core each, copy from one another, and share its port."""
-    local = scenario.cluster.local
+    local = scenario.local
     return scenario.cores_suffice and not (local.wakes and local.latency_s)
 
 

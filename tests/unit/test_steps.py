@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from calibration import fit, profiles
-from calibration.importers import steps
+from calibration.importers import step_tables, steps
 from calibration.importers.about import About
 from sim import protocols, simulate
 from sim.answers.outcome import of_trace
@@ -89,7 +89,7 @@ def test_ranks_whose_longest_was_logged_have_a_law_with_that_longest():
 
 
 def test_the_trace_keeps_the_steps_and_counts_from_either_end(tmp_path):
-    table = pd.DataFrame([(s, r, 0.1 * (s + 1)) for s in range(5, 9) for r in (2, 1)], columns=list(steps.NEEDED))
+    table = pd.DataFrame([(s, r, 0.1 * (s + 1)) for s in range(5, 9) for r in (2, 1)], columns=list(step_tables.NEEDED))
     for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
         (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
         (trace,) = steps.read(path, About("mlp"))
@@ -120,20 +120,108 @@ ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
         ("step,rank,seconds\n0,0,1\n0,1,1\n1,0,1\n", "each of 2 ranks once"),
         ("step,rank,seconds,compute_s\n0,0,1,2\n1,0,1,1\n", "compute_s within them"),
         ("step,rank,seconds,samples\n0,0,1,2\n1,0,1,3\n", "fixed minibatches"),
-        ("step,rank,seconds,seconds\n0,0,1,2\n1,0,1,3\n", None),
+        ("step,rank,seconds,seconds\n0,0,1,2\n1,0,1,3\n", "each of them once"),
+        (
+            "step,rank,seconds\n0,0,410\n1,0,409\n",
+            "'a median step of 409.5'; allowed: steps of 1e-06 s to 100 s; call the column step_ms",
+        ),
+        ("step,rank,seconds\n0,0,25000000\n1,0,25000000\n", "step_ms"),
+        ("step,rank,seconds\n0,0,1e-300\n1,0,1e-300\n", "allowed: steps of 1e-06 s"),
+        ("step,rank,step_time\n0,0,410\n1,0,409\n", "call the column step_ms"),
+        ("step,rank,step_s\n0,0,2e6\n1,0,2e6\n", "1e-09 s to 1e+06 s"),
+        ("step,rank,a_ms,b_ms\n0,0,1,1\n1,0,1,1\n", "one column of a step's seconds"),
+        ("step,rank,elapsed_s\n0,0,1\n1,0,2\n", "one column of a step's seconds"),
+        ("step,rank,seconds\n0,0,1\n2,0,1\n3,0,1\n", "one after another"),
         ("\0\0\0,\n", "step, rank, seconds"),
     ],
 )
 def test_a_table_that_is_none_is_said_in_a_line(tmp_path, text, said):
     path = tmp_path / "steps.csv"
     path.write_text(text)
-    if said is None:  # pandas renames the second column, which then is none of ours
-        steps.read(path, About("mlp"))
-        return
     with pytest.raises(WrongSetting) as caught:
         steps.read(path, About("mlp"))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "step,rank,seconds:1",
+        "step,rank,ms:1e3",
+        "step,rank,step_ms:1e3",
+        "step,rank,Step Time (ms):1e3",
+        "_step,rank,train/step_time_us:1e6",
+        "Step,worker,run-1 - train/step_time:1",
+        "iteration,global_rank,stepTimeMs:1e3",
+        "step,rank,milliseconds:1e3",
+        "global_step,rank,iter_time_s:1",
+        "step,rank,step_duration:1",
+        "step,rank,time:1",
+    ],
+)
+def test_a_unit_is_read_by_the_name_of_its_column(tmp_path, header):
+    path, (names, unit) = tmp_path / "steps.csv", header.split(":")
+    rows = [(step, rank, (0.2 + 0.1 * step) * float(unit)) for step in range(3) for rank in range(2)]
+    pd.DataFrame(rows, columns=names.split(",")).assign(_runtime=1.0, lr=0.1).to_csv(path, index=False)
+    found = steps.logged(path, About("mlp"))
+    assert found.length_s == pytest.approx([0.2, 0.3, 0.4])
+    assert any("read as" in note for note in found.notes) == ("seconds" not in names.split(","))
+
+
+def test_computing_has_a_unit_too(tmp_path):
+    (tmp_path / "t.csv").write_text("step,rank,step_ms,compute_ms\n0,0,400,300\n1,0,410,310\n")
+    found = steps.logged(tmp_path / "t.csv", About("mlp"))
+    assert found.compute_s[:, 0] == pytest.approx([0.3, 0.31])
+    (tmp_path / "t.csv").write_text("step,rank,step_s\n0,0,410\n1,0,400\n")
+    assert steps.logged(tmp_path / "t.csv", About("mlp")).length_s.tolist() == [410, 400]
+
+
+@pytest.mark.slow
+def test_a_log_of_one_rank_is_read(tmp_path, capsys):
+    """A step is computing alone where there is one rank; the link stays as it was given."""
+    path, made = tmp_path / "one.csv", tmp_path / "p.toml"
+    words = [str(path), "--from", "steps", "--workload", "mlp", "--batch", "16", "-o", str(made)]
+    for text in (
+        "step,rank,seconds\n0,0,0.31\n1,0,0.30\n2,0,0.33\n3,0,0.31\n",
+        "step,seconds\n0,0.31\n10,0.3\n20,0.33\n30,0.31\n",
+    ):
+        path.write_text(text)
+        fit.main([*words, "--link", "25 Gbit/s, 20 us"])
+        found = cluster.read(str(made))
+        assert found.costs["mlp"].compute(16) == pytest.approx(0.313, abs=0.01)
+        assert found.network.bandwidth_bytes_per_s == pytest.approx(25e9 / 8)
+    assert "taken as the log of one rank" in capsys.readouterr().out
+    fit.main([*words, "--link", "25 Gbit/s, 20 us", "--ranks", "8", "--gpus-per-host", "4"])
+    said, found = capsys.readouterr().out, cluster.read(str(made))
+    assert "1 of 8 ranks logged: the others are taken to be like it" in said
+    assert [(host.count, host.slots) for host in found.hosts] == [(2, 4)]
+    assert (found.provenance.workers, found.provenance.hosts) == (8, 2)
+    plain = workload.read("mlp")
+    job = Scenario(protocols.make("allreduce"), plain, 8, 20, 1, batch=16, cluster=found)
+    assert simulate(job, "vector", 2).step_s.mean() == pytest.approx(0.313, rel=0.02)
+    for wrong in (["--ranks", "0"], ["--gpus-per-host", "0"]):
+        with pytest.raises(WrongSetting, match=wrong[0]):
+            fit.main([*words, *wrong])
+
+
+def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, capsys):
+    path, model, made = tmp_path / "steps.csv", tmp_path / "w.toml", str(tmp_path / "p.toml")
+    pd.DataFrame(ROWS, columns=list(step_tables.NEEDED)).to_csv(path, index=False)
+    model.write_text('schema = "workload/1"\nname = "w"\nparameters = 1000\nlayers = 1\n')
+    words = [str(path), "--from", "steps", "-o", made, "--workload"]
+    with pytest.raises(WrongSetting, match="--batch: missing"):
+        fit.main([*words, str(model)])
+    fit.main([*words, str(model), "--batch", "8"])
+    assert "--batch" not in capsys.readouterr().out
+    fit.main([*words, "mlp"])
+    assert "batch 100 is that of mlp" in capsys.readouterr().out
+
+
+def test_packed_tables_are_read(tmp_path):
+    path = tmp_path / "steps.csv.gz"
+    pd.DataFrame(ROWS, columns=list(step_tables.NEEDED)).to_csv(path, index=False)
+    assert steps.logged(path, About("mlp")).length_s.tolist() == [0.3, 0.2]
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "y.csv"])
@@ -159,7 +247,7 @@ def test_a_file_of_bytes_is_no_table(tmp_path, name):
 )
 def test_what_does_not_fit_a_table_is_said(tmp_path, said, message):
     path = tmp_path / "steps.csv"
-    pd.DataFrame(ROWS, columns=list(steps.NEEDED)).to_csv(path, index=False)
+    pd.DataFrame(ROWS, columns=list(step_tables.NEEDED)).to_csv(path, index=False)
     with pytest.raises(WrongSetting, match=message):
         steps.read(path, About("mlp", **said))
 

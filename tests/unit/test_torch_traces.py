@@ -15,9 +15,10 @@ from calibration.importers import torch_events
 from calibration.importers.about import About
 from calibration.importers.torch_profiler import read
 from sim import command, protocols, simulate
+from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.platform import cluster
+from sim.platform import cluster, other_sizes
 from sim.platform.cluster import Link
 
 BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
@@ -43,10 +44,10 @@ def profile(paths, model: str, **said):
     return torch_traces.profile([str(path) for path in paths], "traced", About(model, **said))
 
 
-def step_s(found, model: str, protocol: str, workers: int) -> float:
+def step_s(found, model: str, protocol: str, workers: int, world: str = "auto") -> float:
     ring = [] if workers == 1 else ["algorithm=ring"]
     job = Scenario(protocols.make(protocol, ring), workload.read(model), workers, 6, 1, cluster=found)
-    return float(simulate(job, replications=1).step_s.mean())
+    return float(simulate(job, world, replications=1).step_s.mean())
 
 
 def test_a_step_is_told_apart(tmp_path):
@@ -57,7 +58,7 @@ def test_a_step_is_told_apart(tmp_path):
     assert found.library_s == pytest.approx(REDUCED_S, rel=1e-3)
     hidden_s = REDUCED_S - ring_us(4 * BUCKETS[-1], 4, 20.0, 1250.0) * 1e-6  # all but the last
     assert found.hidden_s == pytest.approx(hidden_s, rel=1e-3)
-    assert found.length_s[:-1] == pytest.approx(COMPUTED_S + REDUCED_S - hidden_s + 1e-3, rel=1e-3)
+    assert found.length_s == pytest.approx(COMPUTED_S + REDUCED_S - hidden_s + 1e-3, rel=1e-3)
     assert [[call.bytes for call in calls] for calls in found.calls] == [[4 * items for items in BUCKETS]] * 6
 
 
@@ -113,6 +114,137 @@ def test_the_run_that_was_fitted_has_a_measured_link(tmp_path, model, traced):
     assert not any("by name" in note for note in measured.notes)
     assert not given.scenario.cluster.provenance.links_measured
     assert any("by name" in note for note in given.notes)
+
+
+@pytest.mark.parametrize("loading", [0.0, 30 * MILLI])
+def test_equal_steps_have_no_spread_and_idle_time_is_said(tmp_path, model, loading):
+    """From start to start, the last one too."""
+    (path,) = write(tmp_path, [trace(0, 1, [], steps=4, loading=loading)])
+    found = read(path)
+    assert found.length_s == pytest.approx(COMPUTED_S + 1e-3 + loading / 1e6, rel=1e-6)
+    assert found.idle_s == pytest.approx(1e-3 + loading / 1e6, rel=1e-3)
+    notes = profile([path], model).provenance.notes
+    said = f"{1 + loading / MILLI:.4g} ms of a step nothing runs on NVIDIA A100-SXM4-40GB"
+    assert any(note.startswith(said) for note in notes)
+
+
+@pytest.mark.parametrize("world", [1, 4])
+def test_a_last_step_that_was_cut_is_left_out(tmp_path, world):
+    one = trace(0, world, BUCKETS)
+    last = max(event["ts"] for event in one["traceEvents"] if event.get("name") == "ampere_sgemm_128x64_nn")
+    one["traceEvents"] = [event for event in one["traceEvents"] if event.get("cat") != "kernel" or event["ts"] <= last]
+    (path,) = write(tmp_path, [one])
+    found = read(path)
+    assert found.steps == (3, 4, 5, 6, 7)
+    cut = "the last step left out: cut, with 1 of 3 operations"
+    short = "6 profiler steps, of which 5 allreduce gradients: taken as 5 steps; 1 left out"
+    assert found.notes == (cut if world == 1 else short,)
+
+
+def test_the_number_of_ranks_is_asked_for_where_nothing_says_it(tmp_path, model, capsys):
+    one = trace(0, 4, BUCKETS, sizes=False)
+    del one["distributedInfo"]
+    (path,) = write(tmp_path, [one])
+    words = [path, "--workload", model, "-o", tmp_path / "p.toml"]
+    assert "--ranks: missing" in ended(capsys, *words)[1]
+    assert "1 of 4 ranks" in ended(capsys, *words, "--ranks", 4)[1]
+
+
+def test_micro_batches_are_put_together(tmp_path, model):
+    whole = COMPUTED_S + REDUCED_S
+    (path,) = write(tmp_path, [trace(0, 4, BUCKETS, steps=14, hidden=False, micro_batches=4)])
+    found = read(path)
+    assert found.steps == (6, 10, 14)
+    assert found.length_s == pytest.approx(whole + 3 * COMPUTED_S + 4e-3, rel=1e-3)
+    assert found.compute_s == pytest.approx(4 * COMPUTED_S, rel=1e-3)
+    assert found.notes[0].startswith("14 profiler steps, of which 3 allreduce gradients: taken as 3 steps of 4 micro")
+    assert found.notes[0].endswith("micro-batches, and --batch of all of these; 2 left out")
+    assert found.notes[0] in profile([path], model, batch=32).provenance.notes
+    (path,) = write(tmp_path, [trace(0, 4, BUCKETS, steps=6, hidden=False, micro_batches=4)])
+    with pytest.raises(WrongSetting, match=r"1 steps of 4 micro-batches.*two or more whole"):
+        read(path)
+
+
+@pytest.mark.parametrize("dtype", ["BFloat16", "Half"])
+def test_gradients_in_two_bytes_are_moved_in_two_bytes(tmp_path, model, dtype):
+    """The link is the line's, and the run that was traced is as long when it is simulated."""
+    paths = write(tmp_path, [trace(rank, 4, BUCKETS, hidden=False, dtype=dtype) for rank in range(4)])
+    found = profile(paths, model)
+    assert found.network.bandwidth_bytes_per_s == pytest.approx(1.25e9, rel=0.02)
+    assert found.costs["net"].item_bytes == 2
+    assert any("summed in 2 bytes a number" in note for note in found.provenance.notes)
+    assert step_s(found, model, "allreduce", 4) == pytest.approx(read(paths[0]).length_s.mean(), rel=0.02)
+    four = found.model_copy(update={"costs": {"net": found.costs["net"].model_copy(update={"item_bytes": 4})}})
+    assert step_s(four, model, "allreduce", 4) > 1.1 * step_s(found, model, "allreduce", 4)
+
+
+def renamed(one: dict, name: str, **args) -> dict:
+    """A trace whose calls have another name."""
+    for event in one["traceEvents"]:
+        if "nccl" in event["name"]:
+            event["name"] = name
+            event["args"] |= args
+    return one
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+        "ncclAllReduceRingLLKernel_sum_f32(ncclColl)",
+        "ncclDevKernel_Generic(ncclDevComm*, channelMasks, ncclWork*)",  # RCCL
+        "mscclKernel_Sum_float_LL_AllReduce",
+    ],
+)
+def test_calls_are_known_by_other_names(tmp_path, name):
+    (path,) = write(tmp_path, [renamed(trace(0, 4, BUCKETS), name)])
+    found = read(path)
+    assert found.library_s == pytest.approx(REDUCED_S, rel=1e-3)
+    assert {call.collective for calls in found.calls for call in calls} == {"all_reduce"}
+
+
+def test_what_no_protocol_moves_is_refused_or_said(tmp_path, model, capsys):
+    exchange = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(args)"
+    (path,) = write(tmp_path, [renamed(trace(0, 4, BUCKETS, sizes=False), exchange)])
+    line = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    assert f"SendRecv {REDUCED_S * 1e3:.4g} ms a step" in line
+    assert "data-parallel training" in line
+    groups = renamed(trace(0, 4, BUCKETS), "ncclKernel_AllReduce", **{"Group size": 2})
+    (path,) = write(tmp_path, [groups])
+    assert "all_reduce among 2 ranks" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    both = trace(0, 4, BUCKETS, hidden=False)
+    for one in [one for one in both["traceEvents"] if one["name"].startswith("multi_tensor")]:
+        both["traceEvents"].append({**one, "name": exchange, "dur": 1500.0, "args": {}})
+    (path,) = write(tmp_path, [both])
+    code, said = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")
+    assert code == 0
+    assert "collectives that no protocol here makes: SendRecv 1.5 ms a step" in said
+
+
+@pytest.mark.parametrize("linked", [(), ("--link", "10 Gbit/s, 20 us")])
+def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, model, capsys, linked):
+    """Each has cores enough that arrays answer, and rings are said with a link that is given, too."""
+    paths = write(tmp_path, [trace(rank, 4, BUCKETS, hidden=False) for rank in range(4)])
+    made = str(tmp_path / "p.toml")
+    for each, hosts in ((None, 4), (2, 2), (4, 1)):
+        words = ["--gpus-per-host", each] if each else []
+        code, said = ended(capsys, *paths, "--workload", model, *words, *linked, "-o", made)
+        assert (code, "--set algorithm=ring" in said) == (0, True)
+        assert ("the link was given" in said) == bool(linked)
+        found = cluster.read(made)
+        assert [(host.count, host.slots) for host in found.hosts] == [(hosts, each or 1)]
+        assert step_s(found, model, "allreduce", 4, "vector") == pytest.approx(read(paths[0]).length_s.mean(), rel=0.03)
+    grown = other_sizes.on_hosts(cluster.read(made), 3)
+    assert (grown.hosts[0].count, grown.hosts[0].ranks) == (3, 4)
+
+
+def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, capsys):
+    (path,) = write(tmp_path, [trace(0, 1, [])])
+    (tmp_path / "w.toml").write_text('schema = "workload/1"\nname = "w"\nparameters = 1000\nlayers = 1\n')
+    words = [path, "-o", tmp_path / "p.toml", "--workload"]
+    assert "--batch: missing" in ended(capsys, *words, tmp_path / "w.toml")[1]
+    assert "is that of w" not in ended(capsys, *words, tmp_path / "w.toml", "--batch", 8)[1]
+    assert "batch 100 is that of mlp" in ended(capsys, *words, "mlp")[1]
 
 
 def test_packed_traces_in_a_folder_are_the_same(tmp_path, model):
@@ -203,7 +335,7 @@ def test_traces_that_are_not_of_one_run_are_refused(tmp_path, model, capsys):
         ([trace(0, 2, BUCKETS), trace(0, 2, BUCKETS)], "each once"),
         ([trace(0, 2, BUCKETS), trace(1, 3, BUCKETS)], "one number"),
         ([trace(0, 2, BUCKETS), trace(1, 2, BUCKETS, steps=7)], "the same in every trace"),
-        ([trace(0, 2, [*BUCKETS, 10**7]), trace(1, 2, BUCKETS)], "float32 parameters"),
+        ([trace(0, 2, [*BUCKETS, 10**7]), trace(1, 2, BUCKETS)], "a workload of 7,650,000 parameters"),
     ):
         code, line = ended(capsys, *write(tmp_path, traces), "--workload", model, "-o", tmp_path / "p.toml")
         assert (code, said in line) == (2, True), line

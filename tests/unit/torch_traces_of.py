@@ -8,6 +8,7 @@ from pathlib import Path
 MILLI, MICRO = 1e3, 1.0  # in microseconds
 BEGAN = 4_709_128_396_878.0  # a clock of the host
 FORWARD, BACKWARD, UPDATE, IDLE = 10 * MILLI, 20 * MILLI, 2 * MILLI, 1 * MILLI
+BYTES = {"Float": 4, "Half": 2, "BFloat16": 2}
 RUNS_AHEAD = 0.5 * MILLI  # of the CPU, before its kernels run
 
 
@@ -26,13 +27,19 @@ def trace(
     bytes_per_us: float = 1250.0,
     hidden: bool = True,
     sizes: bool = True,
+    dtype: str = "Float",
+    micro_batches: int = 1,
+    loading: float = 0.0,
 ) -> dict:
     """Of one rank: each step computes forward, backward and an update; buckets are reduced as backward makes them, evenly, or after it.
 
     Args:
-        buckets: items of each, float32.
+        buckets: items of each.
         slow: a factor on this rank's computing.
         sizes: whether calls say their bytes, as newer versions do.
+        dtype: of the gradients that are summed.
+        micro_batches: profiler steps of a step, of which the last reduces.
+        loading: microseconds at the begin of a profiler step in which nothing runs.
     """
     events: list[dict] = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}}]
     now, correlation = BEGAN, 0
@@ -47,14 +54,15 @@ def trace(
 
     for step in range(steps):
         began = now
-        free = launched("ampere_sgemm_128x64_nn", began + RUNS_AHEAD, FORWARD * slow, 7)
+        reduces = world > 1 and (step + 1) % micro_batches == 0
+        free = launched("ampere_sgemm_128x64_nn", began + loading + RUNS_AHEAD, FORWARD * slow, 7)
         backward = free
         free = reduced = launched("void cutlass::Kernel<cutlass_80_gemm>", backward, BACKWARD * slow, 7)
-        for number, items in enumerate(buckets if world > 1 else (), 1):
-            about = {"Collective name": "allreduce", "In msg nelems": items, "dtype": "Float", "Group size": world}
+        for number, items in enumerate(buckets if reduces else (), 1):
+            about = {"Collective name": "allreduce", "In msg nelems": items, "dtype": dtype, "Group size": world}
             ready = backward + BACKWARD * slow * (number / len(buckets) if hidden else 1.0)
             at = ready if number == 1 else max(ready, reduced)
-            lasts = ring_us(4 * items, world, latency_us, bytes_per_us)
+            lasts = ring_us(BYTES[dtype] * items, world, latency_us, bytes_per_us)
             name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
             reduced = launched(name, at, lasts, 20, **about if sizes else {})
         free = max(free, reduced)

@@ -44,7 +44,7 @@ def decided(scenario, negotiation, speeds: np.ndarray, settings: tuple) -> Decid
     of_costs = costs.pack, costs.reduce, costs.call, costs.negotiate_s
     key = (
         scenario.network,
-        scenario.cluster.local,
+        scenario.local,
         of_costs,
         tuple(scenario.hosts),
         sizes,

@@ -65,7 +65,7 @@ class SharedCalls:
         self._talk = talk
         kinds, numbers = np.unique(hosts, return_inverse=True)
         self._hosts, self._host_of, self._count = tuple(hosts), numbers, len(kinds)
-        self._link, self._local, self._adding = scenario.network, scenario.cluster.local, adding(scenario.costs)
+        self._link, self._local, self._adding = scenario.network, scenario.local, adding(scenario.costs)
         self._template = lru_cache(16)(self._templated)
         self._laid_out = lru_cache(64)(self._lay_out)
 

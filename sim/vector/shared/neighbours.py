@@ -25,7 +25,7 @@ class Neighbours:
         hosts = np.array(scenario.hosts)
         self._near = hosts[1:] == hosts[0]  # workers on the master's host
         self._far = ~self._near
-        self._refuse, self._link, self._local = refuse, scenario.network, scenario.cluster.local
+        self._refuse, self._link, self._local = refuse, scenario.network, scenario.local
         size_bytes = sum(load.answer_bytes for load in scenario.traffic.loads(0))
         self._port_s = self._link.occupancy_s(size_bytes)
         copy_s = self._local.overhead_s + self._local.occupancy_s(size_bytes)

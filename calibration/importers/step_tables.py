@@ -1,0 +1,169 @@
+"""Tables of step times: their columns by name, whose unit is in the name, and the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from calibration.importers.rounds import shortened
+from sim import tables
+from sim.base.errors import WrongSetting
+from sim.base.ranges import LONGEST_S, SHORTEST_S
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOURCE = "--from steps"
+STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"
+NEEDED = (STEP, RANK, SECONDS)
+NAMES = {
+    STEP: ("step", "global step", "trainer global step", "iteration", "iter"),
+    RANK: ("rank", "global rank", "worker", "process"),
+    SAMPLES: ("samples",),
+}  # words of a name, in lower case
+UNITS_S = {
+    1.0: ("s", "sec", "secs", "second", "seconds"),
+    1e-3: ("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"),
+    1e-6: ("us", "usec", "usecs", "micros", "microsecond", "microseconds", "\u00b5s", "\u03bcs"),
+    1e-9: ("ns", "nsec", "nanosecond", "nanoseconds"),
+}
+WITHOUT_UNIT = ("time", "duration", "latency")  # the last word
+SINCE_START = {
+    "elapsed",
+    "wall",
+    "runtime",
+    "total",
+    "eta",
+    "epoch",
+}  # words of times that are no step's, without one of these:
+OF_STEPS = {"step", "iter", "iteration"}
+OF_COMPUTING = {"compute", "computing", "computation"}
+WHOLE = (STEP, RANK, SAMPLES)
+MOST, MOST_ROWS = 1e9, 10**7  # of steps, ranks and samples; and of rows
+USUAL_S = (1e-6, 100.0)  # of the median step, where the name has no unit or says seconds
+
+
+class Column(NamedTuple):
+    """A column of seconds: its name, its unit in seconds, and whether its name says the unit and can be no other."""
+
+    name: str
+    unit_s: float
+    sure: bool
+
+
+def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """The columns that are used, as numbers, and notes. Columns: step, rank, seconds, and compute_s and samples if there are any.
+
+    Raises:
+        WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
+    """
+    table = tables.read(path, SOURCE, NEEDED)
+    table.columns = [str(name).strip() for name in table.columns]
+    _check_shape(table, path)
+    found, notes = _named(table, path)
+    numbers = _numbers(found, path)
+    _check_lengths(numbers, found.attrs["seconds"], path)
+    return numbers, notes
+
+
+def _check_shape(table: pd.DataFrame, path: Path) -> None:
+    names = list(table.columns)
+    again = [name for name in names if re.fullmatch(r".+\.\d+", name) and name.rpartition(".")[0] in names]
+    if len(set(names)) < len(names) or again:  # pandas calls the second `seconds.1`
+        raise WrongSetting(f"{path}: columns", shortened(names), "each of them once")
+    if not len(table) <= MOST_ROWS:
+        raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
+
+
+def _named(table: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """The columns by our names, times as seconds; and what was read as what."""
+    import pandas as pd
+
+    names, notes = list(table.columns), []
+    seconds, computing = _times(names, path)
+    of = {ours: next((name for name in names if words(name) in NAMES[ours]), None) for ours in NAMES}
+    if of[STEP] is None and (of[RANK] or len(names) > 1):
+        raise WrongSetting(f"{path}: columns", shortened(names), ", ".join(NEEDED))
+    if not len(table):
+        raise WrongSetting(f"{path}: rows", 0, f"1 to {MOST_ROWS:,}")
+    found = pd.DataFrame({ours: table[name] for ours, name in of.items() if name is not None})
+    for ours, one in ((SECONDS, seconds), (COMPUTE, computing)):
+        if one:
+            values = pd.to_numeric(table[one.name].astype(str), errors="coerce")
+            found[ours] = values * one.unit_s if one.unit_s != 1 else table[one.name]
+            notes += [f"{one.name} read as {'seconds' if one.unit_s == 1 else f'{one.unit_s:g} s'}"] * (
+                one.name != ours
+            )
+    if of[RANK] is None:
+        found[RANK] = 0
+        notes.append("no column rank: taken as the log of one rank")
+    if of[STEP] is None:
+        found[STEP] = np.arange(len(table))
+        notes.append("no column step: rows are taken as steps, in order")
+    found.attrs["seconds"] = seconds
+    return found[[name for name in (*NEEDED, COMPUTE, SAMPLES) if name in found.columns]], notes
+
+
+def words(name: str) -> str:
+    """The words of a column's name, in lower case: `train/step_time (ms)` is "train step time ms"."""
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return " ".join(re.findall(r"[^\W_]+", apart)).lower()
+
+
+def _times(names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
+    """The columns of a step's seconds, and of the seconds in it that were computing."""
+    units = {name: unit for unit, known in UNITS_S.items() for name in known}
+    able = []
+    for name in names:
+        said = words(name).split()
+        if not said or (SINCE_START & set(said) and not OF_STEPS & set(said)):
+            continue
+        if said[-1] in units:
+            able.append(Column(name, units[said[-1]], name != SECONDS))
+        elif said[-1] in WITHOUT_UNIT:
+            able.append(Column(name, 1.0, False))
+    computing = [one for one in able if OF_COMPUTING & set(words(one.name).split())]
+    rest = [one for one in able if one not in computing]
+    best = [one for one in rest if one.name == SECONDS] or [
+        one for one in rest if OF_STEPS & set(words(one.name).split())
+    ]
+    rest = best if len(best) == 1 else rest
+    if len(rest) != 1 or len(computing) > 1:
+        wanted = "one column of a step's seconds: seconds, or one that ends in _s, _ms or _us"
+        raise WrongSetting(f"{path}: columns", shortened(list(names)), f"{', '.join(NEEDED)}; {wanted}")
+    return rest[0], computing[0] if computing else None
+
+
+def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
+    whole = numbers[[name for name in numbers.columns if name in WHOLE]]
+    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
+    wrong |= numbers[SECONDS] < SHORTEST_S
+    if COMPUTE in numbers:
+        wrong |= numbers[COMPUTE] > numbers[SECONDS]
+    if wrong.any():
+        row = int(np.argmax(wrong.to_numpy()))
+        allowed = f"numbers from 0 to {MOST:g}; seconds from {SHORTEST_S:g}, and compute_s within them; {', '.join(whole)} whole"
+        raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
+    return numbers
+
+
+def _check_lengths(table: pd.DataFrame, column: Column, path: Path) -> None:
+    """Refuse steps that are likely of another unit, or that no step takes."""
+    median_s = float(table[SECONDS].median())
+    least_s, most_s = (SHORTEST_S, LONGEST_S) if column.sure else USUAL_S
+    if not (least_s <= median_s <= most_s and table[SECONDS].max() <= LONGEST_S):
+        given = f"a median step of {median_s / column.unit_s:g}"
+        allowed = f"steps of {least_s:g} s to {most_s:g} s"
+        unit = (
+            ""
+            if column.sure
+            else "; call the column step_ms or step_us if that is its unit, or step_s if it is seconds"
+        )
+        raise WrongSetting(f"{path}: {column.name}", given, allowed + unit)

@@ -1,0 +1,41 @@
+"""The hosts of a profile from a log that names none: so many ranks on each."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from calibration.profiles import FREE
+from sim.base.ranges import MOST_RANKS, check_integer
+from sim.platform.cluster import Cluster, Host, Link
+
+CORES = 2  # of each rank: one computes, and its library's thread has the other
+OPTION = "--gpus-per-host"
+
+
+def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FREE, "free")) -> Cluster:
+    """The profile with `each` of its ranks on a host, one if None, and a note on the link that this leaves unknown.
+
+    The link that was fitted or given is then that between hosts or, if all ranks are on one, that within it.
+
+    Args:
+        inner: the link within hosts, which nothing measures where there are several, and what it is called.
+
+    Raises:
+        WrongSetting: a number that cannot be.
+    """
+    each = 1 if each is None else each
+    check_integer(OPTION, each, 1, MOST_RANKS)
+    count = ceil(sum(host.count for host in made.hosts) / each)
+    placed = made.model_copy(update={"hosts": (Host(name="host", count=count, cores=CORES * each, slots=each),)})
+    assert made.provenance is not None  # a fit has made it
+    if each == 1:
+        return placed
+    told = {"hosts": count, "links_measured": made.provenance.links_measured and count > 1}
+    if count > 1:
+        links, said = {"local": inner[0]}, f"the link is that between hosts, and that within a host is taken as {inner[1]}"
+    else:
+        links = {"local": made.network, "network": Link()}
+        said = "the link is that within the one host, and nothing tells the network, which is taken as the usual one"
+    notes = (*made.provenance.notes, f"{each} ranks on each of {count} host{'s' * (count > 1)}: {said}")
+    provenance = made.provenance.model_copy(update={**told, "notes": notes})
+    return placed.model_copy(update={**links, "provenance": provenance})
