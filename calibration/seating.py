@@ -32,7 +32,10 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
         return placed
     told = {"hosts": count, "links_measured": made.provenance.links_measured and count > 1}
     if count > 1:
-        links, said = {"local": inner[0]}, f"the link is that between hosts, and that within a host is taken as {inner[1]}"
+        links, said = (
+            {"local": inner[0]},
+            f"the link is that between hosts, and that within a host is taken as {inner[1]}",
+        )
     else:
         links = {"local": made.network, "network": Link()}
         said = "the link is that within the one host, and nothing tells the network, which is taken as the usual one"
