@@ -12,7 +12,8 @@ import numpy as np
 from calibration import algorithms, checks
 from calibration.estimators import lines
 from calibration.evidence import factors
-from calibration.importers.horovod_timeline import Reduction, read
+from calibration.importers.about import About
+from calibration.importers.horovod_timeline import Reduction, Timeline, read
 from calibration.profiles import SLOTS
 from sim.base.errors import WrongSetting
 from sim.model import workload as workloads
@@ -23,6 +24,7 @@ from sim.platform.cluster import LOCAL, Candidate, Cluster, Host, Link, Model, P
 
 CORES = 2  # cores of each rank: one computes, and Horovod's thread has the other
 MOST = 10**6  # ranks, and samples of a batch
+STEPS, WITHIN_S = 20, 3.0  # to simulate the run again
 OTHERS = 0.01  # share of a step's bytes that may be averaged metrics, and no gradients
 
 
@@ -64,6 +66,11 @@ def learned(reductions: list[Reduction], ranks: int) -> Learned:
     return Learned(links, float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0)
 
 
+def item_bytes(reductions: list[Reduction]) -> float:
+    """Bytes of a number, as it is summed: 2 where gradients are compressed (hvd.Compression.fp16)."""
+    return sum(one.bytes for one in reductions) / sum(one.items for one in reductions)
+
+
 def computed_s(reductions: list[Reduction]) -> np.ndarray:
     """Seconds of each step but the first from the last reduction before it until rank 0 had all gradients, shape (steps - 1,)."""
     ended, had = {}, {}
@@ -71,6 +78,14 @@ def computed_s(reductions: list[Reduction]) -> np.ndarray:
         ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
         had[one.step] = max(one.had_s, had.get(one.step, 0.0))
     return np.array([had[step] - ended[step - 1] for step in sorted(had)[1:]])
+
+
+def step_s(reductions: list[Reduction]) -> np.ndarray:
+    """Seconds of each step but the first, from end to end, shape (steps - 1,)."""
+    ended: dict[int, float] = {}
+    for one in reductions:
+        ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
+    return np.diff([ended[step] for step in sorted(ended)])
 
 
 def profile(path: str, name: str, workload: str, ranks: int | None = None, batch: int | None = None) -> Cluster:
@@ -97,32 +112,39 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
         if value is not None and not 1 <= value <= MOST:
             raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
     ranks = timeline.ranks if ranks is None else ranks
-    batch = trained.batch if batch is None else batch
+    about = About(batch=batch)
+    batch = about.batch_of(trained)
     reductions = _whole_steps(timeline.reductions)
     kept = [one for one in reductions if one.step > 0]
-    seconds = computed_s(reductions)
-    seconds = seconds[seconds > 0]
+    seconds, whole_s = computed_s(reductions), step_s(reductions)
+    whole_s, seconds = whole_s[seconds > 0], seconds[seconds > 0]
     if not len(seconds):
         raise WrongSetting("timeline", path, "one of two steps at least")
     _check_workload(trained, kept, workload)
     going = seconds <= lines.STALL * np.median(seconds)
     weights = algorithms.weights(dict.fromkeys(algorithms.names(ranks, 1), 0.0), 0)
     mean_s, costs = float(np.mean(seconds[going])), learned(kept, ranks)
-    return Cluster(
+    made = Cluster(
         name=name,
         hosts=(Host(name="rank", count=SLOTS, cores=CORES, slots=1),),
         network=costs.links["ring"],
         costs={
             trained.name: Costs(
                 compute=Line(slope_s=mean_s / batch),
-                pack=Line(slope_s=costs.copy_s),
+                pack=Line(slope_s=costs.copy_s * item_bytes(kept) / ITEM_BYTES),
+                item_bytes=item_bytes(kept),
                 noise=factors.law(seconds[going] / mean_s),
             )
         },
         provenance=Provenance(
             traces=(Path(path).name,),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=(*_notes(kept, batch, going), algorithms.note(weights, 0)),
+            notes=(
+                *_notes(kept, batch, going),
+                *_left_out(timeline, reductions),
+                *about.batch_note(trained),
+                algorithms.note(weights, 0),
+            ),
             models={trained.name: Model.of(trained)},
             workers=ranks,
             hosts=ranks,
@@ -131,6 +153,38 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
             },
         ),
     )
+    return _checked(made, trained, ranks, batch, float(np.mean(whole_s[going])))
+
+
+def _checked(made: Cluster, trained: Workload, ranks: int, batch: int, step_s: float) -> Cluster:
+    """The profile with a note on how far the job is off that it was made of, when it is simulated."""
+    from sim import protocols
+    from sim.job.scenario import Scenario
+    from sim.simulation import simulate
+
+    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), trained, ranks, STEPS, 1, batch, made)
+    again_s = float(simulate(job, replications=1, within_s=WITHIN_S).step_s.mean())
+    said = f"simulated, such a step takes {again_s * 1e3:.4g} ms, {again_s / step_s - 1:+.1%} of the {step_s * 1e3:.4g} ms in the timeline"
+    assert made.provenance is not None  # it was made above
+    notes = (*made.provenance.notes, said)
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
+
+
+def _left_out(timeline: Timeline, reductions: list[Reduction]) -> list[str]:
+    """What is in no cost, in lines."""
+    notes = []
+    listed = ", ".join(f"{name} {seconds * 1e3:.4g} ms" for name, seconds in timeline.other_s.items() if seconds)
+    if listed:
+        notes.append(f"activities in no cost, of {len(timeline.reductions)} reductions together: {listed}")
+    if timeline.without_tensor:
+        notes.append(f"{timeline.without_tensor} reductions left out, which ended without a tensor")
+    if cut := len(timeline.reductions) - len(reductions):
+        notes.append(f"{cut} reductions of the last step left out: the timeline was cut within it")
+    if item_bytes(reductions) != ITEM_BYTES:
+        notes.append(
+            f"gradients are summed in {item_bytes(reductions):.3g} bytes a number, and not 4: costs.item_bytes of the profile"
+        )
+    return notes
 
 
 def _whole_steps(reductions: list[Reduction]) -> list[Reduction]:
@@ -145,9 +199,11 @@ def _whole_steps(reductions: list[Reduction]) -> list[Reduction]:
 
 def _check_workload(trained: Workload, reductions: list[Reduction], given: str) -> None:
     steps = {one.step for one in reductions}
-    items = sum(one.bytes for one in reductions) / len(steps) / ITEM_BYTES
+    items = sum(one.items for one in reductions) / len(steps)
     if abs(items - trained.parameters) > OTHERS * items:
-        allowed = f"a workload of {items:,.0f} float32 parameters, which a step of the timeline reduces; a TOML file as in sim/zoo"
+        allowed = (
+            f"a workload of {items:,.0f} parameters, which a step of the timeline reduces; a TOML file as in sim/zoo"
+        )
         raise WrongSetting("--workload", f"{given}, of {trained.parameters:,}", allowed)
 
 

@@ -2,22 +2,25 @@
 
 A timeline is rank 0's view, in the Trace Event Format (Google, 2016), one `pid` a tensor; `ts` in microseconds. A tensor's events:
 NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for each (where the response cache knows the tensor, from
-when rank 0 has it, without marks); ALLREDUCE around the rest: MEMCPY_IN_FUSION_BUFFER, GLOO_ALLREDUCE (MPI_ALLREDUCE, NCCL_ALLREDUCE),
-MEMCPY_OUT_FUSION_BUFFER; the bytes are in its end. Tensors that were fused have the same spans, one beside another: a `Reduction` is all
-of them. sim.recording.horovod_timeline writes such files of simulated runs.
+when rank 0 has it, without marks); ALLREDUCE around the rest: MEMCPY_IN_FUSION_BUFFER, one activity or several that move (NCCL_ALLREDUCE;
+NCCL_REDUCESCATTER, MEMCPY_IN_HOST_BUFFER, MPI_ALLREDUCE, MEMCPY_OUT_HOST_BUFFER and NCCL_ALLGATHER if hierarchical; CCL's, DDL's, Gloo's),
+MEMCPY_OUT_FUSION_BUFFER; the type and the shape are in its end (horovod/common/common.h and timeline.cc). ADASUM is read likewise. Tensors
+that were fused have the same spans, one beside another: a `Reduction` is all of them. sim.recording.horovod_timeline writes such files of
+simulated runs.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
+from calibration.importers import logs
 from sim.base.errors import WrongSetting
-from sim.base.files import check_size, reading
 from sim.recording.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
 MICRO = 1e-6
@@ -26,8 +29,12 @@ MOST_TEXT = 2**29  # bytes: some twenty times as many in memory
 LATEST = 1e15  # microseconds since the start: thirty years
 LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
-MOVES = ("GLOO_ALLREDUCE", "MPI_ALLREDUCE", "NCCL_ALLREDUCE")
+MOVES = re.compile(  # activities that move bytes between ranks, or copy them for that
+    r"\w+_(?:ALLREDUCE|REDUCE_?SCATTER|ALLGATHER|REDUCE|BCAST|BROADCAST|ALLTOALL)|MEMCPY_(?:IN|OUT)_(?:HOST|SHARED)_BUFFER"
+)
+OF_ADASUM = {"NEGOTIATE_ADASUM": NEGOTIATION, "ADASUM": WHOLE}
 FIRST_RANK = "0"
+ALLOWED = "a file written for HOROVOD_TIMELINE"
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Reduction:
     Args:
         step: in which each tensor is reduced once.
         tensors: that it fused.
-        bytes: of all of them.
+        bytes, items: of all of them: numbers, and what they take.
         had_s: when rank 0 had all of them, since the timeline's start; so is ended_s.
         ready_s: from the first rank that had any of them to the last that had all.
         agreed_s: from there to the begin of the work: cycles, and the negotiation.
@@ -49,6 +56,7 @@ class Reduction:
     step: int
     tensors: int
     bytes: int
+    items: int
     had_s: float
     ready_s: float
     agreed_s: float
@@ -59,10 +67,17 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All reductions in order, and the number of ranks that marked them; 0 if none did."""
+    """All reductions in order, and the number of ranks that marked them; 0 if none did.
+
+    Args:
+        other_s: seconds of activities that neither move bytes nor copy them into the buffer, by name: waiting, and the like.
+        without_tensor: reductions that ended without one, and are left out.
+    """
 
     reductions: list[Reduction]
     ranks: int
+    other_s: dict[str, float] = field(default_factory=dict)
+    without_tensor: int = 0
 
 
 @dataclass
@@ -73,13 +88,21 @@ class _Tensor:
     spans: dict[str, list[float]] = field(default_factory=dict)
     marks: dict[str, float] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
+    lasted: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # activities of its reduction
     moving: int = NEVER  # which move it was in
     bytes: int = 0
+    items: int = 0
 
     @property
     def had(self) -> float:
         """When rank 0 had it: its mark, or else the begin of the negotiation."""
         return self.marks.get(FIRST_RANK, self.spans.get(NEGOTIATION, self.spans[WHOLE])[0])
+
+    def seconds(self, moves: bool) -> float:
+        """Of activities that move bytes, or of copies into the fusion buffer and out of it."""
+        return MICRO * sum(
+            lasted for name, lasted in self.lasted.items() if (_moves(name) if moves else name in (INTO, OUT))
+        )
 
 
 def read(path: str | Path) -> Timeline:
@@ -90,13 +113,30 @@ def read(path: str | Path) -> Timeline:
     """
     done = _tensors(_events(path), str(path))
     if not done:
-        raise WrongSetting("timeline", str(path), "a file written for HOROVOD_TIMELINE, with a reduction at least")
+        raise WrongSetting("timeline", str(path), f"{ALLOWED}, with a reduction at least")
+    if still := [tensor for tensor in done if tensor.moving == NEVER]:
+        names = ", ".join(dict.fromkeys(name for tensor in still for name in tensor.lasted)) or "none"
+        raise WrongSetting(
+            f"{path}: activities of a reduction", names, "one that moves, as NCCL_ALLREDUCE or MPI_ALLREDUCE"
+        )
     moves: dict[int, list[_Tensor]] = {}
     for tensor in done:
         moves.setdefault(tensor.moving, []).append(tensor)
     together = [moves[number] for number in sorted(moves)]
-    found = [_reduction(tensors, step) for tensors, step in zip(together, _steps(together), strict=True)]
-    return Timeline(found, len({mark for tensor in done for mark in tensor.marks}))
+    steps = _steps(together)
+    found = [_reduction(of, step) for of, step in zip(together, steps, strict=True) if all(one.items for one in of)]
+    if not found:
+        raise WrongSetting("timeline", str(path), f"{ALLOWED}, with a reduction whose end says its tensor")
+    other_s: dict[str, float] = defaultdict(float)
+    for tensors in together:
+        for name in {name for one in tensors for name in one.lasted if not (_moves(name) or name in (INTO, OUT))}:
+            other_s[name] += MICRO * max(one.lasted.get(name, 0.0) for one in tensors)
+    ranks = len({mark for tensor in done for mark in tensor.marks})
+    return Timeline(found, ranks, dict(other_s), len(together) - len(found))
+
+
+def _moves(name: str) -> bool:
+    return MOVES.fullmatch(name) is not None
 
 
 def _steps(together: list[list[_Tensor]]) -> list[int]:
@@ -113,20 +153,25 @@ def _steps(together: list[list[_Tensor]]) -> list[int]:
 
 def _events(path: str | Path) -> list[dict]:
     """The events of a file that may lack its end."""
-    with reading("timeline", path):
-        check_size("timeline", path, MOST_TEXT)
-        text = Path(path).read_text(errors="replace")
-    try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise WrongSetting("timeline", str(path), "a file written for HOROVOD_TIMELINE") from error
-    except ValueError:  # it lacks its end
-        pass
+    text = logs.content(Path(path), "timeline", ALLOWED, MOST_TEXT).decode(errors="replace")
+    found = _json(text, path)
+    found = found.get("traceEvents") if isinstance(found, dict) else found
+    if not (isinstance(found, list) and all(isinstance(event, dict) for event in found)):
+        raise WrongSetting("timeline", str(path), ALLOWED)
+    return found
+
+
+def _json(text: str, path: str | Path):
+    with suppress(ValueError):  # it lacks its end
+        try:
+            return json.loads(text)
+        except RecursionError as error:
+            raise WrongSetting("timeline", str(path), ALLOWED) from error
     last = text[-LONGEST_EVENT:]
     for end in reversed([match.end() for match in re.finditer(r"\}", last)]):
         with suppress(ValueError):  # that was the end of something within an event
             return json.loads(text[: len(text) - len(last) + end] + "]")
-    raise WrongSetting("timeline", str(path), "a file written for HOROVOD_TIMELINE")
+    raise WrongSetting("timeline", str(path), ALLOWED)
 
 
 def _tensors(events: list[dict], path: str) -> list[_Tensor]:
@@ -138,10 +183,10 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
         for event in events:
             phase, pid = event["ph"], event.get("pid")
             if phase == "B":
-                name, tensor = event["name"], at.setdefault(pid, _Tensor(pid))
+                name, tensor = OF_ADASUM.get(event["name"], event["name"]), at.setdefault(pid, _Tensor(pid))
                 tensor.open.append(name)
                 tensor.spans[name] = [_time(event, ended), _time(event, ended)]
-                if name in MOVES:
+                if _moves(name) and tensor.open[0] == WHOLE:
                     moves += not moving
                     moving.add(pid)
                     tensor.moving = moves
@@ -151,15 +196,17 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
                 tensor = at[pid]
                 name = tensor.open.pop()
                 tensor.spans[name][1] = ended[pid] = _time(event, ended)
-                if name in MOVES:
+                if tensor.open == [WHOLE]:
+                    tensor.lasted[name] += tensor.spans[name][1] - tensor.spans[name][0]
+                if _moves(name):
                     moving.discard(pid)
                 if name == WHOLE:
                     done.append(_finished(tensor, event))
                     del at[pid]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         why = " ".join(repr(error).split())[:200]
-        raise WrongSetting("timeline", path, f"a file written for HOROVOD_TIMELINE ({why})") from error
-    unfinished = {tensor.moving for tensor in at.values()} | {NEVER}
+        raise WrongSetting("timeline", path, f"{ALLOWED} ({why})") from error
+    unfinished = {tensor.moving for tensor in at.values()} - {NEVER}
     return [tensor for tensor in done if tensor.moving not in unfinished]
 
 
@@ -174,16 +221,15 @@ def _time(event: dict, ended: dict[int, float]) -> float:
 
 
 def _finished(tensor: _Tensor, event: dict) -> _Tensor:
-    about = event["args"]
-    tensor.bytes = ITEM_BYTES[about["dtype"]] * prod(int(size) for size in re.findall(r"\d+", about["shape"]))
+    about = event.get("args") or {}
+    if "shape" in about:  # the library ends without a tensor what it gives up
+        tensor.items = prod(int(size) for size in re.findall(r"\d+", about["shape"]))
+        tensor.bytes = ITEM_BYTES[about["dtype"]] * tensor.items
     return tensor
 
 
 def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
-    def span(*names: str) -> float:
-        """The longest time of a tensor in these phases; fused tensors are in them side by side."""
-        return MICRO * max(sum(end - begin for name, (begin, end) in t.spans.items() if name in names) for t in tensors)
-
+    """Of tensors that are in the same phases side by side: the longest time of one is that of all."""
     asked = [t.spans[NEGOTIATION] for t in tensors if NEGOTIATION in t.spans]
     first, last = min((b for b, _ in asked), default=0), max((e for _, e in asked), default=0)
     begun = min(t.spans[WHOLE][0] for t in tensors)
@@ -191,10 +237,11 @@ def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
         step=step,
         tensors=len(tensors),
         bytes=sum(t.bytes for t in tensors),
+        items=sum(t.items for t in tensors),
         had_s=MICRO * max(t.had for t in tensors),
         ready_s=MICRO * (last - first),
         agreed_s=MICRO * (begun - last) if asked else 0.0,
-        copied_s=span(INTO, OUT),
-        moved_s=span(*MOVES),
+        copied_s=max(t.seconds(moves=False) for t in tensors),
+        moved_s=max(t.seconds(moves=True) for t in tensors),
         ended_s=MICRO * max(t.spans[WHOLE][1] for t in tensors),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import zlib
 from contextlib import suppress
@@ -31,8 +32,11 @@ def content(path: Path, what: str, allowed: str, most_bytes: int, less: str = ""
     Raises:
         WrongSetting: no such file, one that is packed and cut, or one that is larger than `most_bytes`.
     """
+    too_large = WrongSetting(what, str(path), f"{allowed}, of at most {most_bytes // 2**20} MiB{less}")
     try:
         with reading(what, path), open(path, "rb") as raw:
+            if os.fstat(raw.fileno()).st_size > most_bytes:
+                raise too_large
             packed = raw.read(2) == PACKED
             raw.seek(0)
             with gzip.open(raw) if packed else raw as file:
@@ -42,7 +46,7 @@ def content(path: Path, what: str, allowed: str, most_bytes: int, less: str = ""
             raise
         raise WrongSetting(what, str(path), f"{allowed}, whole") from error
     if len(found) > most_bytes:
-        raise WrongSetting(what, str(path), f"{allowed}, of at most {most_bytes // 2**20} MiB{less}")
+        raise too_large
     return found
 
 

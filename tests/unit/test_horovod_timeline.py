@@ -1,5 +1,6 @@
 """Horovod's timeline: what was fused is one reduction, planted costs are recovered, and what we write is read again."""
 
+import gzip
 import json
 from collections import Counter
 
@@ -92,6 +93,115 @@ def test_planted_costs_of_a_ring_are_recovered(timeline):
 def test_a_run_that_was_cut_short_leaves_out_its_last(timeline):
     timeline.write_text(timeline.read_text()[:-150])
     assert [r.tensors for r in read(timeline).reductions] == [2, 1]
+
+
+HIERARCHICAL = {
+    "NCCL_REDUCESCATTER": 3.0,
+    "MEMCPY_IN_HOST_BUFFER": 1.0,
+    "MPI_ALLREDUCE": 4.0,
+    "MEMCPY_OUT_HOST_BUFFER": 1.0,
+    "NCCL_ALLGATHER": 3.0,
+}
+ITEMS = 1_500_000
+
+
+def steps_of(moves: dict[str, float], dtype: str = "float32", whole: str = "ALLREDUCE", steps: int = 4) -> list[dict]:
+    """A timeline of one tensor and two ranks: 50 ms of computing a step, then activities of so many milliseconds."""
+    events, now = [], 0.0
+    for _ in range(steps):
+        now += 50e3
+        events.append({"ph": "B", "name": f"NEGOTIATE_{whole}", "ts": now, "pid": 1})
+        events += [{"ph": "X", "name": str(rank), "ts": now, "pid": 1, "dur": 0} for rank in range(2)]
+        events += [{"ph": "E", "ts": now, "pid": 1}, {"ph": "B", "name": whole, "ts": now, "pid": 1}]
+        for name, lasts in moves.items():
+            events.append({"ph": "B", "name": name, "ts": now, "pid": 1})
+            now += 1e3 * lasts
+            events.append({"ph": "E", "ts": now, "pid": 1})
+        events.append({"ph": "E", "ts": now, "pid": 1, "args": {"dtype": dtype, "shape": f"[{ITEMS}]"}})
+    return events
+
+
+def profiled(tmp_path, events):
+    file, model = tmp_path / "t.json", tmp_path / "w.toml"
+    file.write_text(events if isinstance(events, str) else json.dumps(events))
+    model.write_text(f'name = "w"\nparameters = {ITEMS}\nlayers = 1\nbatch = 32\n')
+    return timelines.profile(str(file), "p", str(model)), workload.read(str(model))
+
+
+def simulated_s(found, model) -> float:
+    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), model, 2, 10, 1, cluster=found)
+    return step_s(event.trace(job))
+
+
+OF_LIBRARIES = {
+    "hierarchical": (HIERARCHICAL, 12.0),
+    "shared memory": (
+        {"MEMCPY_IN_SHARED_BUFFER": 2.0, "MPI_CROSS_ALLGATHER": 5.0, "MEMCPY_OUT_SHARED_BUFFER": 1.0},
+        8.0,
+    ),
+    "broadcast last": ({"NCCL_REDUCE": 3.0, "MPI_ALLREDUCE": 4.0, "NCCL_BCAST": 3.0}, 10.0),
+    **{
+        name: ({name: 12.0}, 12.0)
+        for name in ("CCL_ALLREDUCE", "DDL_ALLREDUCE", "MLSL_ALLREDUCE", "MPI_ADASUM_ALLREDUCE")
+    },
+    "in the fusion buffer": (
+        {"MEMCPY_IN_FUSION_BUFFER": 1.0, "NCCL_ALLREDUCE": 12.0, "MEMCPY_OUT_FUSION_BUFFER": 1.0},
+        12.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("library", OF_LIBRARIES)
+def test_activities_of_other_libraries_move(tmp_path, library):
+    moves, moved_ms = OF_LIBRARIES[library]
+    found, model = profiled(tmp_path, steps_of(moves))
+    assert f"moved_s {moved_ms:.3f} ms" in found.provenance.notes[0]
+    assert simulated_s(found, model) == pytest.approx(0.05 + moved_ms / 1e3, rel=0.02)  # one tensor alone is not copied
+    assert any(note.startswith("simulated, such a step takes") for note in found.provenance.notes)
+
+
+def test_adasum_is_read(tmp_path):
+    found, _ = profiled(tmp_path, steps_of({"MPI_ADASUM_ALLREDUCE": 12.0}, whole="ADASUM"))
+    assert "moved_s 12.000 ms" in found.provenance.notes[0]
+
+
+def test_an_activity_that_is_not_known_is_named(tmp_path):
+    with pytest.raises(WrongSetting, match=r"SOMETHING_ELSE.*NCCL_ALLREDUCE"):
+        profiled(tmp_path, steps_of({"SOMETHING_ELSE": 12.0}))
+    found, _ = profiled(tmp_path, steps_of({"WAIT_FOR_OTHER_TENSOR_DATA": 2.0, "NCCL_ALLREDUCE": 12.0}))
+    assert "moved_s 12.000 ms" in found.provenance.notes[0]
+    assert any(
+        "in no cost, of 4 reductions together: WAIT_FOR_OTHER_TENSOR_DATA 8 ms" in n for n in found.provenance.notes
+    )
+
+
+def test_compressed_gradients_take_the_bytes_that_they_take(tmp_path):
+    """The link is the same as of as many bytes in float32, and so is the simulated step."""
+    found, model = profiled(tmp_path, steps_of({"NCCL_ALLREDUCE": 12.0}, dtype="float16"))
+    assert found.costs["w"].item_bytes == 2
+    assert found.network.bandwidth_bytes_per_s == pytest.approx(2 * ITEMS / 12e-3, rel=0.01)
+    assert simulated_s(found, model) == pytest.approx(0.062, rel=0.02)
+    assert any("summed in 2 bytes a number" in note for note in found.provenance.notes)
+
+
+def test_a_reduction_that_ended_without_a_tensor_is_left_out(tmp_path):
+    events = steps_of({"NCCL_ALLREDUCE": 12.0})
+    del events[-1]["args"]
+    found, _ = profiled(tmp_path, events)
+    assert "1 reductions left out, which ended without a tensor" in found.provenance.notes
+    for one in events:
+        one.pop("args", None)
+    with pytest.raises(WrongSetting, match="whose end says its tensor"):
+        profiled(tmp_path, events)
+
+
+def test_packed_and_wrapped_timelines_are_read(tmp_path):
+    events = steps_of(HIERARCHICAL)
+    plain, _ = profiled(tmp_path, events)
+    wrapped, _ = profiled(tmp_path, {"traceEvents": events})
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(json.dumps(events).encode()))
+    packed = timelines.profile(str(tmp_path / "t.json.gz"), "p", str(tmp_path / "w.toml"))
+    assert plain.network == wrapped.network == packed.network
 
 
 @pytest.mark.parametrize("moment", [None, True, "1", [], -1, 1e300, 10**400, float("nan"), float("inf"), 10])
@@ -233,7 +343,7 @@ def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(s
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--workload", "cifar10"], "float32 parameters"),
+        (["--workload", "cifar10"], "parameters, which a step of the timeline reduces"),
         (["--workload", "mnist", "--ranks", "1"], "one rank has nothing to sum"),
         (["--workload", "mnist", "--probe", "probe.json"], "nothing with --from"),
         (["--workload", "mnist", "--shared-cores", "2"], "nothing with --from"),
