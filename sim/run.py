@@ -135,8 +135,9 @@ class Shares:
 def compared(scenario: Scenario) -> dict[str, Scenario]:
     """The jobs whose throughput tells what stragglers cost, by what is said of them: without sleeps, and without slow ranks."""
     from sim.answers import summary
+    from sim.job import variants
 
-    free, median = scenario.without_stragglers(), scenario.at_the_median()
+    free, median = scenario.without_stragglers(), variants.at_the_median(scenario)
     others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
     return others | ({summary.SLOW_RANKS_COST: median} if median != free else {})
 

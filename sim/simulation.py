@@ -15,6 +15,7 @@ from sim.worlds import WORLDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.answers.ends import Ends
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
@@ -158,33 +159,44 @@ def try_out(scenario: Scenario) -> None:
         event.run(few, within_s=TRY_S, want_trace=False)
 
 
-def _usual(scenario: Scenario, world: str) -> int:
-    """Replications where nobody says how many: an odd number where all but the first are pairs."""
-    return REPLICATIONS[world] - scenario.on_named_gpus
+def _of_ends(scenario: Scenario, asked: int) -> dict[str, Ends]:
+    """The jobs that say what unknown costs do; none beside a single run, whose interval has a bound instead."""
+    from sim.answers import ends
+
+    return ends.of(scenario) if asked > 1 else {}
 
 
-def _balanced(scenario: Scenario, outcome: Outcome, asked: int) -> Outcome:
-    """Without the last replication where time ran out within a pair, which would move the mean by its whole factor."""
-    from sim.answers.outcome import first
+def _with_ends(outcome: Outcome, runs: dict[str, list[Outcome]]) -> Outcome:
+    """An outcome and what single runs of the jobs at the ends come to, beside its first run."""
+    from sim.answers import ends
 
-    runs = len(outcome.step_s)
-    alone = scenario.on_named_gpus and 1 < runs < asked and runs % 2 == 0
-    return first(outcome, runs - 1) if alone else outcome
+    middle, found = float(outcome.throughput()[0]), {}
+    for cause, several in runs.items():
+        apart = ends.off(middle, [float(one.throughput()[0]) for one in several])
+        if apart is not None:
+            found[cause] = apart
+    return replace(outcome, ends=found)
 
 
 def _by_vector(scenario: Scenario, asked_for: _Asked) -> _Ran:
     from sim import event, vector
-    from sim.answers.outcome import join
+    from sim.answers.ends import WORK
+    from sim.answers.outcome import join, some
 
     replications, first, want_trace, timeline, within_s, done = asked_for
-    asked, start_s = replications or _usual(scenario, "vector"), time.monotonic()
+    asked, start_s = replications or REPLICATIONS["vector"], time.monotonic()
     one = needs.check(scenario, "vector", within_s)
     if want_trace or timeline:
         needs.check(scenario, "event", traced=want_trace)
     together = max(1, min(TOGETHER // scenario.ranks, int(needs.most_bytes() / one.bytes)))
     first_few = together if within_s == math.inf else max(1, FIRST_FEW // scenario.ranks)
     begun = min(asked, together, first_few)  # of which the time tells how many more there is time for
-    outcomes = [vector.run(scenario, begun, first, within_s)]
+    ends = _of_ends(scenario, asked)
+    by_speed = ends.pop(WORK, ())  # as rows of the same arrays
+    outcome = vector.run(scenario, begun, first, within_s, by_speed)
+    runs = {WORK: [some(outcome, slice(begun + place, begun + place + 1)) for place in range(len(by_speed))]}
+    runs |= {cause: [vector.run(job, 1, first, within_s) for job in jobs] for cause, jobs in ends.items()}
+    outcomes = [_with_ends(some(outcome, slice(begun)), {cause: of for cause, of in runs.items() if of})]
     took_s = time.monotonic() - start_s
     done(begun)
     most = int(min(asked, begun * within_s / took_s))
@@ -194,7 +206,7 @@ def _by_vector(scenario: Scenario, asked_for: _Asked) -> _Ran:
     trace = None
     if want_trace or timeline:  # which the event world alone records
         _, trace = event.run(scenario, first, timeline, want_trace=want_trace)
-    return _Ran("vector", asked, _balanced(scenario, join(outcomes), asked), trace)
+    return _Ran("vector", asked, join(outcomes), trace)
 
 
 def _by_event(scenario: Scenario, asked_for: _Asked) -> _Ran:
@@ -202,14 +214,18 @@ def _by_event(scenario: Scenario, asked_for: _Asked) -> _Ran:
     from sim.answers.outcome import join
 
     replications, first, want_trace, timeline, within_s, done = asked_for
-    asked, start_s = replications or _usual(scenario, "event"), time.monotonic()
+    asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s, traced=want_trace)
     outcome, trace = event.run(scenario, first, timeline, within_s, want_trace)
     outcomes = [outcome]
     done(1)
     took_s = time.monotonic() - start_s
-    whole = len(outcomes[0].step_s[0]) == scenario.steps and outcomes[0].warmup == scenario.warmup
+    whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
+    ends = _of_ends(scenario, asked)
+    if whole and ends and (1 + 2 * len(ends)) * took_s < within_s:
+        runs = {cause: [event.run(job, first, want_trace=False)[0] for job in jobs] for cause, jobs in ends.items()}
+        outcomes = [_with_ends(outcome, runs)]
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(event.run(scenario, first + len(outcomes), want_trace=False)[0])
         done(1)
-    return _Ran("event", asked, _balanced(scenario, join(outcomes), asked), trace)
+    return _Ran("event", asked, join(outcomes), trace)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.answers import ignorance, interval, trust
+from sim.answers.ends import WORK
 from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED
 from sim.model.sparse_rows import ITEM_BYTES
+from sim.platform import named_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -58,10 +60,28 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 
 
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
-    """All unknowns of a simulated job; none if its costs are the user's own, which state their spread themselves."""
+    """All unknowns of a simulated job; of costs that are the user's own only the errors that they state themselves."""
     step_s = mean_step_s(outcome)
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
-    return of_step(scenario, step_s) or ([_of_law(scenario, 0.0, _messages(scenario, step_s))] if short else [])
+    found = of_step(scenario, step_s) or ([_of_law(scenario, 0.0, _messages(scenario, step_s))] if short else [])
+    return [*found, *of_costs(scenario, outcome)]
+
+
+def of_costs(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
+    """The errors of costs: as far as they move a step when they are simulated, or else a step's computing."""
+    ends = dict(outcome.ends)
+    if scenario.costs.error and WORK not in ends:
+        share, times = share_of_computing(scenario, outcome), exp(interval.of_normal(scenario.costs.error))
+        ends[WORK] = log(1 - share + share * times), -log(1 - share + share / times)
+    return [
+        Unknown(
+            slower,
+            faster,
+            "",
+            ((f"{cause} of {kind(scenario) if cause == WORK else _machines(scenario)}", slower, faster),),
+        )
+        for cause, (slower, faster) in ends.items()
+    ]
 
 
 def of_step(scenario: Scenario, step_s: float) -> list[Unknown]:
@@ -231,6 +251,13 @@ def job(scenario: Scenario) -> Hashable:
     """Which job it is, on whatever links and with whatever stragglers."""
     asked = repr(scenario.protocol), scenario.workers, scenario.servers, scenario.batch
     return scenario.workload.name, scenario.cluster.name if scenario.cluster.provenance else _machines(scenario), *asked
+
+
+def kind(scenario: Scenario) -> Hashable:
+    """Jobs of one kind are off their profile by the same factor; of GPUs known by name, those of one model on one GPU."""
+    if scenario.on_named_gpus:
+        return scenario.workload.name, *sorted({gpu.name for gpu in named_gpus.gpus(scenario) if gpu})
+    return job(scenario)
 
 
 def _machines(scenario: Scenario) -> str:

@@ -22,26 +22,6 @@ def of_normal(deviation: float, level: float = LEVEL) -> float:
     return deviation * NormalDist().inv_cdf((1 + level) / 2)
 
 
-def with_error(
-    pair: tuple[float, float], runs: np.ndarray, deviation: float, level: float = LEVEL
-) -> tuple[float, float]:
-    """The interval where a factor on all work is known to no better than this deviation of its logarithm, and may be large.
-
-    A single run does not show it, and it is added. A few runs show it badly, and its bound is the better interval: a job takes no
-    longer than all of it would with the factor.
-
-    Args:
-        pair: of the runs.
-    """
-    known = of_normal(deviation, level)
-    if len(runs) == 1:
-        noise = np.log(pair[1] / pair[0]) / 2 if np.isfinite(pair).all() else 0.0  # of too few steps
-        half = np.hypot(noise, known)
-        return float(runs[0] * np.exp(-half)), float(runs[0] * np.exp(half))
-    widest = [float(middle(runs) * np.exp(side * known)) for side in (-1, 1)]
-    return max(pair[0], widest[0]), min(pair[1], widest[1])
-
-
 def of_runs(runs: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
     """Low and high between which the quantity of one more run falls with probability `level`, from two runs or more.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,8 @@ class Outcome:
         arrivals: of the first replication, where the order of arrival matters and it was kept.
         rank_step_s: seconds of each rank's own steps, shape (replications, steps, ranks), of a user's text without a master, where a
             step is that of the slowest rank; None elsewhere.
+        ends: by cause, the logarithms by which a step takes longer and shorter where a cost is at the ends of what it may be
+            (sim.answers.ends); empty where that was not simulated.
     """
 
     step_s: np.ndarray
@@ -40,6 +42,7 @@ class Outcome:
     warmup: int = 0
     arrivals: Arrivals | None = None
     rank_step_s: np.ndarray | None = None
+    ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
@@ -55,14 +58,14 @@ class Outcome:
         return interval.of_batches(self.step_s[0], self.samples[0], level)
 
 
-def first(outcome: Outcome, runs: int) -> Outcome:
-    """The first replications of an outcome."""
+def some(outcome: Outcome, runs: slice) -> Outcome:
+    """Some replications of an outcome."""
     return replace(
         outcome,
-        step_s=outcome.step_s[:runs],
-        samples=outcome.samples[:runs],
-        idle_fraction=outcome.idle_fraction[:runs],
-        rank_step_s=None if outcome.rank_step_s is None else outcome.rank_step_s[:runs],
+        step_s=outcome.step_s[runs],
+        samples=outcome.samples[runs],
+        idle_fraction=outcome.idle_fraction[runs],
+        rank_step_s=None if outcome.rank_step_s is None else outcome.rank_step_s[runs],
     )
 
 
@@ -80,8 +83,19 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     )
     own = [o.rank_step_s for o in outcomes if o.rank_step_s is not None]
     rank_step_s = np.concatenate(own) if len(own) == len(outcomes) else None
-    ran_out, first_one = sum(o.ran_out for o in outcomes), outcomes[0]
-    return Outcome(step_s, samples, idle_fraction, ran_out, first_one.warmup, first_one.arrivals, rank_step_s)
+    ran_out, one = sum(o.ran_out for o in outcomes), outcomes[0]
+    return Outcome(step_s, samples, idle_fraction, ran_out, one.warmup, one.arrivals, rank_step_s, _ends(outcomes))
+
+
+def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
+    """Those of all that were simulated, on the average of the runs beside them."""
+    known = [(len(o.step_s), o.ends) for o in outcomes if o.ends]
+    causes = dict.fromkeys(cause for _, ends in known for cause in ends)
+    runs = [count for count, _ in known]
+    return {
+        cause: tuple(np.average([ends.get(cause, (0.0, 0.0)) for _, ends in known], axis=0, weights=runs).tolist())
+        for cause in causes
+    }
 
 
 def of_trace(trace: Trace) -> Outcome:

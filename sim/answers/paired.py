@@ -6,14 +6,13 @@ own. The error of a profile differs between kinds of jobs (calibration.estimator
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from math import hypot, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim import candidates
-from sim.answers import extrapolation, interval
+from sim.answers import extrapolation
 from sim.answers.extrapolation import Unknown
 
 if TYPE_CHECKING:
@@ -21,14 +20,18 @@ if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
-FEWEST = 3  # runs that show how a step goes with work
-
 
 def unknown(base: Result, changed: Result) -> tuple[float, float]:
     """By how much the ratio changed over base may be lower and higher than simulated, nine times in ten, besides the runs: logarithms."""
     if all(np.array_equal(getattr(base, name), getattr(changed, name)) for name in ("step_s", "samples")):
         return 0.0, 0.0  # a change of nothing
     return difference(*(of(one.scenario, one.outcome) for one in (base, changed)))
+
+
+def of_same_costs(base: Result, changed: Result) -> tuple[float, float]:
+    """The same where costs alone are unknown, and off by the same in both."""
+    ends = (result.outcome.ends for result in (base, changed))
+    return difference(*([Unknown(*off, shared=((cause, *off),)) for cause, off in of.items()] for of in ends))
 
 
 def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[float, float]:
@@ -48,34 +51,11 @@ def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[flo
     return hypot(*lower), hypot(*higher)
 
 
-def kind(scenario: Scenario) -> Hashable:
-    """Jobs of one kind are off their profile by the same factor; of GPUs known by name, those of one model on one GPU."""
-    if scenario.on_named_gpus:
-        return scenario.workload.name, *(host.gpu and host.gpu.name for host in scenario.cluster.hosts)
-    return extrapolation.job(scenario)
-
-
 def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
-    """All that is unknown of a job beside another one: with the drift and the error that the pairs of runs have in common."""
+    """All that is unknown of a job beside another one: with the drift that the pairs of runs have in common."""
     costs, share = scenario.costs, extrapolation.share_of_computing(scenario, outcome)
     drift = share * log(costs.run.quantile(0.95) / costs.run.quantile(0.05)) / 2 if costs.run.sole is None else 0.0
-    error = share_of_work(scenario, outcome) * interval.of_normal(costs.error)
-    found = [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
-    return [*found, Unknown(error, error, shared=((f"error of {kind(scenario)}", error, error),))]
-
-
-def share_of_work(scenario: Scenario, outcome: Outcome) -> float:
-    """The part of a sample's seconds that grows as work does: of the runs, which have the profile's error each in another size.
-
-    Work is computing, and also packing, sums and updates, and waiting for cores that others work on. Where the error is not drawn
-    (`Draws.error_factor`), or of too few runs, the share of computing stands for it.
-    """
-    speeds = outcome.throughput()
-    drawn = scenario.costs.error and len(speeds) >= FEWEST and not candidates.unknown(scenario)
-    if not (drawn and (speeds > 0).all()):
-        return extrapolation.share_of_computing(scenario, outcome)
-    factors = np.log([scenario.draws.error_factor(replication) for replication in range(len(speeds))])
-    return float(np.clip(-np.polyfit(factors, np.log(speeds), 1)[0], 0.0, 1.0))
+    return [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
 
 
 def _shared(unknowns: Sequence[Unknown]) -> dict[str, tuple[float, float]]:

@@ -107,8 +107,6 @@ def interval_of(scenario: Scenario, world: str, outcome: Outcome) -> tuple[tuple
         return (pair, None) if np.isfinite(pair).all() else (None, "too few steps")
     if np.min(runs) <= 0 or not np.isfinite(runs).all():
         return None, "nothing was summed, or in no time"
-    if scenario.on_named_gpus:
-        pair = interval.with_error(pair, runs, scenario.costs.error)
     return extrapolation.widened(pair, interval.middle(runs), extrapolation.unknowns(scenario, outcome)), None
 
 

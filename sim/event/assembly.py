@@ -16,9 +16,7 @@ from sim.event.ranks.rank import Rank
 
 def speeds(world) -> np.ndarray:
     """The speed of each rank's core in this run, shape (ranks,)."""
-    scenario = world.scenario
-    hosts = scenario.machines
-    return np.array([hosts[host].speed for host in scenario.hosts]) / scenario.draws.error_factor(world.replication)
+    return np.array(world.scenario.speeds)
 
 
 def master_host(world) -> Machine:
@@ -42,17 +40,12 @@ def led(world):
 
 def machines(world) -> list[Machine]:
     """The hosts of all ranks."""
-    scenario, replication = world.scenario, world.replication
-    error = scenario.draws.error_factor(replication)
+    scenario = world.scenario
     hosts = scenario.machines
-    contention = [
-        scenario.draws.contention(replication, host) if host.contention_error else host.contention for host in hosts
-    ]
     turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
-    shared = Cores(world.env, cores, hosts[0].speed / error, contention[0], turn_s) if cores else None
-    speeds = {host.speed: host.speed / error for host in hosts}  # one number for all that are alike
+    shared = Cores(world.env, cores, hosts[0].speed, hosts[0].contention, turn_s) if cores else None
     made = [
-        Machine(world.env, index, host, speeds[host.speed], contention[index], world.link, turn_s, shared)
+        Machine(world.env, index, host, host.speed, host.contention, world.link, turn_s, shared)
         for index, host in enumerate(hosts)
     ]
     for machine in scenario.hosts:

@@ -211,16 +211,20 @@ class Scenario:
         return [used[server % len(used)] for server in range(self.servers)] + workers
 
     @cached_property
-    def machines(self) -> list[Host]:
-        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count.
+    def kinds(self) -> list[Host]:
+        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count."""
+        each = chain.from_iterable(repeat(host, host.count) for host in self.cluster.hosts)
+        return list(islice(each, max(self.hosts) + 1))
 
-        Their speeds are relative to what the costs are of.
-        """
-        given = self.cluster, self.workload
-        serving, computing = (named_gpus.relative(*given, computes, self.batch) for computes in (False, True))
-        each = chain.from_iterable(repeat(pair, pair[0].count) for pair in zip(serving, computing, strict=True))
-        used = set(self.computing_hosts)
-        return [pair[index in used] for index, pair in enumerate(islice(each, max(self.hosts) + 1))]
+    @cached_property
+    def machines(self) -> list[Host]:
+        """The kind of each machine as in `kinds`, its speed relative to what the costs are of."""
+        return named_gpus.machines(self)
+
+    @cached_property
+    def speeds(self) -> list[float]:
+        """The speed of each rank's core or GPU, relative to what the costs are of."""
+        return [self.machines[host].speed for host in self.hosts]
 
     @property
     def computing_hosts(self) -> list[int]:
@@ -366,8 +370,15 @@ class Scenario:
     @cached_property
     def costs(self) -> Costs:
         """Measured on the cluster if it was calibrated for this workload; else of its GPUs, or the workload's nominal ones."""
-        given = self.cluster, self.workload
-        return self.cluster.costs_of(self.workload) or named_gpus.costs(*given) or self.workload.costs
+        if self.has_measured_costs:
+            return self.cluster.costs_of(self.workload) or self.workload.costs
+        found = named_gpus.costs(self) or self.workload.costs
+        return found.model_copy(update=named_gpus.of_cores(self)) if named_gpus.cores_serve(self) else found
+
+    @property
+    def has_measured_costs(self) -> bool:
+        """Whether costs are measured on the cluster, or given for the workload."""
+        return "costs" in self.workload.model_fields_set or self.cluster.costs_of(self.workload) is not None
 
     @overload
     def evaluates(self, step: int) -> bool: ...
@@ -403,28 +414,6 @@ class Scenario:
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""
         return replace(self, stragglers=Constant(value=0), stragglers_name="none")
-
-    def at_the_median(self) -> Scenario:
-        """The same job where every rank is as the median one: no stragglers, noise and hosts' speeds at their medians.
-
-        Nominal noise, which is a guess, stays as it is.
-        """
-        costs, workload, known = self.costs.at_the_median(), self.workload, self.cluster.costs
-        if self.cluster.costs_of(workload):
-            known = known | {workload.name: costs}
-        elif not workload.is_nominal and named_gpus.reference(self.cluster, workload) is None:
-            workload = workload.model_copy(update={"costs": costs})
-        speed = float(np.median([self.machines[host].speed for host in self.computing_hosts]))
-        last = np.cumsum([host.count for host in self.cluster.hosts])
-        computing = set(np.searchsorted(last, self.computing_hosts, side="right"))
-        relative = named_gpus.relative(self.cluster, self.workload, True, self.batch)
-        hosts = list(self.cluster.hosts)
-        for index, (host, now) in enumerate(zip(hosts, relative, strict=True)):
-            is_alike = index in computing or now.speed == host.speed  # a core that only serves is no slow GPU
-            if is_alike and now.speed != speed:
-                hosts[index] = host.model_copy(update={"speed": speed / (now.speed / host.speed)})
-        cluster = self.cluster.model_copy(update={"costs": known, "hosts": tuple(hosts)})
-        return replace(self.without_stragglers(), cluster=cluster, workload=workload)
 
     @property
     def slowed(self) -> bool:

@@ -85,7 +85,7 @@ class Costs(BaseModel):
     Args:
         input: fetching and feeding a minibatch; amount in samples.
         resume_s: extra seconds of the first work after an induced sleep, if measured for a step as a whole.
-        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds; drawn once for each replication.
+        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds. No run has it; intervals do (sim.answers.ends).
         compute: one gradient of a fixed minibatch; amount in samples. After a rank was idle, `compute`, `partition` or `update` takes
             `cold_s` longer, once.
         loop_s: entering the in-graph loop of partitions, once a step.
@@ -109,8 +109,8 @@ class Costs(BaseModel):
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
-        error: standard deviation of the logarithm of a factor on all work of a run on all cores, drawn once for each replication: the
-            profile's error for one more run, beyond the laws above.
+        error: standard deviation of the logarithm of a factor on all work of a run on all cores: the profile's error for one more run,
+            beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.ends).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

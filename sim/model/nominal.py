@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CORE_FLOPS = 100e9  # a second, forward and backward, of a nominal core
 CORE_BYTES_PER_S = 4e9  # of its memory
 TRAINING = 3  # times the operations of a forward pass: the backward pass takes two forward passes
+TO_ADD = 3  # accesses to memory for a number that is added: two are read, one is written
 LAUNCH_S = 1e-3  # of a step besides its operations: input, and starting kernels
 
 
@@ -39,7 +40,7 @@ def nominal(flops_per_sample: float, parameters: int) -> Costs:
 
 def of_memory(bytes_per_s: float) -> dict[str, Line]:
     """Lines of the work over parameters, at the speed of a memory: two accesses a parameter, three to add, five to update with momentum."""
-    moved = {"pack": 2, "take_up": 2, "reduce": 3, "update": 5}
+    moved = {"pack": 2, "take_up": 2, "reduce": TO_ADD, "update": 5}
     return {name: Line(slope_s=times / bytes_per_s) for name, times in moved.items()}
 
 

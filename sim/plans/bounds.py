@@ -154,7 +154,7 @@ class Bounds:
             of_hosts = scenario.costs.run.sole
         else:
             of_hosts = min(scenario.draws.run_factor(0, host) for host in {*scenario.hosts})
-        return min(1.0, scenario.draws.error_factor(0) * of_hosts)
+        return min(1.0, of_hosts)
 
 
 def _calls(scenario: Scenario, sum_s: float) -> Calls:

@@ -37,8 +37,6 @@ class Effort(NamedTuple):
     def affordable(self, needed: Callable[[int], tuple[float, float]], within_s: float) -> Effort:
         """The part of it within the time: fewer steps, and then fewer runs.
 
-        Runs are odd in number, because those after the first are at equal distances from the median (Draws.error_factor).
-
         Args:
             needed: seconds of so many runs before any step, and of a step of all of them.
         """

@@ -129,8 +129,12 @@ class Room:
         found.check_computing()
         return found
 
-    def command(self, one: Configuration, steps: int, warmup: int, runs: int) -> str:
-        """The command that simulates it as the plan did."""
+    def command(self, one: Configuration, steps: int, warmup: int, runs: int, samples_per_s: float) -> str:
+        """The command that simulates it as the plan did.
+
+        Args:
+            samples_per_s: that it was found to reach without failures of hosts.
+        """
         import shlex
 
         scenario = self.scenario(one)
@@ -148,6 +152,8 @@ class Room:
             words |= {"--placement": one.placement, "--variable-partitions": one.variable_partitions}
         words |= {"--stragglers": self.question.stragglers, "--steps": steps, "--warmup": warmup}
         words |= {"--replications": runs, "--seed": self.question.seed}
+        if self.question.failures:
+            words["--failures"] = self.question.failures_for(samples_per_s)
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
         return f"python -m sim.run {shlex.join(said + settings)}"

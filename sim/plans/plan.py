@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sim import protocols
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
 from sim.plans import families, limits, search, sensitivity
@@ -29,6 +30,7 @@ SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.7, 0.82, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
+CUT = "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
 AS_GOOD = 3  # that are shown where no configuration meets the target
 
 
@@ -95,7 +97,9 @@ class Plan:
             "effort": EFFORTS[one.effort].name,
             "steps": figures.steps,
             "runs": figures.runs,
-            "command": self.room.command(asked, figures.steps, figures.warmup, figures.runs),
+            "command": self.room.command(
+                asked, figures.steps, figures.warmup, figures.runs, figures.mid / figures.goodput
+            ),
         }
 
     def as_json(self) -> dict:
@@ -112,6 +116,7 @@ class Plan:
             "rejected": dict(self.rejected.most_common()),
             "sensitivity": [one.as_json() for one in self.values],
             "whole": self.whole,
+            "notes": notes(self),
             "wall_s": self.wall_s,
         }
 
@@ -122,6 +127,32 @@ class Plan:
     def rows(self) -> list[dict]:
         """Rows of every simulated configuration, flat, for a table."""
         return [flat(self.row(one)) for one in self.simulated]
+
+
+def notes(plan: Plan) -> list[str]:
+    """Caveats for the reader."""
+    found = [CUT] if not plan.whole else []
+    ways = {one.configuration.protocol for one in plan.best}
+    stale = sorted(
+        name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name)
+    )
+    if stale:
+        found.append(
+            f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
+        )
+    if why := plan.best[0].figures and plan.best[0].figures.why_none:
+        found.append(f"no intervals and no probabilities: {why}; calibrate (real.run --trace, then calibration.fit)")
+    if plan.question.prices:
+        found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
+    return found
+
+
+def _stale(plan: Plan, name: str) -> bool:
+    return any(
+        plan.room.protocol(one.configuration.protocol, one.configuration.settings).way == "asynchronous"
+        for one in plan.best
+        if one.configuration.protocol == name
+    )
 
 
 def flat(row: dict) -> dict:
@@ -162,6 +193,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             whole = simulating.left_s > 0
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
+            best, met = _ranked(question, candidates, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
             limits.find(best, simulating)
     simulated = [one for one in candidates if one.figures]
@@ -185,9 +217,6 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     def key(one: Candidate) -> tuple[float, float]:
         return one.key(question)
 
-    def as_known(one: Candidate) -> tuple[int, tuple[float, float]]:
-        return -one.effort, question.key(one.usd_per_hour, one.samples_per_s)
-
     ends_s = simulating.until_s
     simulating.until_s -= EASILY_SHARE * simulating.left_s
     found = search.best_first(candidates, key, question.keep, simulating, hopeful, lost)
@@ -198,10 +227,7 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         found = search.best_first(easily, key, question.keep, simulating, hopeful, lost)
     elif over:  # it goes on where it was
         found = search.best_first(candidates, key, question.keep, simulating, hopeful, lost)
-    meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
-    seen = [one for one in meeting if one not in found]  # where time was over before they were looked at whole
-    found += sorted(seen, key=as_known)[: question.keep - len(found)]
-    if found:
+    if found or _meeting(question, candidates):
         return found, True
 
     def lacking(one: Candidate) -> tuple[float, ...]:
@@ -212,6 +238,20 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
     )
     return nearest or sorted((one for one in candidates if one.figures), key=lacking)[:AS_GOOD], False
+
+
+def _meeting(question: Question, candidates: list[Candidate]) -> list[Candidate]:
+    """Those that meet the target as far as is known, the best first."""
+    meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
+    return sorted(meeting, key=lambda one: question.key(one.usd_per_hour, one.samples_per_s))
+
+
+def _ranked(
+    question: Question, candidates: list[Candidate], best: list[Candidate], met: bool
+) -> tuple[list[Candidate], bool]:
+    """The best in the one order that list, front and page have: by all that was simulated, also where time was over before it was whole."""
+    meeting = _meeting(question, candidates)
+    return (meeting[: question.keep], True) if meeting else (best, met)
 
 
 def _axes(question: Question):

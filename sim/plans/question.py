@@ -11,6 +11,7 @@ from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
 from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
+from sim.studies import failures
 
 SCHEMA = "plan-job/1"
 HOUR_S = 3600.0
@@ -124,6 +125,15 @@ class Question(BaseModel):
     def hours(self, samples_per_s: float) -> float | None:
         """Samples of the whole training."""
         return self.work / samples_per_s / HOUR_S if self.work else None
+
+    def failures_for(self, samples_per_s: float) -> str:
+        """The failures of hosts during the training, as `--failures` of sim.run takes them.
+
+        Args:
+            samples_per_s: without failures.
+        """
+        hours = self.hours(samples_per_s)
+        return failures.lasting(self.failures or "", hours and hours * HOUR_S)
 
     def key(self, usd_per_hour: float, samples_per_s: float) -> tuple[float, float]:
         """The order of configurations; less is better: money and then time, or time and then money."""

@@ -131,7 +131,7 @@ def front(
         found = pareto(families.best_of_each(one for one in candidates if not one.problem), axes)
         batch = [one for one in found if one.effort < until]
         if not batch or not simulating.left_s:
-            return [one for one in found if one.figures]
+            return pareto((one for one in candidates if one.figures and not one.problem), axes)
         for effort in sorted({one.effort for one in batch}):
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sim.answers.summary import number
 from sim.base.progress import duration
+from sim.plans.plan import notes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,38 +81,6 @@ def targets(plan: Plan) -> list[str]:
     if asked.usd_per_hour:
         found.append(f"{number(asked.usd_per_hour)} USD an hour at most")
     return found
-
-
-def notes(plan: Plan) -> list[str]:
-    """Caveats for the reader."""
-    from sim import protocols
-
-    found = []
-    if not plan.whole:
-        found.append(
-            "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
-        )
-    ways = {one.configuration.protocol for one in plan.best}
-    stale = sorted(
-        name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name)
-    )
-    if stale:
-        found.append(
-            f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
-        )
-    if why := plan.best[0].figures and plan.best[0].figures.why_none:
-        found.append(f"no intervals and no probabilities: {why}; calibrate (real.run --trace, then calibration.fit)")
-    if plan.question.prices:
-        found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
-    return found
-
-
-def _stale(plan: Plan, name: str) -> bool:
-    return any(
-        plan.room.protocol(one.configuration.protocol, one.configuration.settings).way == "asynchronous"
-        for one in plan.best
-        if one.configuration.protocol == name
-    )
 
 
 def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:

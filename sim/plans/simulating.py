@@ -6,7 +6,6 @@ import math
 import time
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim import needs
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 Key = TypeVar("Key")
+ENDS = 2  # runs more where the error of costs is known (sim.answers.ends)
 SPENT = 20  # steps in which ports spend what they saved before gradients queued for them: what follows lasts
 
 
@@ -45,8 +45,6 @@ class Simulating:
         self.room, self.pool, self.until_s = room, pool, until_s
         self.within_s = min(within_s, LONGEST_S)  # of which each job may take a share
         self.cut = False
-        text = room.question.failures
-        self._failures = failures.read(text) if text else None
 
     @property
     def left_s(self) -> float:
@@ -94,7 +92,11 @@ class Simulating:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
         refused = scenario.protocol.overlaps and not scenario.apart  # by the vector world, maybe, once they are begun
-        needed = partial(needs.once_and_step_s, scenario, "event" if refused else world)
+        further = ENDS if scenario.costs.error else 0
+
+        def needed(runs: int) -> tuple[float, float]:
+            return needs.once_and_step_s(scenario, "event" if refused else world, runs + further * (runs > 1))
+
         found = much.affordable(needed, much.share * self.within_s)
         if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:
             return found._replace(warmup=max(found.warmup, SPENT))
@@ -116,19 +118,17 @@ class Simulating:
             one.figures = replace(
                 one.figures, slower=_slower(job.scenario, row["step_mean_s"], EFFORTS[effort].optimism)
             )
-        if self._failures:
+        if self.room.question.failures:
             self._lose(one, job)
 
     def _lose(self, one: Candidate, job: Job) -> None:
         """The throughput after failures of hosts: the two errors are independent, and add up in squares of logarithms."""
         figures, question = one.figures, self.room.question
         assert figures
-        assert self._failures
         assert job.scenario
-        hours = question.hours(figures.mid)
-        run = replace(self._failures, run_s=min(max(60.0, hours * 3600), failures.MOST_S)) if hours else self._failures
+        assert question.failures
         try:
-            lost = failures.lost(job.scenario, run)
+            lost = failures.lost(job.scenario, failures.read(question.failures_for(figures.mid)))
         except WrongSetting as error:
             one.problem, one.figures = str(error), None
             return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
+from itertools import chain, islice, repeat
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -12,44 +15,70 @@ from sim.platform import measured_steps
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-    from sim.model.costs import Costs
+    from sim.model.costs import Costs, Line
     from sim.model.workload import Workload
-    from sim.platform.cluster import Cluster, Host
+    from sim.platform.cluster import Host
     from sim.platform.gpu import Gpu
 
 
-def reference(cluster: Cluster, workload: Workload) -> Gpu | None:
-    """The GPU that costs are of: the first one that has a name. None where there is none, or costs are measured."""
-    first = next((host.gpu for host in cluster.hosts if host.gpu), None)
-    if first is None or "costs" in workload.model_fields_set or cluster.costs_of(workload) is not None:
+def reference(scenario: Scenario) -> Gpu | None:
+    """The GPU that costs are of: that of most workers; of equally many, the slowest. None without named ones, or if costs are measured.
+
+    Neither the order of hosts nor hosts without a rank decide.
+    """
+    if scenario.has_measured_costs:
         return None
-    return first
+    workers = Counter(gpu for gpu in gpus(scenario) if gpu)
+
+    def last(gpu: Gpu) -> tuple[int, float, float, str]:
+        return -workers[gpu], -_sample_s(gpu, scenario), gpu.memory_bytes_per_s, gpu.name
+
+    return min(workers, key=last) if len(workers) > 1 else next(iter(workers), None)
 
 
-def costs(cluster: Cluster, workload: Workload) -> Costs | None:
+def gpus(scenario: Scenario) -> list[Gpu | None]:
+    """The GPU of each worker, as far as it has a name or rates."""
+    return [scenario.kinds[index].gpu for index in scenario.computing_hosts]
+
+
+def named(scenario: Scenario) -> dict[str, Gpu]:
+    """Those of workers by their names."""
+    return {gpu.name: gpu for gpu in gpus(scenario) if gpu}
+
+
+def costs(scenario: Scenario) -> Costs | None:
     """Costs on the GPU of reference; None without one.
 
-    The error of the rate is that of the least known GPU of the cluster.
+    The error of the rate is that of the least known GPU of a worker.
     """
-    gpu = reference(cluster, workload)
+    gpu, workload = reference(scenario), scenario.workload
     if gpu is None:
         return None
     if workload.step:
-        return _of_steps(cluster, workload, gpu)
+        return _of_steps(scenario, gpu)
     if not workload.is_nominal or workload.flops_per_sample is None:
         return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
-    spread = max(host.gpu.reached(workload.precision).spread or 0.0 for host in cluster.hosts if host.gpu)
+    spread = max(one.reached(workload.precision).spread or 0.0 for one in named(scenario).values())
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
 
 
-def _of_steps(cluster: Cluster, workload: Workload, gpu: Gpu) -> Costs:
+def _of_steps(scenario: Scenario, gpu: Gpu) -> Costs:
     """Costs by measured steps, which contain their update: it takes no further time."""
-    gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
-    spread = max(measured_steps.on(one, workload, cluster).spread for one in gpus.values())
+    cluster, workload = scenario.cluster, scenario.workload
+    spread = max(measured_steps.on(one, workload, cluster).spread for one in named(scenario).values())
     memory = nominal.of_memory(gpu.memory_bytes_per_s)
     found = measured_steps.on(gpu, workload, cluster).costs(workload.parameters)
     return found.model_copy(update={**memory, "update": found.update, "error": spread})
+
+
+def _sample_s(gpu: Gpu, scenario: Scenario) -> float:
+    """Seconds of a gradient, by which GPUs are compared: of the batch if steps were measured, or of an operation."""
+    workload = scenario.workload
+    if workload.step:
+        of_steps = measured_steps.on(gpu, workload, scenario.cluster).costs(workload.parameters)
+        return float(of_steps.compute(scenario.batch))
+    return 1 / flops_per_s(gpu, workload)
 
 
 def flops_per_s(gpu: Gpu, workload: Workload) -> float:
@@ -58,46 +87,56 @@ def flops_per_s(gpu: Gpu, workload: Workload) -> float:
     return rate.peak * (rate.share or 1.0)
 
 
-def relative(cluster: Cluster, workload: Workload, computes: bool, batch: int) -> list[Host]:
-    """The cluster's hosts with their speeds relative to the GPU of reference; as they are without one.
-
-    Args:
-        computes: whether workers sit on them, or servers alone.
-        batch: samples, at which speeds of GPUs are compared whose steps were measured.
-    """
-    gpu = reference(cluster, workload)
+def machines(scenario: Scenario) -> list[Host]:
+    """The kind of each machine, up to the last that has a rank, with its speed relative to the GPU of reference; as it is without one."""
+    gpu, used = reference(scenario), set(scenario.computing_hosts)
     if gpu is None:
-        return list(cluster.hosts)
-    speeds = [_speed(host, gpu, cluster, workload, computes, batch) for host in cluster.hosts]
-    return [
-        host.model_copy(update={"speed": host.speed * times}) for host, times in zip(cluster.hosts, speeds, strict=True)
-    ]
+        return scenario.kinds
+
+    @cache
+    def of(place: int, computes: bool) -> Host:
+        host = scenario.cluster.hosts[place]
+        return host.model_copy(update={"speed": host.speed * _speed(host, gpu, scenario, computes)})
+
+    places = chain.from_iterable(repeat(place, host.count) for place, host in enumerate(scenario.cluster.hosts))
+    return [of(place, index in used) for index, place in enumerate(islice(places, len(scenario.kinds)))]
 
 
-def _speed(host: Host, gpu: Gpu, cluster: Cluster, workload: Workload, computes: bool, batch: int) -> float:
-    """Relative to this GPU. A server's work is over parameters: where there is no GPU, a core's memory says how fast."""
+def _speed(host: Host, gpu: Gpu, scenario: Scenario, computes: bool) -> float:
+    """Relative to this GPU. A server's work is over parameters: memory says how fast."""
     if host.gpu == gpu:
         return 1.0
-    if host.gpu and workload.step:
-        ours, theirs = (
-            measured_steps.on(one, workload, cluster).costs(workload.parameters).compute(batch)
-            for one in (gpu, host.gpu)
-        )
-        return ours / theirs
+    if host.gpu and computes:
+        return _sample_s(gpu, scenario) / _sample_s(host.gpu, scenario)
     if host.gpu:
-        return flops_per_s(host.gpu, workload) / flops_per_s(gpu, workload)
+        return host.gpu.memory_bytes_per_s / gpu.memory_bytes_per_s
     if host.gpus or computes:
-        return nominal.CORE_FLOPS / flops_per_s(gpu, workload)
-    return nominal.CORE_BYTES_PER_S / gpu.memory_bytes_per_s
+        return nominal.CORE_FLOPS / flops_per_s(gpu, scenario.workload)
+    return 1.0 if cores_serve(scenario) else nominal.TO_ADD * nominal.CORE_BYTES_PER_S / gpu.memory_bytes_per_s
+
+
+def cores_serve(scenario: Scenario) -> bool:
+    """Whether sums and updates are work of servers on hosts without GPUs alone, where workers compute on GPUs."""
+    protocol, hosts = scenario.protocol, scenario.hosts[: scenario.servers]
+    if not hosts or scenario.summed or scenario.gathered_variables or protocol.local_aggregation:
+        return False
+    compute = all(scenario.kinds[index].gpus for index in scenario.computing_hosts)
+    return compute and not any(scenario.kinds[index].gpus for index in hosts)
+
+
+def of_cores(scenario: Scenario) -> dict[str, Line | None]:
+    """Costs of the servers' work on a nominal core, where `cores_serve`; whatever the workers' GPU is called."""
+    workload = scenario.workload
+    core = nominal.nominal(workload.flops_per_sample or 0.0, workload.parameters)
+    names = ["reduce", "reduce_rows", "update"] + ["evaluate"] * (workload.flops_per_sample is not None)
+    return {name: getattr(core, name) for name in names}
 
 
 def covers(scenario: Scenario) -> bool:
     """Whether the answer's error is that of a GPU's rate: all workers have such GPUs, and nothing was measured there."""
-    if reference(scenario.cluster, scenario.workload) is None:
+    if reference(scenario) is None or None in gpus(scenario):
         return False
-    if not (scenario.workload.is_nominal or (scenario.workload.step and scenario.costs.error)):
-        return False
-    return all(scenario.machines[index].gpu for index in scenario.hosts[scenario.servers :])
+    return scenario.workload.is_nominal or bool(scenario.workload.step and scenario.costs.error)
 
 
 def check(scenario: Scenario) -> None:
@@ -107,26 +146,22 @@ def check(scenario: Scenario) -> None:
         WrongSetting: a format of numbers that a GPU does not have, or steps that were not measured there; see
             sim.platform.measured_steps.
     """
-    cluster, workload = scenario.cluster, scenario.workload
     measured_steps.check(scenario)
-    if reference(cluster, workload) is None:
+    if reference(scenario) is None:
         return
-    for gpu in {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}.values():
-        gpu.reached(workload.precision)
+    for gpu in named(scenario).values():
+        gpu.reached(scenario.workload.precision)
 
 
 def note(scenario: Scenario) -> str:
     """The uncertainty of computing, as text."""
-    cluster, workload = scenario.cluster, scenario.workload
-    gpus = {host.gpu.name: host.gpu for host in cluster.hosts if host.gpu}
-    formats = {name: gpu.format_of(workload.precision) for name, gpu in gpus.items()}
-    said = " or ".join(f"{name} ({formats[name]})" for name in gpus)
-    known = costs(cluster, workload)
+    workload, known, of_name = scenario.workload, costs(scenario), named(scenario)
+    said = " or ".join(f"{name} ({gpu.format_of(workload.precision)})" for name, gpu in of_name.items())
     factor = exp(interval.of_normal(known.error if known else 0.0))
-    unknown = [name for name, gpu in gpus.items() if not gpu.is_known(workload.precision)]
+    unknown = [name for name, gpu in of_name.items() if not gpu.is_known(workload.precision)]
     why = f", as no model's rate on {' or '.join(unknown)} in this format was at hand" if unknown else ""
     held_bytes = 2 * ITEM_BYTES * workload.parameters
-    small = [name for name, gpu in gpus.items() if 0 < gpu.memory_bytes < held_bytes]
+    small = [name for name, gpu in of_name.items() if 0 < gpu.memory_bytes < held_bytes]
     full = (
         f"; parameters and gradients take {held_bytes / 1e9:,.0f} GB, more than {' or '.join(small)} has"
         if small

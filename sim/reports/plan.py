@@ -51,8 +51,9 @@ def plan_page(plan: dict) -> str:
         raise WrongSetting("plan: schema", plan.get("schema"), SCHEMA)
     if not plan["rows"]:
         raise WrongSetting("plan: rows", None, "at least one row")
+    notes = [Text(note, "note") for note in plan.get("notes", ())]
     sections = [
-        Section("Choose", [_explorer(standing(plan["question"]))]),
+        Section("Choose", [*notes, _explorer(standing(plan["question"]), cheapest(plan["question"]))]),
         Section("As it was asked", list(_best(plan["best"]))),
         Section("The front of cost and time", [_table(plan["front"], "front_table")]),
         Section("What was thrown out", list(_rejected(plan["rejected"]))),
@@ -79,17 +80,23 @@ def title(question: dict) -> str:
 
 def standing(question: dict) -> dict[str, float]:
     """The positions of the sliders that are asked for: need (hours, or samples/s), budget (USD, or USD an hour) and probability."""
-    deadline = question.get("deadline")
+    deadline, timed = question.get("deadline"), question.get("samples") or question.get("epochs")
     asked = {
         "need": deadline / HOUR_S if deadline else question.get("samples_per_s"),
-        "budget": question.get("budget") or question.get("usd_per_hour"),
+        "budget": question.get("budget") or (None if timed else question.get("usd_per_hour")),
         "probability": question.get("probability"),
     }
     return {name: value for name, value in asked.items() if value}
 
 
-def _explorer(asked: dict[str, float]) -> Script:
+def cheapest(question: dict) -> bool:
+    """Whether the cheapest is wanted, as `Question.cheapest` has it; else the fastest."""
+    return bool(question.get("samples_per_s") or question.get("deadline"))
+
+
+def _explorer(asked: dict[str, float], cheapest: bool) -> Script:
     said = " ".join(f'data-{name}="{float(value)!r}"' for name, value in asked.items())
+    said += f' data-kind="{"cheapest" if cheapest else "fastest"}"'
     here = files("sim.reports") / "templates"
     html = f'<div id="asked" {said}></div>\n{(here / "plan.html").read_text(encoding="utf-8")}'
     return Script(html, (here / "plan.js").read_text(encoding="utf-8"))

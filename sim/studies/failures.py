@@ -31,6 +31,7 @@ RUNS = 2000  # that are drawn
 FEW = 100  # failures, up to which each is drawn by itself
 MOST_FAILURES = 20.0  # expected in a segment or a restart
 LEAST_GOODPUT = 1e-3  # below this share a run makes no progress to speak of
+SHORTEST_RUN_S = 60.0
 LEAST_S, MOST_S = 1.0, 1e3 * LONGEST_S  # of a setting; hosts last for years
 
 
@@ -99,6 +100,18 @@ def read(text: str) -> Failures:
     if "mtbf_s" not in found:
         raise WrongSetting(OPTION, text, "mtbf=TIME besides: the mean time between the failures of one host")
     return Failures(**found)
+
+
+def lasting(text: str, run_s: float | None) -> str:
+    """The text of failures in a run of another length, as far as there may be such a run; as it is if None.
+
+    >>> lasting("mtbf=30 d, run=2 d", 7200.0)
+    'mtbf=30 d, run=7200 s'
+    """
+    if run_s is None:
+        return text
+    others = [part.strip() for part in text.split(",") if part.partition("=")[0].strip() != "run"]
+    return ", ".join([*others, f"run={min(max(SHORTEST_RUN_S, run_s), MOST_S):.6g} s"])
 
 
 def _seconds(name: str, text: str) -> float:

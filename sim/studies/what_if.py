@@ -61,15 +61,15 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
 
     Args:
         base, changed: whose first replications have the same number.
-        real: both may be run for real, and what is not known of them counts; a job without messages cannot.
+        real: both may be run for real, and what is not known of them counts; a job without messages cannot, and then what is
+            unknown of costs does alone, which is the same in both.
     """
     runs = min(base.done.runs, changed.done.runs)
     ratios = changed.outcome.throughput()[:runs] / base.outcome.throughput()[:runs]
     pair = interval.of_runs(ratios) if runs > 1 and np.ptp(ratios) > 0 else None
     ratio = interval.middle(ratios)
-    return Compared(
-        change, changed, ratio, widened(pair, ratio, *paired.unknown(base, changed)) if real else pair, runs
-    )
+    unknown = paired.unknown(base, changed) if real else paired.of_same_costs(base, changed)
+    return Compared(change, changed, ratio, widened(pair, ratio, *unknown), runs)
 
 
 def widened(pair: tuple[float, float] | None, ratio: float, lower: float, higher: float) -> tuple[float, float] | None:

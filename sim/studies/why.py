@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from sim.base.errors import RunFailed, WrongSetting
-from sim.model.costs import Costs, Line
+from sim.job.variants import with_costs
+from sim.model.costs import Line
 from sim.platform.cluster import Link
 from sim.studies.what_if import Compared, compare, percent
 
@@ -22,6 +23,7 @@ FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 SUMS = ("take_up", "reduce", "reduce_rows", "update")
 COMPUTING = ("input", "compute", "partition")
 HEADINGS = ("why", "mean step", "throughput", "9 in 10 pairs")
+WITHOUT_STRAGGLERS = "without induced stragglers"  # the one job without a cause that can be run for real
 LEAST = 0.005  # gains below this share of the throughput are not shown
 Simulate = Callable[["Scenario"], "Result"]
 
@@ -88,7 +90,10 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
         changed: makes the job that a change, as `--what-if` takes it, describes.
     """
     scenario = base.scenario
-    causes = [compare(name, base, simulate(without)) for name, without in without_causes(scenario)]
+    causes = [
+        compare(name, base, simulate(without), real=name == WITHOUT_STRAGGLERS)
+        for name, without in without_causes(scenario)
+    ]
     doubled, *tried = (_tried(text, base, simulate, changed) for text in candidates(scenario))
     helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
     return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
@@ -97,7 +102,7 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
 def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """Each cause of a step's time that the job has, and the job without it."""
     if scenario.slowed:
-        yield "without induced stragglers", scenario.without_stragglers()
+        yield WITHOUT_STRAGGLERS, scenario.without_stragglers()
     if scenario.ranks > 1:
         yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
     if not scenario.cores_suffice:
@@ -131,14 +136,6 @@ def candidates(scenario: Scenario) -> Iterator[str]:
         yield from (f"algorithm={name}" for name in collectives.NAMES if name != settings["algorithm"])
 
 
-def with_costs(scenario: Scenario, costs: Costs) -> Scenario:
-    """The job with other costs of its workload."""
-    workload, cluster = scenario.workload, scenario.cluster
-    if cluster.costs_of(workload) is None:
-        return replace(scenario, workload=workload.model_copy(update={"costs": costs}))
-    return _on(scenario, costs=cluster.costs | {workload.name: costs})
-
-
 def _on(scenario: Scenario, **changed) -> Scenario:
     return replace(scenario, cluster=scenario.cluster.model_copy(update=changed))
 
@@ -150,7 +147,7 @@ def _half(line: Line) -> Line:
 def _tried(text: str, base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Compared | None:
     """The job with a change; None if there can be no such job."""
     try:
-        return compare(text, base, simulate(changed(text)))
+        return compare(text, base, simulate(changed(text)), real=True)
     except (WrongSetting, RunFailed):
         return None
 

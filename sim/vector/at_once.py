@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -113,11 +114,19 @@ class Run:
         replications: their numbers.
         together: steps that are made at once.
         within_s: after so many seconds the run ends with a block, once warm-up is over.
+        also: see `run`.
     """
 
-    def __init__(self, scenario: Scenario, replications: range, together: int, within_s: float):
+    def __init__(
+        self,
+        scenario: Scenario,
+        replications: Sequence[int],
+        together: int,
+        within_s: float,
+        also: Sequence[Scenario] = (),
+    ):
         self._scenario, self._together, self._until_s = scenario, together, time.monotonic() + within_s
-        self._first = VectorWorld(scenario, replications, rounds=range(1))
+        self._first = VectorWorld(scenario, replications, rounds=range(1), also=also)
         self._first.play()
         (end_s, samples), self._now_s = self._first.updates[0], self._first.clock_s.copy()
         self._ends_s, self._samples = [np.zeros((1, len(end_s))), end_s[None]], [samples[None]]
@@ -166,11 +175,18 @@ class Run:
         self._ran_out += block.ran_out.sum()
 
 
-def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
+def run(
+    scenario: Scenario,
+    replications: int = 1,
+    first: int = 0,
+    within_s: float = math.inf,
+    also: Sequence[Scenario] = (),
+) -> Outcome:
     """So many replications of the scenario, from the `first` on; the same that the event world gives one by one.
 
     Args:
         within_s: as in the event world, for all of them together.
+        also: the same job on hosts of other speeds: a run of each with the first one's random numbers comes after the others.
 
     Raises:
         Refused: the scenario needs the event world.
@@ -178,19 +194,20 @@ def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: flo
         WrongSetting: several servers are to evaluate.
     """
     scenario.check_evaluation()
-    reason, numbers, until_s = refusal(scenario), range(first, first + replications), time.monotonic() + within_s
+    reason, until_s = refusal(scenario), time.monotonic() + within_s
     if reason:
         raise Refused(reason)
-    together = _together(scenario, replications, within_s)
+    numbers = [*range(first, first + replications), *[first] * len(also)]
+    together = _together(scenario, len(numbers), within_s)
     if together >= FEWEST and compiled.in_use():
         with suppress(Refused, lowered.NotLowered, Unsettled, TooMany):  # arrays say then whether it is so
-            return lowered.outcome(scenario, numbers, together, within_s)
+            return lowered.outcome(scenario, numbers, together, within_s, also)
     if min(together, scenario.rounds - 1) >= FEWEST:
         try:
-            return Run(scenario, numbers, together, within_s).outcome()
+            return Run(scenario, numbers, together, within_s, also).outcome()
         except (Refused, Apart):  # one after another may do
             pass
-    return VectorWorld(scenario, numbers, until_s - time.monotonic()).run()
+    return VectorWorld(scenario, numbers, until_s - time.monotonic(), also=also).run()
 
 
 def repeats(scenario: Scenario) -> bool:

@@ -66,8 +66,7 @@ class Group(Hub, Overlap, Barrier):
         def rounds(law, purpose, of=replications, factor=1.0):
             return Rounds(law, scenario.seed, of, numbers, purpose, scenario.rounds, factor)
 
-        resumes = costs.resume_s or costs.resume_error_s
-        self._resume_s = np.array([[scenario.draws.resume_s(one)] for one in replications]) if resumes else None
+        self._resume_s = np.full((len(replications), 1), costs.resume_s) if costs.resume_s else None
         self._sleeps = [self._slept_s(numbers)]
         self._slept_in = -1, 0  # the step of the last sleep, and which of its sleeps that was
         self._factors = self._noise(numbers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 
@@ -99,10 +100,16 @@ class VectorWorld:
         replications: their numbers.
         within_s: see `sim.vector.run`.
         rounds: that the texts go through; all if None.
+        also: the same job on hosts of other speeds, of which the last replications are.
     """
 
     def __init__(
-        self, scenario: Scenario, replications: range, within_s: float = math.inf, rounds: range | None = None
+        self,
+        scenario: Scenario,
+        replications: Sequence[int],
+        within_s: float = math.inf,
+        rounds: range | None = None,
+        also: Sequence[Scenario] = (),
     ):
         self.scenario, self.replications = scenario, replications
         self.rounds = range(scenario.rounds) if rounds is None else rounds
@@ -111,9 +118,8 @@ class VectorWorld:
         self.own_ends_s: list[np.ndarray] = []  # of each rank, shape (replications, ranks), where a step is that of all
         # When warm-up had ended, by its number of steps; of a shorter one too, as long as the run may end early.
         self.lows_s = {} if scenario.warmup else {0: np.zeros(len(replications))}
-        machines = scenario.machines
-        factors = np.array([scenario.draws.error_factor(replication) for replication in replications])
-        speeds = np.array([machines[m].speed for m in scenario.hosts]) / factors[:, None]
+        jobs = [*[scenario] * (len(replications) - len(also)), *also]
+        speeds = np.array([job.speeds for job in jobs])
         first = scenario.servers
         self.master = self._group(range(first), speeds[:, :first])
         self.workers = self._group(range(first, scenario.ranks), speeds[:, first:])

@@ -9,10 +9,10 @@ import pytest
 
 from experiments import gpus
 from experiments.gpu_rates import RATES
-from sim import catalogue, protocols, simulation
+from sim import catalogue, protocols
 from sim.answers import interval, trust
-from sim.answers.outcome import first
 from sim.base.errors import WrongSetting
+from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import nominal, workload
@@ -113,16 +113,35 @@ def test_a_format_that_a_gpu_does_not_have_is_refused():
 
 
 def test_a_faster_gpu_among_others_computes_faster():
-    """Costs are of the first, speeds relative to it; the slowest says how long a step of allreduce takes."""
-    both = job([Host(gpu="V100"), Host(gpu="K80")], workers=2)
+    """Costs are of the GPU of most workers, or of the slowest, whatever the order of hosts; speeds are relative to it."""
+    v100, k80 = Host(gpu="V100"), Host(gpu="K80")
     of_v100, of_k80 = (named_gpus.flops_per_s(catalogue.find("gpus", name), MINE) for name in ("V100", "K80"))
-    assert [host.speed for host in both.machines] == [1.0, pytest.approx(of_k80 / of_v100)]
-    assert both.costs == job(Host(gpu="V100")).costs.model_copy(update={"error": 0.59})
+    for hosts, speeds in (([v100, k80], [of_v100 / of_k80, 1]), ([k80, v100], [1, of_v100 / of_k80])):
+        both = job(hosts, workers=2)
+        assert [host.speed for host in both.machines] == pytest.approx(speeds)
+        assert both.costs == job(k80).costs.model_copy(update={"error": 0.59})
+    most = job([k80, v100, v100], workers=3)
+    assert most.costs.compute == job(v100).costs.compute
 
 
-def test_a_host_without_gpus_is_a_server_of_its_memory():
-    served = job([Host(name="ps"), Host(gpu="V100", name="worker")], workers=1, protocol="ps-sync")
-    assert [host.speed for host in served.machines] == [pytest.approx(4 / 900), 1.0]
+@pytest.mark.parametrize("protocol", ["ps-sync", "ps-layers", "fmb", "kbatch-async"])
+@pytest.mark.parametrize("model", [MINE, MEASURED])
+def test_a_core_that_serves_costs_the_same_whatever_the_workers_gpu_is_called(protocol, model):
+    mine = Host(name="w", gpu={"name": "mine", "fp32": 1e13, "memory_bytes_per_s": 2e11})
+    core = nominal.nominal(model.flops_per_sample or 0.0, model.parameters)
+    for worker in (mine, Host(name="w", gpu="V100"), Host(name="w", gpu="H100"), Host(name="w", gpus=1)):
+        served = job([Host(name="ps"), worker], model, workers=1, protocol=protocol)
+        assert served.machines[0].speed == 1.0
+        assert (served.costs.reduce, served.costs.update) == (core.reduce, core.update)
+
+
+def test_a_core_that_serves_beside_gpus_that_add_costs_the_same_too():
+    """Workers of hybrid add and update variables by themselves: a core is then as fast as its memory is beside theirs."""
+    seconds = set()
+    for name in ("V100", "H100"):
+        served = job([Host(name="ps"), Host(gpu=name, name="worker")], workload.NAMED["lm1b"], 1, "hybrid")
+        seconds.add(round(served.costs.reduce(1e9) / served.machines[0].speed, 9))
+    assert seconds == {1e9 / nominal.CORE_BYTES_PER_S}
 
 
 def test_a_worker_without_a_gpu_computes_at_a_core_s_rate():
@@ -137,7 +156,7 @@ def test_ranks_at_the_median_of_several_kinds_of_gpus_are_alike(protocol):
     hosts = [Host(name="ps"), Host(gpu="V100", name="a"), Host(gpu="A100", name="b", count=2)]
     of = job(hosts[protocol == "allreduce" :], workers=3, protocol=protocol)
     speeds = [of.machines[host].speed for host in of.hosts]
-    evened = of.at_the_median()
+    evened = variants.at_the_median(of)
     found = [evened.machines[host].speed for host in of.hosts]
     assert found[of.servers :] == pytest.approx([speeds[-1]] * 3)
     assert found[: of.servers] == speeds[: of.servers]
@@ -182,28 +201,11 @@ def test_a_few_replications_have_the_answer_of_many():
     assert one == pytest.approx(many, rel=0.02)
 
 
-@pytest.mark.parametrize("world", ["vector", "event"])
-def test_runs_are_whole_pairs_after_the_first(world):
-    """Whether nobody says how many, or time ends amid a pair, whose one run would move the mean by its whole factor."""
-    named = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
-    found = simulate(named, world)
-    assert found.done.runs % 2 == 1
-    cut = simulation._balanced(named, first(found.outcome, 4), 9)
-    assert len(cut.step_s) == 3
-    assert len(simulation._balanced(named, first(found.outcome, 4), 4).step_s) == 4  # as many as the user asked for
-
-
-def test_the_vector_world_has_the_same_factors():
+def test_the_vector_world_has_the_same_ends():
     quiet = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
-    event_, vector = (simulate(quiet, world, 5) for world in ("event", "vector"))
-    assert event_.outcome.throughput() == pytest.approx(vector.outcome.throughput())
-
-
-def test_a_factor_is_normal_in_its_logarithm():
-    found = job(Host(gpu="V100"))
-    logs = np.log([found.draws.error_factor(replication) for replication in range(401)])
-    assert logs.mean() == pytest.approx(0, abs=0.01)
-    assert logs.std() == pytest.approx(0.59, rel=0.03)
+    event_, vector = (simulate(quiet, world, 5).outcome for world in ("event", "vector"))
+    assert event_.throughput() == pytest.approx(vector.throughput())
+    assert event_.ends["all work"] == pytest.approx(vector.ends["all work"], rel=1e-6)
 
 
 def test_an_unknown_gpu_says_so():

@@ -9,6 +9,7 @@ import pytest
 from sim import catalogue, protocols
 from sim.answers import interval, trust
 from sim.base.errors import WrongSetting
+from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.model import workload_text
 from sim.model.workload import Workload
@@ -80,7 +81,7 @@ def test_hosts_of_which_one_is_measured_keep_their_ratio_and_the_median_job_has_
     mixed = job(model(A100), "A100", "V100", "V100")
     times = reached("A100") / reached("V100")
     assert [computing_s(mixed, worker) for worker in range(3)] == pytest.approx([0.4, 0.4 * times, 0.4 * times])
-    median = mixed.at_the_median()
+    median = variants.at_the_median(mixed)
     assert [computing_s(median, worker) for worker in range(3)] == pytest.approx(3 * [0.4 * times])
 
 
@@ -217,4 +218,4 @@ def test_servers_on_cores_do_not_make_gpus_slower():
     served = Scenario(protocols.make("ps-sync"), model(A100), workers=1, cluster=served.cluster)
     served.check_computing()
     assert computing_s(served) == pytest.approx(0.4)
-    assert named_gpus.reference(served.cluster, served.workload).name == "A100"
+    assert named_gpus.reference(served).name == "A100"

@@ -316,7 +316,7 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
     simulating = Simulating(room, pools.of_size(1), 1.0, math.inf)
     for effort in range(1, WHOLE + 1):
         simulating.simulate(found, effort)
-    assert looks == [[(3, 1)], [(20, 3)], [(7, 9)]]
+    assert looks == [[(3, 1)], [(14, 3)], [(4, 9)]]
     assert not simulating.cut
 
 

@@ -10,16 +10,18 @@ from calibration.estimators.errors import Residuals
 from calibration.evidence.seats import Placement
 from calibration.profiles import Probe, Source, make
 from sim import event, stragglers, vector
-from sim.answers import outcome
+from sim.answers import extrapolation, interval, outcome
 from sim.answers.ignorance import CORE
 from sim.answers.notes import notes
+from sim.job import variants
 from sim.job.scenario import Scenario
-from sim.laws import LogNormal
+from sim.laws import Constant, LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.fmb import FixedMinibatch
+from sim.simulation import simulate
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
 DRIFTING = Cluster(hosts=[Host(count=2)], costs={"mlp": PLANTED})
@@ -30,18 +32,25 @@ def runs_of(cluster, seed, batches=(64, 256), repeats=2, **about):
     """A calibration: runs of two batches, each with its own luck."""
     for number, batch in enumerate(batches * repeats):
         job = Scenario(FixedMinibatch(), batch=batch, cluster=cluster, seed=1000 * seed + number, **(JOB | about))
-        yield Source(f"run{number}", event.trace(job))
+        yield Source(f"run{number}", event.trace(lucky(job)))
+
+
+def lucky(job):
+    """The job with a factor on all work that its random seed draws, as far off as its costs say."""
+    off = job.costs.error * np.random.default_rng(job.seed).standard_normal()
+    return variants.as_fast(job, np.exp(-off))
 
 
 @pytest.mark.slow
 def test_intervals_hold_nine_new_runs_in_ten():
     """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Fourteen say it to about 0.037."""
-    new = vector.run(Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6, **JOB), 50).throughput()
+    drawn = [Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6 + seed, **JOB) for seed in range(50)]
+    new = np.array([vector.run(lucky(job), 1).throughput()[0] for job in drawn])
     covered = []
     for seed in range(14):
         profile = make(list(runs_of(DRIFTING, seed)), "few runs")
         job = Scenario(FixedMinibatch(), batch=128, cluster=profile, seed=seed, **JOB)
-        low, high = vector.run(job, 20).interval()
+        low, high = interval_of(job)
         covered.append(np.mean((low <= new) & (new <= high)))
     assert np.mean(covered) == pytest.approx(0.9, abs=3 * 0.037)
 
@@ -139,27 +148,47 @@ def test_intervals_of_runs_that_sleep_hold_what_is_not_known_of_them():
         for knows, shares in held.items():
             costs = found if knows else found.model_copy(update={"resume_error_s": 0.0})
             profile = late(0.0).model_copy(update={"costs": {"mlp": costs}})
-            low, high = vector.run(replace(asked, cluster=profile), 20).interval()
+            low, high = interval_of(replace(asked, cluster=profile))
             shares.append(np.mean((low <= new) & (new <= high)))
     assert 0.85 < np.mean(held[True]) < 0.99
     assert np.mean(held[False]) < 0.75
+
+
+def interval_of(job):
+    """By the runs and the errors of costs alone."""
+    found = simulate(job, "vector", 20).outcome
+    return extrapolation.widened(
+        found.interval(), interval.middle(found.throughput()), extrapolation.of_costs(job, found)
+    )
 
 
 def known(cluster, **about):
     return make(list(runs_of(cluster, 0, **about)), "known")
 
 
-def test_worlds_draw_the_same_error():
+@pytest.mark.parametrize("world", ["event", "vector"])
+def test_an_error_is_in_no_run_and_in_the_interval(world):
+    """Of a job that is all work."""
     job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)
-    assert len({job.draws.error_factor(replication) for replication in range(5)}) == 5
-    np.testing.assert_allclose(vector.run(job, 2).step_s[1], outcome.of_trace(event.trace(job, 1)).step_s[0], rtol=1e-9)
+    known = DRIFTING.model_copy(update={"costs": {"mlp": PLANTED.model_copy(update={"error": 0.0})}})
+    found, exact = (simulate(one, world, 3) for one in (job, replace(job, cluster=known)))
+    assert (found.step_s == exact.step_s).all()
+    assert not exact.outcome.ends
+    assert found.outcome.ends["all work"] == pytest.approx([1.645 * 0.08] * 2, rel=0.05)
 
 
-def test_error_is_a_factor_on_all_work_with_median_one():
-    job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)
-    logs = np.log([job.draws.error_factor(replication) for replication in range(200)])
-    assert np.median(logs) == pytest.approx(0, abs=0.01)
-    assert logs.std() == pytest.approx(0.08, rel=0.1)
+def test_what_is_unknown_after_sleeps_is_in_the_interval():
+    """Where ranks sleep."""
+    costs = RESTED.model_copy(update={"noise": LogNormal(cv=0), "resume_s": 0.01, "resume_error_s": 0.004})
+    asleep = {"stragglers": Constant(value=0.05), "stragglers_name": "constant"}
+    for about, after in ((asleep, ["work after sleeps"]), ({}, [])):
+        job = Scenario(FixedMinibatch(), cluster=late(0.0), **(JOB | about))
+        job = replace(job, cluster=job.cluster.model_copy(update={"costs": {"mlp": costs}}))
+        found = simulate(job, "event", 2).outcome
+        assert list(found.ends) == after
+        for longer, shorter in found.ends.values():
+            off = 1.645 * 0.004 / found.step_s[0].mean()
+            assert (longer, shorter) == pytest.approx((np.log(1 + off), -np.log(1 - off)), rel=0.1)
 
 
 def test_without_drift_nothing_is_added():
@@ -220,18 +249,16 @@ def test_the_error_of_contention_is_as_large_as_it_says():
     assert np.mean(errors) < 4 * np.std(np.log1p(values))
 
 
-def test_replications_differ_in_what_is_not_known_of_contention():
+def test_what_is_not_known_of_contention_is_in_the_interval():
     """Where two workers keep two cores busy; one alone has no use for it."""
     host = Host(cores=2, slots=8, contention=0.3, contention_error=0.1)
-    still = Costs(compute=Line(base_s=0.01))
-    where = Cluster(hosts=[host], costs={"mlp": still})
-    spread = {}
+    where = Cluster(hosts=[host], costs={"mlp": Costs(compute=Line(base_s=0.01))})
     for workers in (1, 2):
         job = Scenario(FixedMinibatch(), cluster=where, **(JOB | {"workers": workers}))
-        runs = outcome.join([outcome.of_trace(event.trace(job, replication)) for replication in range(10)])
-        spread[workers] = np.std(runs.step_s.mean(axis=1))
-    assert spread[1] < 1e-9
-    assert spread[2] == pytest.approx(0.01 * 1.3 * 0.1, rel=0.3)
+        found = simulate(job, "event", 2).outcome
+        assert found.step_s.std() < 1e-9
+        expected = (0.0, 0.0) if workers == 1 else (1.645 * 0.1, 1.645 * 0.1)
+        assert found.ends["busy cores"] == pytest.approx(expected, rel=0.1, abs=1e-9)
 
 
 class NeverEnding(FixedMinibatch):

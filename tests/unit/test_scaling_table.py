@@ -13,6 +13,7 @@ from calibration.scaling.steps import BOTH_WAYS, Scaling, fit
 from calibration.scaling.table import Table
 from sim import protocols
 from sim.base.errors import WrongSetting
+from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster
@@ -131,7 +132,8 @@ def simulated_s(known, hosts: int, batch: int) -> float:
     text = protocols.make("horovod", ["algorithm=ring", "fusion_bytes=26214400", "cycle_s=0"])
     one = known.hosts[0].model_copy(update={"count": hosts, "cores": 1, "gpus": 1})
     where = known.model_copy(update={"hosts": (one,)})
-    job = Scenario(text, MODEL, workers=hosts, steps=2, warmup=1, batch=batch, cluster=where).at_the_median()
+    job = Scenario(text, MODEL, workers=hosts, steps=2, warmup=1, batch=batch, cluster=where)
+    job = variants.at_the_median(job)
     return float(simulate(job, replications=1).step_s.mean())
 
 

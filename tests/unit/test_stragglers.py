@@ -14,6 +14,7 @@ from law_examples import EVERY, FACTORS, SEQUENCES
 
 from sim import event, laws, protocols, run, stragglers, vector
 from sim.base.errors import WrongSetting
+from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import Law, Stragglers
 from sim.model import workload
@@ -409,19 +410,19 @@ def test_slow_ranks_cost_what_the_median_rank_would_not():
     hosts = (Host(name="a", count=3), Host(name="slow", speed=0.5))
     known = Cluster(hosts=hosts, costs={"toy_fc": costs})
     scenario = job(stragglers.read("niagara*0.01"), workers=3, cluster=known, steps=20)
-    median = scenario.at_the_median()
+    median = variants.at_the_median(scenario)
     assert {host.speed for host in median.machines} == {1.0}
     assert median.costs.noise.sole == pytest.approx(math.exp(-math.log1p(0.3**2) / 2))
     assert median.costs.run.sole is not None
     assert not median.slowed
-    assert median.at_the_median() == median
+    assert variants.at_the_median(median) == median
     now, free = (vector.run(one, 1).throughput()[0] for one in (scenario, median))
     assert free > 1.9 * now
 
 
 def test_nominal_noise_is_no_slow_rank():
     scenario = job(stragglers.read("none"))
-    assert scenario.at_the_median() == scenario
+    assert variants.at_the_median(scenario) == scenario
 
 
 def test_sums_of_steps_are_cut_short_where_nothing_changes():

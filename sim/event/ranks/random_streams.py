@@ -60,7 +60,7 @@ class RandomStreams:
     @cached_property
     def resume_s(self) -> float:
         """Further seconds of the first work after a sleep."""
-        return self.scenario.draws.resume_s(self.replication)
+        return self.scenario.costs.resume_s
 
     def delays(self, number: int) -> Stream | None:
         """Induced delays of what a rank receives, seconds; None without."""

@@ -1,5 +1,6 @@
 // The page of a plan: a need, a budget and a probability are chosen; the answer, the front and the table follow from the rows in the page.
 (() => {
+  const KIND = document.getElementById("asked").dataset.kind ?? "cheapest";
   const ROWS = REPORT.rows, SHOWN = 10, Z90 = 1.6448536; // half of the width of a 90 % interval, in standard deviations
   const TIMED = ROWS.length > 0 && ROWS.every((row) => row.hours !== null && row.usd !== null);
   const COST = TIMED ? "usd" : "usd_per_hour", COST_UNIT = TIMED ? "USD" : "USD/h";
@@ -17,14 +18,19 @@
     return z > 0 ? 1 - tail : tail;
   }
 
-  // How likely a row meets the need: its throughput is log-normal with the row's 90 % interval.
-  function likely(row, need) {
-    const { low, mid: middle, high } = row.samples_per_s, asked = TIMED ? middle * row.hours / need : need;
-    if (low === null || high === null || high <= low) return middle >= asked ? 1 : 0;
-    return normal(Math.log(middle / asked) / (Math.log(high / low) / (2 * Z90)));
+  // How likely a row meets the need: its throughput is log-normal on either side of the middle, as the plan has it (Figures.chance).
+  // The cost of a training follows from it; a budget at the slider's end is none.
+  function likely(row, { need, budget }) {
+    const { low, mid: middle, high } = row.samples_per_s, paid = budget < costs[1] ? middle * row.usd / budget : 0;
+    const asked = TIMED ? Math.max(middle * row.hours / need, paid) : need;
+    const side = low === null || high === null ? 1 : middle >= asked ? middle / low : high / middle;
+    if (side <= 1) return middle >= asked ? 1 : 0;
+    return normal(Math.log(middle / asked) / (Math.log(side) / Z90));
   }
 
   function cheaper(one, other) { return one[COST] - other[COST] || speed(other) - speed(one); }
+
+  function better(one, other) { return KIND === "fastest" ? speed(other) - speed(one) || one[COST] - other[COST] : cheaper(one, other); }
 
   function paretoFront(rows) { // no other row is both cheaper and faster
     const quick = (row) => TIMED ? 1 / row.hours : speed(row);
@@ -39,8 +45,8 @@
 
   function follow() {
     const now = chosen();
-    const judged = ROWS.filter((row) => row[COST] !== null && speed(row) > 0).map((row) => ({ ...row, p: likely(row, now.need) }));
-    const meet = judged.filter((row) => row.p >= now.probability && row[COST] <= now.budget).sort(cheaper);
+    const judged = ROWS.filter((row) => row[COST] !== null && speed(row) > 0).map((row) => ({ ...row, p: likely(row, now) }));
+    const meet = judged.filter((row) => row.p >= now.probability && row[COST] <= now.budget).sort(better);
     say(judged, meet, now);
     drawFront(judged, meet, now);
     fill(meet);
@@ -53,7 +59,7 @@
     const best = meet[0] ?? affordable[0];
     const figures = (row) => `${number(row[COST])} ${COST_UNIT}, ${number(speed(row))} samples/s` +
       (TIMED ? `, ${number(row.hours)} h` : "") + ` (met with probability ${probability(row.p)})`;
-    if (meet.length) said.textContent = `${name(best)}: ${figures(best)}. The cheapest of ${meet.length} that meet it.`;
+    if (meet.length) said.textContent = `${name(best)}: ${figures(best)}. The ${KIND} of ${meet.length} that meet it.`;
     else if (best) said.textContent = `None of ${judged.length} meets it. The best within the budget: ${name(best)}: ${figures(best)}.`;
     else said.textContent = `None of ${judged.length} is within the budget.`;
     command.textContent = best ? best.command : "";
@@ -77,7 +83,7 @@
       points(judged.filter((row) => !inside.has(row)), "does not meet it", { symbol: "x", size: 6, color: "#999999" }),
       points(meet, "meets it", { symbol: "diamond", size: 9, color: "#0072b2" }),
       { ...line, mode: "lines+markers", line: { color: "#000000", width: 1, dash: "dot" } },
-      ...(meet.length ? [points(meet.slice(0, 1), "the cheapest", { symbol: "star", size: 18, color: "#d55e00", line: { width: 1, color: "#000000" } })] : []),
+      ...(meet.length ? [points(meet.slice(0, 1), `the ${KIND}`, { symbol: "star", size: 18, color: "#d55e00", line: { width: 1, color: "#000000" } })] : []),
     ];
     const bound = { type: "line", line: { color: "#d55e00", width: 1.5, dash: "dash" } };
     const shapes = [{ ...bound, x0: now.need, x1: now.need, yref: "paper", y0: 0, y1: 1 },
@@ -112,7 +118,7 @@
       }
       return line;
     }));
-    document.getElementById("meeting-caption").textContent = meet.length > SHOWN ? `The ${SHOWN} cheapest of ${meet.length}.` : "";
+    document.getElementById("meeting-caption").textContent = meet.length > SHOWN ? `The ${SHOWN} ${KIND} of ${meet.length}.` : "";
   }
 
   // A slider from least to most, logarithmic where both are above 0, and a field for the exact number.

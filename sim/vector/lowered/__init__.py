@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from sim.vector.world import outcome_of
 KINDS = (HubSteps, SumSteps, CycleSteps)
 
 
-def outcome(scenario: Scenario, replications: range, together: int, within_s: float) -> Outcome:
+def outcome(
+    scenario: Scenario, replications: Sequence[int], together: int, within_s: float, also: Sequence[Scenario] = ()
+) -> Outcome:
     """All steps of a scenario.
 
     Args:
@@ -26,12 +29,14 @@ def outcome(scenario: Scenario, replications: range, together: int, within_s: fl
         replications: their numbers.
         together: steps that are planned at once.
         within_s: after so many seconds the run ends with those at hand, once warm-up is over.
+        also: see `sim.vector.run`.
 
     Raises:
         NotLowered: no loop does what its ranks do.
         Refused, Unsettled, TooMany: as of arrays.
     """
-    world, until_s = PlannedWorld(scenario, replications, rounds=range(1)), time.monotonic() + within_s
+    world = PlannedWorld(scenario, replications, rounds=range(1), also=also)
+    until_s = time.monotonic() + within_s
     if not world.can_be_lowered:
         raise NotLowered
     rounds, warmup, step, over = scenario.rounds, scenario.warmup, 0, False

@@ -1,0 +1,117 @@
+"""A plan whose time was over: its list, its front and its page name one winner, and all say that it was cut short."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from dataclasses import replace
+from importlib.resources import files
+from types import SimpleNamespace
+
+import pytest
+
+from sim.plans import plan, question, search, show
+from sim.plans.candidates import WHOLE, Figures
+from sim.plans.configurations import Room
+from sim.reports.plan import plan_page, standing
+from sim.studies import failures
+
+ASKED = {
+    "samples_per_s": 1000,
+    "workload": "toy_fc",
+    "protocols": ["fmb"],
+    "hosts": ["p3.2xlarge"],
+    "counts": [1],
+    "keep": 3,
+}
+OVER = SimpleNamespace(left_s=0.0)
+
+
+def asked(**further) -> question.Question:
+    return question.read(None, ASKED | further)
+
+
+def some(*known, job=None):
+    """Candidates of (USD an hour, samples a second, effort), each known to a factor 1.1."""
+    (first, *_), _ = search.screened(Room(job or asked()))
+    first.family = ()
+    return [
+        replace(
+            first,
+            configuration=replace(first.configuration, usd_per_hour=price),
+            effort=effort,
+            figures=Figures(speed / 1.1, speed, 1.1 * speed, world="vector", steps=3, runs=1),
+        )
+        for price, speed, effort in known
+    ]
+
+
+def cut(*known, job=None) -> plan.Plan:
+    """The plan of candidates for which there is no more time."""
+    job, candidates = job or asked(), some(*known, job=job)
+    front = search.front(candidates, plan._axes(job), OVER, plan.FRONT_EFFORT)
+    best, met = plan._ranked(job, candidates, [one for one in candidates if one.effort == WHOLE], True)
+    return plan.Plan(job, Room(job), best, met, front, candidates, search.Counter(), [], whole=False)
+
+
+def test_list_and_front_name_one_winner_whatever_each_was_simulated_with():
+    """The cheapest was looked at briefly; the list began with what was simulated most, and the front left out what a bound beat."""
+    found = cut((3.0, 3000.0, WHOLE), (1.0, 1500.0, 1), (2.0, 1800.0, 2), (0.5, 800.0, 1))
+    assert [one.usd_per_hour for one in found.best] == [1.0, 2.0, 3.0]
+    assert [one.usd_per_hour for one in found.front] == [0.5, 1.0, 2.0, 3.0]
+
+
+def test_a_front_is_of_what_was_simulated():
+    """A candidate that a bound alone makes fast beats nothing."""
+    unknown, known = some((1.0, 9000.0, 0), (2.0, 1800.0, 2))
+    unknown.figures = None
+    unknown.at_most = 9000.0
+    assert search.front([unknown, known], plan._axes(asked()), OVER, 2) == [known]
+
+
+def test_the_page_says_that_a_plan_was_cut_short_and_so_does_its_json():
+    found = cut((3.0, 3000.0, WHOLE))
+    assert found.as_json()["notes"] == [plan.CUT] == show.notes(found)
+    assert plan.CUT in plan_page(found.as_json())
+    whole = replace(found, whole=True).as_json()
+    assert whole["notes"] == []
+    assert plan.CUT not in plan_page(whole | {"whole": True})
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+@pytest.mark.parametrize("budget", [None, 40])
+def test_the_page_reckons_the_probability_that_the_plan_does(budget):
+    """Of intervals that are wider on one side; the page took the mean of both sides, and named another winner."""
+    more = {"samples": 1e6, "samples_per_s": None, "deadline": "2000 s", "budget": budget}
+    job = asked(**{name: value for name, value in more.items() if value}, **({"samples_per_s": None}))
+    (one,) = some((3.0, 600.0, WHOLE), job=job)
+    text = (files("sim.reports") / "templates" / "plan.js").read_text()
+    functions = text[text.index("  function normal") : text.index("  function cheaper")]
+    for low, mid, high in ((100.0, 600.0, 650.0), (400.0, 450.0, 2000.0), (100.0, 450.0, 470.0)):
+        one.figures = replace(one.figures, low=low, mid=mid, high=high)
+        found = plan.Plan(job, Room(job), [one], True, [one], [one], search.Counter())
+        (row,) = found.as_json()["rows"]
+        now = {"need": 2000 / 3600, "budget": budget or 1e9}
+        program = f"const TIMED = true, Z90 = 1.6448536, costs = [0, 1e9];{functions}"
+        program += f"console.log(likely({json.dumps(row)}, {json.dumps(now)}))"
+        said = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True).stdout
+        assert float(said) == pytest.approx(row["p_target"], abs=1e-4)
+
+
+def test_a_price_of_an_hour_is_no_budget_of_a_training():
+    assert standing({"samples": 10, "deadline": 3600, "usd_per_hour": 4}) == {"need": 1.0}
+    assert standing({"samples_per_s": 10, "usd_per_hour": 4}) == {"need": 10, "budget": 4}
+
+
+@pytest.mark.parametrize("run", ["", ", run=2 d"])
+def test_the_first_again_fails_as_often_as_in_the_plan(run):
+    """With its failures, in a run as long as the training."""
+    job = asked(samples="36 M", samples_per_s=None, deadline="24 h", failures=f"mtbf=30 d{run}")
+    (one,) = some((3.0, 1000.0, WHOLE), job=job)
+    one.figures = replace(one.figures, mid=900.0, goodput=0.9)
+    found = plan.Plan(job, Room(job), [one], True, [one], [one], search.Counter())
+    words = shlex.split(found.row(one)["command"])
+    assert failures.read(words[words.index("--failures") + 1]).run_s == pytest.approx(36_000)
