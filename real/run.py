@@ -166,6 +166,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     from sim.answers import summary
     from sim.answers.notes import notes
     from sim.answers.outcome import join, of_trace
+    from sim.recording.conformance import drifted
 
     outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
     world = trace.header.world
@@ -175,6 +176,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
         *notes(scenario, outcome, world, trace),
         *learned(trace),
         *lost(trace),
+        *next((said for one in traces if (said := drifted(one.header))), []),
         *stands_in(given),
         *([str(found)] if found else []),
     ]

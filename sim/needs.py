@@ -31,6 +31,7 @@ EVENT_STEP_S, UPDATE_BYTES = 30e-6, 100
 MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 3.2e-6, 5.2e-6, 10e-6, 38e-6
 MESSAGE_BYTES = 700  # of those of a call, or of a step
 CYCLE_OF_A_RANK_S = 17e-6  # in which gradients are summed while ranks compute
+OWN_TEXT_S = 80e-6  # of a worker where the text is a user's own, whose verbs are watched
 ALIKE_S, PARTITION_S = 0.8e-6, 0.3e-6  # of a worker where one text stands for all, and of a partition
 RING_TURN_S, RING_TURN_OF_A_RANK_S, RING_BYTES = (
     6e-6,
@@ -181,15 +182,18 @@ def _call_s(scenario: Scenario, call: sums.Call, runs: int) -> float:
 
 
 def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, runs: int, traced: bool) -> None:
+    from sim.event.plain import rings_at_once
+
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
     all_sums = sums.of(scenario)
     step_s = runs * _event_step_s(scenario, all_sums)
     found.add("--workers", runs * (RUN_S + EVENT_RANK_S * scenario.ranks) + step_s * min(2, least))
     found.add("--warmup", step_s * (least - min(2, least)))
     rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
-    largest = max([messages(scenario) * _ahead(scenario), *(call.messages for call in all_sums.calls)])
-    rings = max([call.turns for call in all_sums.calls if call.algorithm == "ring"], default=0)
-    at_once_bytes = rings * scenario.ranks * RING_BYTES
+    at_once = [call for call in all_sums.calls if call.algorithm == "ring" and rings_at_once(scenario)]
+    one_by_one = [call.messages for call in all_sums.calls if call not in at_once]
+    largest = max([messages(scenario) * _ahead(scenario), *one_by_one])
+    at_once_bytes = max([call.turns for call in at_once], default=0) * scenario.ranks * RING_BYTES
     found.add("--workers", size_bytes=EVENT_RANK_BYTES * scenario.ranks + MESSAGE_BYTES * largest + at_once_bytes)
     step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
     if traced:
@@ -204,11 +208,13 @@ def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
     """Seconds of a step, without a trace."""
     from sim.event.alike import suits
     from sim.event.plain import by_arithmetic, rings_at_once
+    from sim.protocols import is_ours
 
     ranks, workers, protocol = scenario.ranks, scenario.workers, scenario.protocol
     if suits(scenario):
         return EVENT_STEP_S + ALIKE_S * ranks
     sent, found_s = messages(scenario), EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
+    found_s += OWN_TEXT_S * workers * (not is_ours(protocol))
     at_once = rings_at_once(scenario)
     for call, count in all_sums.calls.items():
         if at_once and call.algorithm == "ring":
@@ -230,6 +236,7 @@ def messages(scenario: Scenario) -> float:
         apart = protocol.layerwise or scenario.traffic.sends_rows
         parts = len(scenario.traffic.placed) if apart else scenario.servers
         found += workers * parts * (4 if protocol.has_servers else 2)
+    found += workers * (protocol.masterless and protocol.uses("exchange"))  # one at least
     return found + workers * workers * len(scenario.gathered_variables)
 
 

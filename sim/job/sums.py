@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
+from sim.protocols.base import texts_in
 from sim.verbs.fusion import fuse, layer_shares
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 ASKED = 8  # ranks whose exchanges are counted
+SUMMING = ("allreduce", "reduce", "reduce_fused", "reduce_in_cycles")  # verbs by which all workers sum
 BY_SIZE = "nccl"  # how many exchanges it has depends on the size of the vector
 SOME_ITEMS = 2**20
 SETTINGS = {
@@ -58,7 +60,7 @@ class Sums(NamedTuple):
 def of(scenario: Scenario) -> Sums:
     """The sums of one step of ranks that are alike; cycles are those of a rank that nothing holds up."""
     protocol: Any = scenario.protocol
-    if not scenario.summed or scenario.workers < 2:
+    if not scenario.summed or scenario.workers < 2 or not any(map(protocol.uses, SUMMING)):
         return Sums(Counter())
     if protocol.uses("reduce_in_cycles"):
         return _in_cycles(scenario)
@@ -68,13 +70,19 @@ def of(scenario: Scenario) -> Sums:
 
 def _calling(scenario: Scenario) -> Callable[[slice], Call]:
     """What says the call that sums a piece."""
-    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), getattr(scenario.protocol, "algorithm", "ring")
+    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), _algorithm(scenario.protocol)
 
     def of_piece(piece: slice) -> Call:
         named, items = collectives.named(algorithm, hosts, piece), piece.stop - piece.start
         return _call(named, hosts, 1 << items.bit_length() if named == BY_SIZE else SOME_ITEMS)
 
     return of_piece
+
+
+def _algorithm(protocol: Any) -> str:
+    """The algorithm by which a text sums: a setting, a name that is written in it, or the one that a library takes."""
+    written = texts_in(type(protocol)).intersection(collectives.NAMES)
+    return getattr(protocol, "algorithm", None) or next(iter(sorted(written)), "auto")
 
 
 @lru_cache(maxsize=256)  # many jobs have the same ranks

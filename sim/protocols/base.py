@@ -166,7 +166,20 @@ def names_in(protocol: type, *roles: str) -> frozenset[str]:
     return _NAMES[protocol, roles]
 
 
+def texts_in(protocol: type) -> frozenset[str]:
+    """Constants of the texts of a class that are text, such as the name of an algorithm."""
+    constants = [constant for code in _codes(protocol, ROLES) for constant in code.co_consts]
+    return frozenset(constant for constant in constants if isinstance(constant, str))
+
+
 def _found_in(protocol: type, begin: tuple[str, ...]) -> set[str]:
+    """Globals and attributes that methods name."""
+    return {name for code in _codes(protocol, begin) for name in code.co_names}
+
+
+def _codes(protocol: type, begin: tuple[str, ...]) -> list[types.CodeType]:
+    """The code of methods, of those that they call, and of functions inside them."""
+    codes: list[types.CodeType] = []
     found: set[str] = set()
     open_names = list(begin)
     while open_names:
@@ -174,16 +187,16 @@ def _found_in(protocol: type, begin: tuple[str, ...]) -> set[str]:
         code = getattr(method, "__code__", None)
         if code is None or method is getattr(Protocol, getattr(method, "__name__", ""), None):
             continue
-        new = _names(code) - found
+        codes += (several := _with_inner(code))
+        new = {name for one in several for name in one.co_names} - found
         found |= new
         open_names += [name for name in new if callable(getattr(protocol, name, None))]
-    return found
+    return codes
 
 
-def _names(code: types.CodeType) -> set[str]:
-    """Globals and attributes that a function's code names, those of functions inside it too."""
-    inside = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*inside)
+def _with_inner(code: types.CodeType) -> list[types.CodeType]:
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return [code, *(each for one in inner for each in _with_inner(one))]
 
 
 VERBS = (*ATTRIBUTES, *PRIMITIVES)  # all that `me` has

@@ -6,6 +6,7 @@ Each job is small. The first mistake ends the command with one line and exit 1.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import command, protocols
+from sim.base import ranges
 from sim.base.errors import RunFailed, WrongSetting
+from sim.protocols.time_limit import within
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -25,7 +28,12 @@ if TYPE_CHECKING:
 PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
 JOB = {"batch": 32, "steps": 6, "warmup": 2}
-REAL_WORKERS = 2
+REAL_WORKERS, WITH_RACKS = (2, 3), 4  # of real runs, and of one more where workers treat one another differently
+BY_PLACE = ("hosts", "neighbours", "aggregators", "senders")  # what texts say of racks and hosts
+LIMIT_S = 20.0  # of the processor, for a simulated job
+REAL_TIMES = 30  # as long, for all real runs
+LEAST_S, MOST_S = 0.01, 86400
+ENDING_S = 30.0  # that processes have to end when they are told to
 SHARED = "share"  # part of the vector world's reason to leave jobs of two ranks a host to the event world
 EXACT_S = 1e-9  # times of the two simulated worlds may differ by so much
 DROPPING = "a text that drops some on purpose receives them with take(me, ...)"
@@ -40,19 +48,27 @@ def parser() -> command.Parser:
     parser.add_argument(
         "--workload", default="mlp", metavar="NAME|FILE", help="the model; bigram has a sparse variable"
     )
-    parser.add_argument("--simulate-only", action="store_true", help="no real run, which takes half a minute")
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=LIMIT_S,
+        metavar="SECONDS",
+        help=f"of the processor for each simulated job; {REAL_TIMES} times as long for all real runs (default: {LIMIT_S:g})",
+    )
+    parser.add_argument("--simulate-only", action="store_true", help="no real runs, which take a minute")
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
+    ranges.check("--time-limit", given.time_limit, LEAST_S, MOST_S, "seconds")
     jobs = jobs_of(given)
-    traces = [simulated(job) for job in jobs]
+    traces = [simulated(job, given.time_limit) for job in jobs]
     lines = [("simulated", f"{len(jobs)} jobs of {_range(jobs)}; none deadlocks, and each repeats itself")]
     lines.append(("gradients", gradients(jobs, traces)))
-    lines.append(("vector world", by_vector(jobs, traces)))
-    lines.append(("real run", "not asked for" if given.simulate_only else by_mpi(given, jobs)))
+    lines.append(("vector world", by_vector(jobs, traces, given.time_limit)))
+    lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs, traces))
     print(protocols.name_of(jobs[0].protocol))
     print(*(f"{label:13} {said}" for label, said in lines), sep="\n")
     return 0
@@ -85,16 +101,17 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     return jobs
 
 
-def simulated(job: Scenario) -> Trace:
+def simulated(job: Scenario, limit_s: float = LIMIT_S) -> Trace:
     """The job's trace in the event world.
 
     Raises:
-        RunFailed: its ranks wait for ever, its text makes a mistake, or a second run differs.
+        RunFailed: its ranks wait for ever, its text makes a mistake or does not end, or a second run differs.
     """
     from sim import simulate
 
     try:
-        trace, again = (simulate(job, "event", 1, want_trace=True).kept_trace for _ in range(2))
+        with within(limit_s):
+            trace, again = (simulate(job, "event", 1, want_trace=True).kept_trace for _ in range(2))
     except RunFailed as error:
         raise RunFailed(f"{error} ({_said(job)})") from error
     if not trace.rows.equals(again.rows):
@@ -115,7 +132,8 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     for job, samples in found:
         lost = samples.applied < samples.computed and not job.protocol.by_arrival
         if samples.applied > samples.computed or lost:
-            said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of rank 0"
+            of = "all ranks" if job.by_all_ranks else "rank 0"
+            said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of {of}"
             said += f"; {DROPPING}" * lost
             raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
     computed, applied = (sum(samples[part] for _, samples in found) for part in (0, 1))
@@ -123,7 +141,7 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     return f"{computed:,} samples computed, {applied:,} applied once{dropped}"
 
 
-def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
+def by_vector(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_S) -> str:
     """Compare the vector world's answers to the jobs with the event world's, where it answers.
 
     Raises:
@@ -137,7 +155,8 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
     alike, refusals = 0, set()
     for job, trace in zip(jobs, traces, strict=True):
         try:
-            fast, exact = simulate(job, "vector", 1), of_trace(trace)
+            with within(limit_s):
+                fast, exact = simulate(job, "vector", 1), of_trace(trace)
         except WrongSetting as error:
             refusals.add(error.allowed.removeprefix("event: "))
             continue
@@ -149,33 +168,74 @@ def by_vector(jobs: list[Scenario], traces: list[Trace]) -> str:
     return "; ".join([said, *(f"refused: {reason}" for reason in apart[:1])])
 
 
-def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> str:
-    """Compare the records of a real run with those of the simulated one.
+def real_jobs(jobs: list[Scenario], traces: list[Trace]) -> list[Scenario]:
+    """The jobs that are run for real: of two and of three workers, and of four if these treat one another differently."""
+    by_place = jobs[0].protocol.names & frozenset(BY_PLACE) or any(map(_among_workers, traces))
+    wanted = (*REAL_WORKERS, WITH_RACKS) if by_place else REAL_WORKERS
+    found = [next((job for job in jobs if job.workers == workers), None) for workers in wanted]
+    return [job for job in found if job is not None] or jobs[-1:]
+
+
+def _among_workers(trace: Trace) -> bool:
+    """Whether workers that have a master or servers send to one another."""
+    rows, servers = trace.rows, trace.header.servers
+    return bool(
+        servers and ((rows["activity"] == "send") & (rows["rank"] >= servers) & (rows["peer"] >= servers)).any()
+    )
+
+
+def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> list[tuple[str, str]]:
+    """Compare the records of real runs with those of simulated ones, and the parameters of ranks that update by themselves; lines.
 
     Raises:
-        RunFailed: it failed, or did something else.
+        RunFailed: one failed, did not end or did something else.
     """
     missing = [name for name in NEEDED if not find_spec(name)]
     if missing:
-        return f"not possible without {', '.join(missing)}"
-    job = next((job for job in jobs if job.workers == REAL_WORKERS), jobs[-1])
+        return [("real run", f"not possible without {', '.join(missing)}")]
+    from sim.recording import conformance
     from sim.recording.traces import read
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "real.parquet"
-        done = subprocess.run(_line(given, job, path), capture_output=True, text=True, check=False)
-        said = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        if done.returncode == 2:
-            return f"refused: {said}"
-        if done.returncode:
+        paths = [Path(folder) / f"{job.workers}.parquet" for job in jobs]
+        cells = Path(folder) / "cells.json"
+        cells.write_text(json.dumps([_cell(given, job, path) for job, path in zip(jobs, paths, strict=True)]))
+        code, said = _ran([sys.executable, "-m", "real.campaign", str(cells)], REAL_TIMES * given.time_limit)
+        if code == 2:
+            return [("real run", f"refused: {said}")]
+        if code:
             raise RunFailed(f"the real run failed: {said}")
-        return _compared(job, read(path))
+        reals = [read(path) for path in paths]
+    compared = "; ".join(_compared(job, real) for job, real in zip(jobs, reals, strict=True))
+    apart = [said for real in reals for said in conformance.drifted(real.header)]
+    return [("real run", compared), *(("replicas", said) for said in apart[:1])]
 
 
-def _line(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
-    """The command of a real run of a job without sleeps."""
-    words = [sys.executable, "-m", "real.run", "--runtime", "mpi", "--protocol", given.protocol]
-    words += ["--workload", given.workload, "--workers", job.workers, "--stragglers", "none", "--quiet"]
+def _ran(line: list[str], limit_s: float) -> tuple[int, str]:
+    """A command's exit code, and its last line on stderr.
+
+    Raises:
+        RunFailed: it has not ended within so many seconds.
+    """
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said = process.communicate(timeout=limit_s)[1]
+        except subprocess.TimeoutExpired:
+            process.terminate()  # it ends its ranks
+            try:
+                process.communicate(timeout=ENDING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            why = "its ranks wait for one another for ever, though simulated ones do not"
+            longer = "or the machine is slow and --time-limit SECONDS has to be longer"
+            raise RunFailed(f"the real run had not ended after {limit_s:g} s: {why}, {longer}") from None
+    return process.returncode, (said.strip().splitlines() or ["nothing was said"])[-1]
+
+
+def _cell(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
+    """The options of a real run of a job without sleeps."""
+    words = ["--runtime", "mpi", "--protocol", given.protocol, "--workload", given.workload]
+    words += ["--workers", job.workers, "--stragglers", "none"]
     words += [word for name, value in JOB.items() for word in (f"--{name}", value)]
     words += [word for setting in given.set for word in ("--set", setting)]
     words += ["--servers", job.servers] if job.protocol.has_servers else []

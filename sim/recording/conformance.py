@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from sim.recording.all_ranks import rounds_of
-from sim.recording.traces import NOBODY, Trace
+from sim.recording.traces import NOBODY, Header, Trace
 
 
 class Gradients(NamedTuple):
@@ -45,6 +45,16 @@ def settled(trace: Trace, fuses: bool) -> Counter:
     computed = rows[rows["activity"] == "compute"].groupby(["rank", "step"])["samples"].sum()
     left = record(Trace(trace.header, rows[~rows["activity"].isin(by_time)]))
     return left + Counter((rank, step, "compute", samples, 0, NOBODY) for (rank, step), samples in computed.items())
+
+
+def drifted(header: Header) -> list[str]:
+    """Whether ranks that update their own parameters ended with different ones, in a line; none if they are equal, or not known."""
+    checksums = header.details.get("parameters_crc32", ())
+    different = len(set(checksums))
+    if header.servers or different < 2:
+        return []
+    said = f"the parameters of {len(checksums)} ranks end as {different} different ones"
+    return [f"{said}: replicas drift apart where gradients are not summed alike at all ranks"]
 
 
 def order(trace: Trace) -> dict[int, list[str]]:

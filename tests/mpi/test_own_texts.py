@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,6 +38,19 @@ class Swap(Protocol):
         for _ in me.steps():
             yield from me.compute()
             yield from me.exchange(Exchange(peer, whole, peer, whole))
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class Neighbours(Protocol):
+    """Two neighbours sum their gradients; a last worker without one has its own."""
+
+    def worker(self, me):
+        whole, peer = slice(0, sum(variable.size for variable in me.scenario.summed) + 1), me.rank ^ 1
+        for _ in me.steps():
+            yield from me.compute()
+            if peer < len(me.hosts):
+                yield from me.exchange(Exchange(peer, whole, peer, whole, adds=True))
             yield from me.update()
 
 
@@ -167,6 +182,19 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
     for one, other in EQUAL:  # the same gradients, in another order
         for key in kept[one].files:
             np.testing.assert_allclose(kept[one][key], kept[other][key], rtol=1e-4, atol=1e-5, err_msg=f"{one} {other}")
+
+
+def test_the_check_runs_two_three_and_four_workers_and_compares_replicas(module):
+    line = [sys.executable, "-m", "sim.protocols.check", f"{module}:Neighbours"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = "; ".join(
+        rf"{workers} workers trained, and their record is the simulated one \(\d+ activities\)" for workers in (2, 3, 4)
+    )
+    assert re.search(rf"^real run      {said}$", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^replicas      the parameters of 3 ranks end as 2 different ones: replicas drift", done.stdout, re.MULTILINE
+    )
 
 
 def _sleeps_are_those_that_were_drawn(real, scenario) -> None:

@@ -6,12 +6,14 @@ import dataclasses
 import importlib
 import itertools
 import re
+import signal
+import time
 
 import pytest
 from test_own_protocols import WORKER
 
 from sim import command, protocols, vector
-from sim.protocols import check
+from sim.protocols import check, time_limit
 from sim.recording import conformance
 
 HEAD = """
@@ -183,3 +185,77 @@ def test_a_wrong_setting_is_one_line(capsys, words, expected):
     said, complaint = capsys.readouterr()
     assert (ended.value.code, said, complaint.count("\n")) == (2, "", 1)
     assert expected in complaint
+
+
+LOOPS = GATHERS.replace(
+    "yield from me.compute()", "yield from me.compute()\n            while me.rank == 2:\n                pass"
+)
+SLEEPS = GATHERS.replace(SLEEP, f"while me.rank == 2: {SLEEP}")
+
+
+@pytest.mark.parametrize("text", [LOOPS, SLEEPS])
+def test_a_text_that_does_not_end_is_ended(checked, text):
+    """Whether or not it calls verbs, in which time passes."""
+    assert text != GATHERS
+    code, said, complaint = checked(text, "--time-limit", "0.2")
+    assert (code, said, complaint.count("\n")) == (1, "", 1)
+    assert re.search(r"check: checked_\d+.py:\d+: no end within 0.2 s of processor time: .* \(2 workers", complaint)
+
+
+def test_the_time_limit_is_in_its_range(checked):
+    code, said, complaint = checked(GATHERS, "--time-limit", "0")
+    assert (code, said) == (2, "")
+    assert "--time-limit: given 0.0; allowed: seconds from 0.01" in complaint
+
+
+def test_time_limits_end_with_what_they_limit():
+    with time_limit.within(0.05):
+        pass
+    begun_s = time.process_time()
+    while time.process_time() - begun_s < 0.1:
+        pass
+    assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
+
+
+RACKS = """
+    def worker(self, me):
+        first, *others = me.workers
+        for _ in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            yield from me.compute()
+            if me.rank == first:
+                yield from gather(me, others)
+                yield from me.send(GRADIENT, me.master)
+            else:
+                yield from me.send(GRADIENT, first)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers)
+            yield from gather(me, me.workers[:1])
+            yield from me.update()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "workers"), [(GATHERS, [2, 3]), (RACKS, [2, 3, 4]), (GATHERS + "            _ = me.hosts\n", [2, 3, 4])]
+)
+def test_real_runs_are_of_two_and_three_workers_and_four_where_racks_matter(tmp_path, monkeypatch, text, workers):
+    name = next(names)
+    (tmp_path / f"{name}.py").write_text(HEAD + text)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    jobs = check.jobs_of(check.parser().parse_args([f"{name}:Own"]))
+    traces = [check.simulated(job) for job in jobs]
+    assert [job.workers for job in check.real_jobs(jobs, traces)] == workers
+    assert [job.workers for job in check.real_jobs(jobs[:1], traces[:1])] == [1]
+
+
+def test_replicas_that_drift_apart_are_told():
+    header = check.simulated(check.jobs_of(check.parser().parse_args(["allreduce"]))[4]).header
+    alike, apart = (dataclasses.replace(header, details={"parameters_crc32": sums}) for sums in ([3, 3], [3, 4]))
+    served = dataclasses.replace(apart, servers=1)  # workers hold what came last
+    assert [conformance.drifted(one) for one in (header, alike, served)] == [[], [], []]
+    assert conformance.drifted(apart) == [
+        "the parameters of 2 ranks end as 2 different ones: replicas drift apart where gradients are not summed alike at all ranks"
+    ]
