@@ -27,6 +27,8 @@ OF_SOURCES = {
     "batch": (TIMELINE, STEPS, TORCH),
     "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
+    "workload": (*IMPORTERS, TIMELINE, TORCH, SCALING),
+    "stragglers": tuple(IMPORTERS),
 }
 SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 LINKED = (TORCH, SCALING)  # those of PROFILES that know no link
@@ -62,14 +64,13 @@ def _check_source(given: Namespace) -> None:
         WrongSetting: naming the option.
     """
     for name, needs in OF_SOURCES.items():
-        if (value := getattr(given, name)) and given.source not in needs:
+        if (value := getattr(given, name)) and value != "none" and given.source not in needs:
             raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing without --from {' or '.join(needs)}")
     if given.source not in PROFILES:
         return
     if len(given.traces) > 1 and given.source not in SEVERAL:
         raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
-    of_links = ("workload",) if given.source == NCCL else ()
-    for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",)), *of_links):
+    for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",))):
         if value := getattr(given, name):
             raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
 

@@ -117,6 +117,7 @@ def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
 
 def _replayed(settings: dict, source: str) -> dict:
     """The settings with the values of the file in place of its name."""
+    from sim.recording import traces
     from sim.tables import matrix
 
     given, unit = dict(settings), settings.get("unit", "seconds")
@@ -126,7 +127,19 @@ def _replayed(settings: dict, source: str) -> dict:
     for name, value in (("file", path), ("column", column)):
         if not isinstance(value, str):
             raise WrongSetting(f"{source}: replay: {name}", value, "a text")
+    if traces.is_trace(path):
+        return given | {"values": _slept(path)}
     return given | {"values": matrix(path, column, f"{source}: replay: file")}
+
+
+def _slept(path: str) -> list[list[float]]:
+    """The sleeps of a trace's ranks, in the steps that all of them made; shape (ranks, steps)."""
+    from sim.recording import seconds, traces
+
+    found = seconds.by_rank_and_step(traces.read(path), seconds.SLEEP).dropna(axis="columns")
+    if not found.size:
+        raise WrongSetting(path, "no step that all ranks made", "a trace whose ranks made steps together")
+    return found.to_numpy().tolist()
 
 
 def _validated(kind: type[Stragglers], settings: dict, source: str) -> Stragglers:

@@ -11,7 +11,8 @@ from calibration.laws import best, plots, ranking, ranks, sources
 from calibration.laws.ranking import FEWEST, Fitted
 from sim.base.errors import WrongSetting
 from sim.base.files import write_text
-from sim.laws import Constant, Stragglers
+from sim.laws import Constant, Empirical, Stragglers
+from sim.laws.empirical import MOST_VALUES
 
 REJECTED = 0.05
 
@@ -30,17 +31,19 @@ def run(given: argparse.Namespace) -> None:
         raise WrongSetting(given.file, f"{len(values)} values above 0", f"at least {FEWEST}")
     if np.ptp(values):
         law, lines = _fitted(given, measured)
+    elif measured.zeros and given.unit == "seconds":
+        law, lines = _with_zeros(measured), _of_zeros(measured)
     else:
         law, lines = Constant(value=float(values[0])), [f"all are {_number(values[0])}: constant"]
     if given.output:
         _write(given, law)
         lines.append(f"{given.output}: python -m sim.run --stragglers {given.output}")
-    print("\n".join([_headline(given.file, measured), *lines]))
+    print("\n".join([_headline(given.file, measured, given.unit), *lines]))
 
 
 def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
     """The law that slows workers down, and the lines about it."""
-    found = ranks.varies(measured.values) if _steps_are_known(measured) else None
+    found = ranks.varies(measured.values) if _steps_are_known(measured) and not measured.zeros else None
     values = best.without_slow_ranks(measured.values, found)
     laws, notes = ranking.ranked(values)
     if not laws:
@@ -48,22 +51,40 @@ def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stra
     if given.plot:
         plots.quantiles(values, laws, given.plot)
     lines = [*_ranking(laws), *_about(laws[0]), *notes, *(_of_ranks(found) if found else [])]
+    if measured.zeros and given.unit == "seconds":
+        return _with_zeros(measured), [*lines, *_of_zeros(measured)]
     return best.stragglers(laws[0].law, found, given.unit, float(np.median(values))), lines
+
+
+def _with_zeros(measured: sources.Measured) -> Empirical:
+    """All values, or as many of their quantiles as a law may have."""
+    values = np.sort(measured.with_zeros)
+    at = np.linspace(0, len(values) - 1, min(len(values), MOST_VALUES)).round().astype(int)
+    return Empirical(values=values[at].tolist())
+
+
+def _of_zeros(measured: sources.Measured) -> list[str]:
+    mean_s, share = measured.with_zeros.mean(), measured.zeros / len(measured.with_zeros)
+    said = f"{share:.1%} of the values are 0: the laws above are of the others; what is written is empirical, of all, with the mean {_number(mean_s)}"
+    return [said, "whether stragglers last, or ranks are slow, is not tested with zeros among the values"]
 
 
 def _steps_are_known(measured: sources.Measured) -> bool:
     return measured.by_rank and min(map(len, measured.values.values())) >= ranks.FEWEST_STEPS
 
 
-def _headline(path: str, measured: sources.Measured) -> str:
-    values = measured.all
+def _headline(path: str, measured: sources.Measured, unit: str) -> str:
+    values = measured.with_zeros if unit == "seconds" else measured.all
     said = (
         f"{path}: {len(values):,} values, median {_number(np.median(values))}, p95 {_number(np.quantile(values, 0.95))}"
     )
     said += f", largest {_number(values.max())}"
     if measured.by_rank:
         said += f"; {len(measured.values)} ranks"
-    return said + f"; {measured.zeros:,} zeros left out" * (measured.zeros > 0)
+    if not measured.zeros:
+        return said
+    of_zeros = f"{measured.zeros:,} of them 0, the mean {_number(values.mean())}"
+    return f"{said}; {of_zeros if unit == 'seconds' else f'{measured.zeros:,} zeros left out, which are no factors'}"
 
 
 def _ranking(laws: list[Fitted]) -> list[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from sim import tables
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
 from sim.recording import traces
+from sim.recording.seconds import by_rank_and_step
 
 LEAST_S = 1e-12  # a value of a law
 ALL = 0  # the rank of values of which nothing says whose they are
@@ -20,9 +18,9 @@ class Measured(NamedTuple):
     """Measured values.
 
     Args:
-        values: of each rank, in the order of its steps; seconds.
+        values: above 0 of each rank, in the order of its steps; seconds.
         by_rank: whether it is known whose they are.
-        zeros: how many values were 0, and are left out.
+        zeros: how many more values are 0, as of ranks that did not sleep in a step.
     """
 
     values: dict[int, np.ndarray]
@@ -31,8 +29,13 @@ class Measured(NamedTuple):
 
     @property
     def all(self) -> np.ndarray:
-        """The values of all ranks, shape (count,)."""
+        """The values above 0 of all ranks, shape (count,)."""
         return np.concatenate([np.empty(0), *self.values.values()])
+
+    @property
+    def with_zeros(self) -> np.ndarray:
+        """All values of all ranks, shape (count,)."""
+        return np.concatenate([self.all, np.zeros(self.zeros)])
 
 
 def read(path: str, column: str | None = None, by: str | None = None) -> Measured:
@@ -45,7 +48,7 @@ def read(path: str, column: str | None = None, by: str | None = None) -> Measure
     Raises:
         WrongSetting: no such file or column, or values that are no seconds.
     """
-    if _is_trace(path):
+    if traces.is_trace(path):
         return _of_trace(path, column or "compute")
     table = tables.read(path, "FILE")
     values = tables.numbers(table, column or "seconds", path)
@@ -55,28 +58,9 @@ def read(path: str, column: str | None = None, by: str | None = None) -> Measure
     return _measured(values[order], whose[order].astype(int), by is not None)
 
 
-def _is_trace(path: str) -> bool:
-    if Path(path).suffix == ".jsonl":
-        return True
-    if Path(path).suffix != ".parquet":
-        return False
-    import pyarrow.parquet as pq
-
-    try:
-        return b"header" in (pq.read_schema(path).metadata or {})
-    except (OSError, ValueError):  # said when the table is read
-        return False
-
-
 def _of_trace(path: str, activity: str) -> Measured:
     trace = traces.read(path)
-    rows, known = trace.rows, sorted(set(trace.rows["activity"]))
-    if activity not in known:
-        raise WrongSetting(
-            "--column", activity, f"an activity of the trace: {', '.join(known)}{nearest(activity, known)}"
-        )
-    rows = rows[(rows["activity"] == activity) & (rows["step"] >= trace.header.warmup)]
-    seconds = (rows["end_s"] - rows["start_s"]).groupby([rows["rank"], rows["step"]]).sum()
+    seconds = by_rank_and_step(trace, activity, trace.header.warmup).stack().dropna()
     return _measured(seconds.to_numpy(), seconds.index.get_level_values(0).to_numpy(), True)
 
 

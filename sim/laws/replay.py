@@ -22,7 +22,7 @@ class Replay(Stragglers):
 
     Args:
         values: shape (ranks, steps). Files name a table instead: file = "steps.csv", with columns rank, step and seconds or
-            factor.
+            factor; or a trace, whose sleeps are replayed.
         unit: seconds of sleep, or factor on computing.
     """
 

@@ -6,7 +6,7 @@ import json
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -115,9 +115,10 @@ def parsed(lines: list[bytes], source: str, first: int = 1) -> list[tuple]:
 @cache
 def _row() -> TypeAdapter:
     """A row's validator, which takes longer to make than to use."""
-    from pydantic import TypeAdapter
+    from pydantic import Field, TypeAdapter
 
-    kinds = [{"start_s": float, "end_s": float, "activity": str}.get(name, int) for name in Activity._fields]
+    whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # those that a column holds
+    kinds = [{"start_s": float, "end_s": float, "activity": str}.get(name, whole) for name in Activity._fields]
     shape: Any = tuple.__class_getitem__(tuple(kinds))
     return TypeAdapter(shape)
 

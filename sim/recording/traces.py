@@ -79,6 +79,18 @@ def read_parts(folder: Path) -> Trace:
     return trace
 
 
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a trace, and no table."""
+    if Path(path).suffix != ".parquet":
+        return Path(path).suffix == ".jsonl"
+    import pyarrow.parquet as pq
+
+    try:
+        return b"header" in (pq.read_schema(path).metadata or {})
+    except (OSError, ValueError):  # said when the table is read
+        return False
+
+
 def check_path(path: str | Path) -> None:
     """Refuse a trace file whose ending says no format, before anything is run.
 

@@ -200,9 +200,15 @@ def test_constant_values_are_constant(tmp_path):
     assert stragglers.read(str(out)) == laws.Constant(value=0.25)
 
 
-def test_zeros_are_left_out_and_said(tmp_path, capsys):
-    fits.main([table(tmp_path, {0: np.append(planted()[0], [0.0] * 7)})])
-    assert "7 zeros left out" in capsys.readouterr().out
+def test_zeros_are_values_of_seconds_and_no_factors(tmp_path, capsys):
+    values, out = np.append(planted()[0], [0.0] * 100), tmp_path / "law.toml"
+    fits.main([table(tmp_path, {0: values}), "-o", str(out)])
+    said = capsys.readouterr().out
+    assert f"100 of them 0, the mean {values.mean():.4g}" in said
+    assert "33.3% of the values are 0: the laws above are of the others" in said
+    assert stragglers.read(str(out)).mean == pytest.approx(values.mean(), rel=0.01)
+    fits.main([table(tmp_path, {0: values}), "--as", "factor"])
+    assert "100 zeros left out, which are no factors" in capsys.readouterr().out
 
 
 BROKEN = {

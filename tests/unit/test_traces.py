@@ -112,7 +112,18 @@ def test_lines_that_were_lost_moved_or_doubled_are_seen(tmp_path, trace, change)
 
 
 @pytest.mark.parametrize(
-    "row", ["", "{}", "3", "[]", "[0, 1]", '[0.0, 1.0, 1, 0, "compute", 8, 0, -1]', "[" * 999, "\\"]
+    "row",
+    [
+        "",
+        "{}",
+        "3",
+        "[]",
+        "[0, 1]",
+        '[0.0, 1.0, 1, 0, "compute", 8, 0, -1]',
+        f'[0.0, 1.0, 1, 0, "compute", {10**30}, 0, -1, 0]',
+        "[" * 999,
+        "\\",
+    ],
 )
 def test_a_line_that_is_no_row_is_named(tmp_path, trace, row):
     path = written(trace, tmp_path, ".jsonl")
