@@ -55,7 +55,9 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     computing["loop_s"] = slow.typical * loop_s
     costs = Costs(**computing, noise=noise, update_noise=steps, run=slow.run, **side)
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
-    assumed = [f"no rows, so taken as free: {', '.join(missing)}"] if missing else []
+    free = ", ".join(name for name in missing if name != "evaluate")
+    assumed = [f"no rows, so taken as free: {free}"] if free else []
+    assumed += ["no rows of evaluate, so taken as a third of compute"] * ("evaluate" in missing)
     return Learned(costs, slow.speeds, [*notes, *more, *_known(drift, slow), slow.note, *assumed])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from real.cells import SLEEPS, Cell, fitted_cells
 from sim import protocols
 from sim.base.errors import WrongSetting
+from sim.model.nominal import TRAINING
 from sim.protocols.amb import AnytimeMinibatch
 
 LEAST_BATCH = 8  # of which a half, three quarters and a partition differ
@@ -15,6 +16,8 @@ LIMIT = 0.6  # of the time of computing a batch: the limit for protocols that st
 SHORTEST_S = 1e-3  # such a limit
 WINDOW = 1.7  # of that limit, after which their master updates
 CHECKS = 2  # times that each checked run is made
+LARGER = 8  # times as many samples of the larger evaluation that is fitted, as far as there are test samples
+EVERY = 2  # steps from one evaluation to the next, of runs that evaluate
 OTHER_SEED = 1000  # from the seed of runs that are fitted to that of runs that are checked
 FIT_S = 25.0  # for the fit and the check of a plan; more runs take longer
 RUN_S = 0.8  # before a run begins: ranks meet, and TensorFlow compiles new graphs
@@ -108,6 +111,10 @@ def fitted(asked: Asked, compute_s: float) -> list[Cell]:
         seed=asked.seed, batches=batches, workers=counts, anytime=bool(asked.anytime), **asked.job
     )  # and what renews its parameters between partitions
     cells += [Cell("fmb", 1, batch, seed=asked.seed, **asked.job) for batch in asked.ladder]
+    cells += [
+        Cell("fmb", 1, batches[0], seed=asked.seed, test_size=size, evaluate_every=EVERY, **asked.job)
+        for size in (asked.batch, LARGER * asked.batch)
+    ]
     renewing = [name for name in asked.anytime if "window_s" in protocols.find(name).__dataclass_fields__]
     return cells + [_anytime(name, 1, asked.batch, compute_s, asked, stragglers=SLEEPS) for name in renewing]
 
@@ -165,6 +172,7 @@ def expected_s(cells: list[Cell], asked: Asked, steps_s: tuple[float, float], co
         work_s = part_s + slope_s * computed
         if cell.time_limit_s and cell.time_limit_s < work_s:
             work_s = max(cell.time_limit_s, part_s)
+        work_s += slope_s * cell.test_size / TRAINING / cell.evaluate_every
         longest = sum(1 / n for n in range(1, cell.workers + 1))  # of exponential sleeps, to their mean
         slept_s = stragglers.read(cell.stragglers).mean * longest
         return (cell.steps + cell.warmup) * (work_s * max(1.0, cell.workers / cores) + slept_s) + RUN_S

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import Default, WrongSetting
 from sim.base.extras import need
 from sim.base.files import check_ending, check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read", bound=Callable)
 DEFAULT_WORKERS = 3
+UNSAID = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
 # `parameters` of real runs only, `report` of simulated ones, `output` of sweeps
@@ -168,24 +169,29 @@ def scenario(
     placed = read.cluster(options.cluster) if options.cluster else None
     placed = reshaped(placed) if placed and reshaped else placed
     searches = options.variable_partitions == SEARCH
-    described = Scenario(
-        protocol=protocols.make(options.protocol, options.set),
-        workload=workload_of(options, read),
-        workers=DEFAULT_WORKERS if options.workers is None else options.workers,
-        steps=options.steps,
-        warmup=options.warmup,
-        batch=options.batch,
-        cluster=placed or here or LATER,
-        stragglers=read.stragglers(options.stragglers),
-        stragglers_name=options.stragglers,
-        seed=options.seed,
-        test_size=options.test_size,
-        evaluate_every=options.evaluate_every,
-        servers=options.servers,
-        placement=options.placement,
-        variable_partitions=max(1, options.servers) if searches else options.variable_partitions,
-        **further,
-    )
+    try:
+        described = Scenario(
+            protocol=protocols.make(options.protocol, options.set),
+            workload=workload_of(options, read),
+            workers=DEFAULT_WORKERS if options.workers is None else options.workers,
+            steps=options.steps,
+            warmup=options.warmup,
+            batch=options.batch,
+            cluster=placed or here or LATER,
+            stragglers=read.stragglers(options.stragglers),
+            stragglers_name=options.stragglers,
+            seed=options.seed,
+            test_size=options.test_size,
+            evaluate_every=options.evaluate_every,
+            servers=options.servers,
+            placement=options.placement,
+            variable_partitions=max(1, options.servers) if searches else options.variable_partitions,
+            **further,
+        )
+    except WrongSetting as error:
+        if (name := error.setting.removeprefix("--")) in UNSAID and getattr(options, name) is None:
+            raise WrongSetting(error.setting, Default(error.given), error.allowed) from error
+        raise
     if searches and not described.traffic.sends_rows:
         allowed = (
             f"a number: with {described.protocol.name}, {described.workload.name} has no sparse variables on servers"

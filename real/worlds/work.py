@@ -153,7 +153,7 @@ class Work:
             start_s = self.now_s
             found = (self.step, *self.trainee.evaluate(self.parameters, self.scenario.test_size))
             self.evaluations.append(found)
-            self.record("evaluate", start_s, samples=self.scenario.test_size)
+            self.record("evaluate", start_s, samples=len(self.trainee.data.test_y[: self.scenario.test_size]))
         self.log.evaluated(self.step, self.trainee.optimiser, found, self.now_s)
 
     def _input(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.answers import bottleneck, extrapolation, summary, trust
+from sim.answers import bottleneck, extrapolation, summary, trust, unused
 from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
@@ -33,7 +33,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    return found + _of_computing(scenario) + _of_sustained_rate(scenario, outcome) + trust.notes(scenario) + unknown
+    return found + _of_computing(scenario) + _of_sustained_rate(scenario, outcome) + trust.notes(scenario) + unused.notes(scenario) + unknown
 
 
 def _of_ranks(rank_step_s: np.ndarray) -> list[str]:

@@ -70,7 +70,16 @@ def notes(scenario: Scenario) -> list[str]:
         other = cluster.provenance.models[name].parameters
         said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
         return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]
-    return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+    return found + _of_evaluation(scenario) + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+
+
+def _of_evaluation(scenario: Scenario) -> list[str]:
+    """An evaluation that no fitted run had."""
+    fitted = scenario.cluster.costs_of(scenario.workload)
+    if not scenario.test_size or fitted is None or fitted.evaluated:
+        return []
+    took = f"{scenario.costs.evaluate(scenario.test_size) * 1e3:.3g} ms"
+    return [f"no fitted run evaluated: {scenario.test_size} samples are taken to need {took}, a third of computing them"]
 
 
 def _of_none(scenario: Scenario) -> str:

@@ -19,6 +19,20 @@ def printable(text: str) -> str:
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+class Default:
+    """A value that nobody gave, for complaints about it.
+
+    >>> str(WrongSetting("--workers", Default(3), "at most 2"))
+    '--workers: given nothing, which means 3; allowed: at most 2'
+    """
+
+    def __init__(self, value: object):
+        self.value = value
+
+    def __repr__(self):
+        return f"nothing, which means {self.value!r}"
+
+
 class WrongSetting(ValueError):
     """A setting that cannot be used; commands print it on one line and exit with 2.
 

@@ -370,6 +370,11 @@ class Scenario:
     @cached_property
     def costs(self) -> Costs:
         """Measured on the cluster if it was calibrated for this workload; else of its GPUs, or the workload's nominal ones."""
+        found = self._costs
+        return found.with_evaluation() if self.test_size else found
+
+    @property
+    def _costs(self) -> Costs:
         if self.has_measured_costs:
             return self.cluster.costs_of(self.workload) or self.workload.costs
         found = named_gpus.costs(self) or self.workload.costs

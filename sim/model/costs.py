@@ -15,6 +15,7 @@ from sim.model.sizes import ITEM_BYTES
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
+FORWARD = 1 / 3  # of computing a gradient (sim.model.nominal.TRAINING)
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
 WARMING = (
     "compute",
@@ -99,7 +100,7 @@ class Costs(BaseModel):
         update: the master divides and applies the optimiser; amount in bytes.
         background: seconds of a core of a step that no rank waits for: a runtime's other threads, at random moments; amount in
             samples.
-        evaluate: loss and accuracy at the master; amount in samples.
+        evaluate: loss and accuracy at the master; amount in samples. A third of `compute`, a forward pass, if it was not measured.
         call: a library's work around the exchanges of one allreduce (its operation, copies); amount in bytes that are summed.
         agree_s: seconds without a core before a call, while its ranks agree on it: of a cycle (Horovod), or until they poll.
         negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
@@ -145,6 +146,17 @@ class Costs(BaseModel):
         medians = {name: Constant(value=getattr(self, name).quantile(0.5)) for name in names}
         off = {"error": 0.0} if self.error else {}
         return self.model_copy(update=medians | off) if medians or off else self
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether it is known what an evaluation takes."""
+        return self.evaluate != Line()
+
+    def with_evaluation(self) -> Costs:
+        """With an evaluation that takes as long as a forward pass, if nobody measured one."""
+        if self.evaluated:
+            return self
+        return self.model_copy(update={"evaluate": self.compute.times(FORWARD).model_copy(update={"cold_s": 0.0})})
 
     def with_computing(self, times: float) -> Costs:
         """With computing and evaluation that take so many times as long."""

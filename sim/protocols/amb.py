@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import Default, WrongSetting
 from sim.base.ranges import check_integer, check_seconds
 from sim.protocols.base import Protocol
 from sim.verbs import gather
@@ -35,7 +35,9 @@ class AnytimeMinibatch(Protocol):
 
     def check(self, scenario):
         if self.partitions > scenario.batch:
-            raise WrongSetting("--set partitions", self.partitions, f"an integer from 1 to the batch, {scenario.batch}")
+            usual = type(self).__dataclass_fields__["partitions"].default
+            given = Default(usual) if self.partitions == usual else self.partitions
+            raise WrongSetting("--set partitions", given, f"an integer from 1 to the batch, {scenario.batch}")
 
     def worker(self, me):
         for _ in me.steps():

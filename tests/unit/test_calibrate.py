@@ -46,6 +46,15 @@ def test_all_sizes_are_fitted_and_the_largest_is_checked():
     assert {cell.workers for cell in plan.fitted(asked(workers=1), 0.1)} == {1}
 
 
+def test_evaluations_of_two_sizes_are_fitted_and_cost_time():
+    cells = [cell for cell in plan.fitted(asked(), 0.1) if cell.test_size]
+    assert {(cell.workers, cell.test_size) for cell in cells} == {(1, 128), (1, 1024)}
+    assert all(cell.evaluate_every < cell.steps for cell in cells)
+    steps_s = (0.001 * 128, 0.001 * 8)
+    times_s = [plan.expected_s([replace(cell, test_size=size)], asked(), steps_s, 2) for cell in cells for size in (0, 128)]
+    assert times_s[1] - times_s[0] == pytest.approx((10 + plan.WARMUP) * 0.128 / 3 / plan.EVERY)
+
+
 def test_every_protocol_over_mpi_can_be_asked_for_and_real_run_would_run_it():
     every = asked(protocols=tuple(OVER_MPI))
     assert {cell.protocol for cell in plan.checked(every, 0.1)} == set(OVER_MPI)

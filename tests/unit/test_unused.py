@@ -1,0 +1,65 @@
+"""Hosts and GPUs of a cluster on which a job has no rank are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim import protocols
+from sim.answers import unused
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform import cluster
+from sim.platform.cluster import Cluster, Provenance
+from sim.run import main as run
+
+MODEL = workload.NAMED["resnet50"]
+CORES = Cluster(hosts=[{"name": "a", "cores": 4}, {"name": "b", "count": 3, "cores": 4}])
+
+
+def said(where, workers, protocol="allreduce", **more):
+    where = cluster.read(where) if isinstance(where, str) else where
+    return unused.notes(Scenario(protocols.make(protocol), MODEL, workers, cluster=where, **more))
+
+
+@pytest.mark.parametrize(
+    ("where", "workers", "note"),
+    [
+        ("p3.8xlarge*4", 16, None),
+        ("p3.8xlarge*4", 3, "3 workers on 16 GPUs: 13 idle, and no rank on 3 of 4 hosts (3 x p3.8xlarge); --workers 16"),
+        ("p3.8xlarge*1", 1, "1 worker on 4 GPUs: 3 idle; --workers 4"),
+        (CORES, 2, "no rank on 3 of 4 hosts (3 x b)"),
+        (CORES, 9, "no rank on 1 of 4 hosts (b)"),
+        (CORES, 13, None),
+        (None, 3, None),
+    ],
+)
+def test_what_is_idle_is_said(where, workers, note):
+    found = said(where, workers)
+    assert len(found) == (note is not None)
+    assert all(one.startswith(note) for one in found)
+
+
+def test_servers_take_slots_or_none():
+    assert said("p3.8xlarge*4", 15, "ps-sync") == []
+    assert "2 idle; --workers 14" in said("p3.8xlarge*4", 12, "ps-sync", servers=2)[0]
+    assert "4 idle, and" in said("p3.8xlarge*4", 12, "ps-sync", servers=2, servers_on="workers")[0]
+
+
+def test_a_profile_may_have_more_hosts():
+    assert said(CORES.model_copy(update={"provenance": Provenance()}), 1) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--batch", "8"], "--set partitions: given nothing, which means 16; allowed: an integer from 1 to the batch, 8"),
+        (["--batch", "8", "--set", "partitions=9"], "--set partitions: given 9; allowed"),
+        (["--cluster", "p3.2xlarge*2"], "--workers: given nothing, which means 3; allowed: at most 1 workers"),
+        (["--cluster", "p3.2xlarge*2", "--workers", "3"], "--workers: given 3; allowed"),
+    ],
+)
+def test_a_value_that_nobody_gave_is_not_said_to_be_given(words, complaint):
+    with pytest.raises(WrongSetting) as refused:
+        run(["--workload", "resnet50", *words])
+    assert complaint in str(refused.value)
