@@ -33,7 +33,14 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    return found + _of_computing(scenario) + _of_sustained_rate(scenario, outcome) + trust.notes(scenario) + unused.notes(scenario) + unknown
+    return (
+        found
+        + _of_computing(scenario)
+        + _of_sustained_rate(scenario, outcome)
+        + trust.notes(scenario)
+        + unused.notes(scenario)
+        + unknown
+    )
 
 
 def _of_ranks(rank_step_s: np.ndarray) -> list[str]:

@@ -6,6 +6,7 @@ from math import log2
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
+from sim.model import measuring
 from sim.platform import measured_steps, named_gpus
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def _of_evaluation(scenario: Scenario) -> list[str]:
     if not scenario.test_size or fitted is None or fitted.evaluated:
         return []
     took = f"{scenario.costs.evaluate(scenario.test_size) * 1e3:.3g} ms"
-    return [f"no fitted run evaluated: {scenario.test_size} samples are taken to need {took}, a third of computing them"]
+    return [
+        f"no fitted run evaluated: {scenario.test_size} samples are taken to need {took}, a third of computing them"
+    ]
 
 
 def _of_none(scenario: Scenario) -> str:
@@ -88,7 +91,7 @@ def _of_none(scenario: Scenario) -> str:
     said = measured_steps.note(scenario) if steps else ""
     if cluster.provenance is None and not cluster.costs:
         all_else = f"{said}; all but computing is nominal" if steps else "compute times are nominal"
-        return f"{all_else}; calibrate (real.run --trace, then calibration.fit) before you trust them"
+        return f"{all_else}; {measuring.calibrated(scenario.workload)} before you trust them"
     known = ", ".join(cluster.costs) or "nothing"
     return said or f"the profile knows the costs of {known}; those of {name} are nominal"
 

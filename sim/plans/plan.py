@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sim import protocols
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
+from sim.model import measuring
 from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
@@ -141,7 +142,7 @@ def notes(plan: Plan) -> list[str]:
             f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
-        found.append(f"no intervals and no probabilities: {why}; calibrate (real.run --trace, then calibration.fit)")
+        found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
     if plan.question.prices:
         found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
     return found
@@ -200,7 +201,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
-    values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration).costs.error)
+    values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration))
     whole = whole and not simulating.cut
     return Plan(question, room, best, met, front, simulated, rejected, values, whole, time.monotonic() - start_s)
 

@@ -11,15 +11,21 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim.model import measuring
 from sim.plans.candidates import Candidate
 
 if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
     from sim.plans.question import Question
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's values
 ASSUMED = 0.2  # standard deviation of the logarithm of a nominal parameter
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
+LINKS = {
+    False: "python -m real.probe -o links.json",
+    True: "all_reduce_perf -b 1M -e 1G -f 2 > links.txt; python -m calibration.fit links.txt --from nccl-tests -o links.toml",
+}
 COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
 
 
@@ -70,29 +76,29 @@ class Value:
         }
 
 
-def parameters(best: Candidate, question: Question, costs_error: float) -> list[Parameter]:
+def parameters(best: Candidate, question: Question, job: Scenario) -> list[Parameter]:
     """The uncertain parameters of the best configuration.
 
     Args:
-        costs_error: the uncertainty in its costs; 0 if they state none.
+        job: of it.
     """
-    host, name = best.configuration.host, question.workload
-    work = f"real.run --protocol fmb --workers 1 --workload {name} --batch {best.configuration.batch} --steps 30 --trace w1.parquet"
-    computing = f"on one {host}: python -m {work}; python -m calibration.fit w1.parquet -o measured.toml"
-    links = f"on two {host}: python -m real.probe -o links.json"
-    known = best.error or costs_error
+    host, batch, on_gpu = best.configuration.host, best.configuration.batch, bool(job.cluster.hosts[0].gpus)
+    computing = f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}"
+    links = f"on two {host}: {LINKS[on_gpu]}"
+    known = best.error or job.costs.error
     found = [Parameter(COMPUTING, known or ASSUMED, not known, computing)]
     return found + ([Parameter(MESSAGES, ASSUMED, True, links)] if best.configuration.hosts > 1 else [])
 
 
-def values(best: Candidate, candidates: list[Candidate], question: Question, costs_error: float = 0.0) -> list[Value]:
+def values(best: Candidate, candidates: list[Candidate], question: Question, job: Scenario) -> list[Value]:
     """The parameters, that first which is worth most to know.
 
     Args:
         best: what is chosen today.
         candidates: that were simulated.
+        job: of the best.
     """
-    found = [_value(one, best, candidates, question) for one in parameters(best, question, costs_error)]
+    found = [_value(one, best, candidates, question) for one in parameters(best, question, job)]
     return sorted(found, key=lambda value: -value.saves)
 
 

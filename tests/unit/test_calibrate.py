@@ -51,7 +51,9 @@ def test_evaluations_of_two_sizes_are_fitted_and_cost_time():
     assert {(cell.workers, cell.test_size) for cell in cells} == {(1, 128), (1, 1024)}
     assert all(cell.evaluate_every < cell.steps for cell in cells)
     steps_s = (0.001 * 128, 0.001 * 8)
-    times_s = [plan.expected_s([replace(cell, test_size=size)], asked(), steps_s, 2) for cell in cells for size in (0, 128)]
+    times_s = [
+        plan.expected_s([replace(cell, test_size=size)], asked(), steps_s, 2) for cell in cells for size in (0, 128)
+    ]
     assert times_s[1] - times_s[0] == pytest.approx((10 + plan.WARMUP) * 0.128 / 3 / plan.EVERY)
 
 

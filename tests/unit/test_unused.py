@@ -26,7 +26,11 @@ def said(where, workers, protocol="allreduce", **more):
     ("where", "workers", "note"),
     [
         ("p3.8xlarge*4", 16, None),
-        ("p3.8xlarge*4", 3, "3 workers on 16 GPUs: 13 idle, and no rank on 3 of 4 hosts (3 x p3.8xlarge); --workers 16"),
+        (
+            "p3.8xlarge*4",
+            3,
+            "3 workers on 16 GPUs: 13 idle, and no rank on 3 of 4 hosts (3 x p3.8xlarge); --workers 16",
+        ),
         ("p3.8xlarge*1", 1, "1 worker on 4 GPUs: 3 idle; --workers 4"),
         (CORES, 2, "no rank on 3 of 4 hosts (3 x b)"),
         (CORES, 9, "no rank on 1 of 4 hosts (b)"),
@@ -53,7 +57,10 @@ def test_a_profile_may_have_more_hosts():
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--batch", "8"], "--set partitions: given nothing, which means 16; allowed: an integer from 1 to the batch, 8"),
+        (
+            ["--batch", "8"],
+            "--set partitions: given nothing, which means 16; allowed: an integer from 1 to the batch, 8",
+        ),
         (["--batch", "8", "--set", "partitions=9"], "--set partitions: given 9; allowed"),
         (["--cluster", "p3.2xlarge*2"], "--workers: given nothing, which means 3; allowed: at most 1 workers"),
         (["--cluster", "p3.2xlarge*2", "--workers", "3"], "--workers: given 3; allowed"),

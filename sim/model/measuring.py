@@ -1,0 +1,44 @@
+"""The commands that measure a model: `real.run` trains some, and others are measured in the user's own training."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.model.workload import Workload
+
+# The models that real.run trains, as real.models has them.
+TRAINED = (
+    *("toy_fc", "toy_conv", "mnist", "cifar10", "mlp", "lstm_classifier", "lstm_lm", "bigram"),
+    *("resnet18", "resnet18_cifar", "transformer_small"),
+)
+
+
+def is_trained(workload: Workload) -> bool:
+    """Whether real.run trains this model."""
+    return workload.name in TRAINED and workload.precision in (None, "fp32")
+
+
+def calibrated(workload: Workload) -> str:
+    """How a profile of this model is made, in a few words."""
+    if is_trained(workload):
+        return "calibrate (real.run --trace, then calibration.fit)"
+    return "measure it (calibration.fit --from torch, a trace of your own training, or --from steps)"
+
+
+def commands(workload: Workload, said: str, batch: int, on_gpu: bool) -> str:
+    """The commands that measure its computing.
+
+    Args:
+        said: as the user names the workload: a name or a file.
+        batch: samples of a worker and step.
+        on_gpu: whether the host has GPUs.
+    """
+    name = shlex.quote(said)
+    if is_trained(workload):
+        device = " --device gpu" * on_gpu
+        run = f"real.run --protocol fmb --workers 1 --workload {name} --batch {batch} --steps 30{device} --trace w1.parquet"
+        return f"python -m {run}; python -m calibration.fit w1.parquet -o measured.toml"
+    fit = f"python -m calibration.fit trace.json --from torch --workload {name} --batch {batch} -o measured.toml"
+    return f"train it under torch.profiler; {fit} (or a table of its steps, --from steps)"
