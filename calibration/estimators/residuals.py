@@ -64,10 +64,15 @@ def _seen(profile: Cluster, traces: list[Trace]) -> dict:
     return {
         "workers": max(head.workers for head in heads),
         "hosts": max(len(set(sat)) for _, sat, _ in hosts),
+        "batches": {name: _ends([head.batch for head in heads if head.workload == name]) for name in profile.costs},
         "slept": any(_slept(trace) for trace in traces),
         "laws": tuple(sorted({plain(trace.header.stragglers) for trace in traces if _slept(trace)})),
         "crowded": any(here.crowded(sat[servers:]) for here, sat, servers in hosts),
     }
+
+
+def _ends(batches: list[int]) -> tuple[int, int]:
+    return min(batches), max(batches)
 
 
 def _slept(trace: Trace) -> bool:

@@ -94,7 +94,7 @@ def of_step(scenario: Scenario, step_s: float) -> list[Unknown]:
         found = []
     else:
         found = list(_unmeasured(scenario, step_s, share))
-    return found + _of_measurements(scenario, step_s, share)
+    return [*found, *_of_batch(scenario, step_s), *_of_measurements(scenario, step_s, share)]
 
 
 def mean_step_s(outcome: Outcome) -> float:
@@ -177,6 +177,21 @@ def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unk
     if hosts > 1:
         yield _of_link(scenario, step_s, share)
     yield _of_law(scenario, ignorance.doublings(hosts, 1), share)
+
+
+def _of_batch(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
+    """What one measured batch leaves unknown of another: a larger one takes no less than it, and a smaller one no more."""
+    known, batch = trust.only_batch(scenario), scenario.batch
+    if known is None or known == batch or step_s <= 0 or any(hasattr(scenario.protocol, name) for name in TIMES):
+        return
+    there_s, here_s = (float(scenario.costs.compute(samples)) for samples in (known, batch))
+    part, times = min(1.0, computing_s(scenario) / step_s), there_s / here_s
+    off = log(1 - part + part * times)
+    least = "as little" if batch > known else "as long"
+    said = f"computing was measured at batch {known} alone: at {batch} it is taken in proportion, and may take {least} as there"
+    cause = f"computing of {scenario.workload.name} at batch {batch}"
+    slower, faster = max(0.0, off), max(0.0, -off)
+    yield Unknown(slower, faster, said, ((cause, slower, faster),))
 
 
 def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Unknown]:

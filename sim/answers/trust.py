@@ -49,6 +49,16 @@ def beyond(scenario: Scenario) -> Beyond | None:
     return max(hosts, workers, key=lambda one: one.doublings)
 
 
+def only_batch(scenario: Scenario) -> int | None:
+    """The batch at which computing was measured, if it was at one alone."""
+    cluster, workload = scenario.cluster, scenario.workload
+    if cluster.costs_of(workload) is not None:
+        known = cluster.provenance.batches.get(workload.name) if cluster.provenance else None
+        return known[0] if known and known[0] == known[1] else None
+    batches = {step.batch for step in measured_steps.used(scenario)}
+    return batches.pop() if len(batches) == 1 else None
+
+
 def free_links(scenario: Scenario) -> bool:
     """Whether messages between the hosts of a profile take no time, because what was fitted did not tell."""
     link = scenario.network

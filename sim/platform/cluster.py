@@ -22,6 +22,7 @@ from sim.base.ranges import (
     Bytes,
     BytesPerSecond,
     Cores,
+    Count,
     Flag,
     Hosts,
     LogSpread,
@@ -255,6 +256,7 @@ class Provenance(BaseModel):
     Args:
         models: of the workloads that were fitted, by name.
         workers, hosts: the largest numbers of any fitted run; None in profiles of an older version.
+        batches: the least and the most samples of a worker and step that were fitted, by workload.
         repeated: workloads with repeated runs, which show the variation between runs.
         slept, crowded: whether any fitted run had induced sleeps, or more workers on a host than cores; if not, predictions of such
             runs rest on the model alone.
@@ -271,6 +273,7 @@ class Provenance(BaseModel):
     models: dict[Words, Model] = {}
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
+    batches: dict[str, tuple[Count, Count]] = {}
     repeated: tuple[Words, ...] = ()
     slept: Flag = False
     crowded: Flag = False

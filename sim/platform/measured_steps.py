@@ -132,6 +132,15 @@ def _computing(scenario: Scenario) -> Sequence[Host]:
     return [scenario.machines[index] for index in sorted(set(scenario.computing_hosts))]
 
 
+def used(scenario: Scenario) -> list[Step]:
+    """The steps by which the computing of a job is known; empty if it is known otherwise."""
+    workload, cluster = scenario.workload, scenario.cluster
+    if not workload.step or workload.step[0].gpu is None:
+        return list(workload.step)
+    gpus = [host.gpu for host in _computing(scenario) if host.gpu]
+    return [step for gpu in gpus for step in on(gpu, workload, cluster).steps]
+
+
 def note(scenario: Scenario) -> str:
     """Where the steps of a job were measured, and how they were carried over, as text."""
     workload, cluster = scenario.workload, scenario.cluster

@@ -16,8 +16,9 @@ from sim.model.workload import Workload
 from sim.plans import plan
 from sim.plans.question import Question
 from sim.platform import measured_steps, named_gpus
-from sim.platform.cluster import Cluster
+from sim.platform.cluster import Cluster, Model, Provenance
 from sim.run import main as run
+from sim.simulation import simulate
 from sim.sweeps import pools
 
 A100 = {"time": "400 ms", "batch": 8, "gpu": "A100"}
@@ -144,6 +145,27 @@ def test_hosts_that_compute_nothing_do_not_count():
 def test_steps_say_their_gpu_all_or_none():
     with pytest.raises(ValueError, match="gpu in each of them, or in none"):
         model(A100, PLAIN)
+
+
+@pytest.mark.parametrize(("batch", "slower", "faster"), [(8, 1, 1), (32, 1, 4), (2, 4, 1)])
+def test_one_batch_says_little_of_others(batch, slower, faster):
+    """A larger batch takes no less time than it, and a smaller one no more."""
+    found = simulate(job(model(A100), "A100", batch=batch), replications=2)
+    low, high = (end / found.samples_per_s for end in found.interval)
+    assert (1 / low, high) == pytest.approx((slower, faster), rel=0.15)
+    assert any("measured at batch 8 alone" in note for note in found.notes) == (batch != 8)
+    two = model(A100, A100 | {"time": "700 ms", "batch": 16})
+    assert not any("alone" in note for note in simulate(job(two, "A100", batch=32), replications=2).notes)
+
+
+def test_a_profile_of_one_batch_says_little_of_others():
+    known = Provenance(
+        models={"mine": Model.of(model())}, hosts=1, workers=1, repeated=("mine",), batches={"mine": (8, 8)}
+    )
+    where = Cluster(hosts=[{}], costs={"mine": model(PLAIN).costs}, provenance=known)
+    same, larger = (simulate(job(model(), cluster=where, batch=batch), replications=2) for batch in (8, 32))
+    assert same.interval[1] < 1.2 * same.samples_per_s
+    assert larger.interval[1] == pytest.approx(4 * larger.samples_per_s, rel=0.15)
 
 
 # Several kinds of GPU
