@@ -65,6 +65,20 @@ def travel(algorithm: str, hosts: int, each: int) -> Travel:
     return Travel(*found.tolist())
 
 
+@lru_cache(maxsize=256)
+def added(algorithm: str, hosts: int, each: int) -> float:
+    """The bytes that the busiest rank adds in an allreduce, a share of those that are summed."""
+    ranks = hosts * each
+    if algorithm == "ring":
+        return (ranks - 1) / ranks
+    host, whole = (np.arange(ranks) // each).tolist(), slice(0, ITEMS * ranks)
+    most = max(
+        sum(one.taken_bytes for one in collectives.allreduce(algorithm, rank, host, whole) if one.adds)
+        for rank in range(ranks)
+    )
+    return most / ITEM_BYTES / whole.stop
+
+
 def _pairs(ranks: np.ndarray | slice, messages: np.ndarray, count: int):
     return zip(np.arange(count)[ranks].tolist(), messages.tolist(), strict=True)
 

@@ -7,7 +7,7 @@ import numpy as np
 from calibration.importers.nccl_tests import Measured
 from calibration.nccl_fits import Fit, place
 from sim.base.ranges import MOST_PARAMETERS
-from sim.model.costs import Costs
+from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster
 
@@ -15,9 +15,9 @@ MOST_RANKS, SIZES = 256, 5  # that are simulated: of ranks at most, and of sizes
 STEPS = 2
 
 
-def added(made: Cluster, tests: list[Measured], found: Fit) -> Cluster:
+def added(made: Cluster, tests: list[Measured], found: Fit, sum_s_per_byte: float) -> Cluster:
     """The profile with a note on its own rows; unchanged where there are too many ranks to simulate them in no time."""
-    off = [one for test in tests for one in _off(made, test, found)]
+    off = [one for test in tests for one in _off(made, test, found, sum_s_per_byte)]
     if not off:
         return made
     said = f"simulated with the profile, {len(off)} of the rows are off by {min(off):+.1%} to {max(off):+.1%}"
@@ -26,7 +26,7 @@ def added(made: Cluster, tests: list[Measured], found: Fit) -> Cluster:
     return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
 
 
-def _off(made: Cluster, test: Measured, found: Fit) -> list[float]:
+def _off(made: Cluster, test: Measured, found: Fit, sum_s_per_byte: float) -> list[float]:
     """Simulated over measured seconds, less 1, of some sizes of a test, the smallest and the largest among them."""
     ranks, (hosts, each) = len(test.hosts), place(test)
     able = np.flatnonzero((test.sizes >= ITEM_BYTES * ranks) & (test.sizes <= ITEM_BYTES * MOST_PARAMETERS))
@@ -34,7 +34,8 @@ def _off(made: Cluster, test: Measured, found: Fit) -> list[float]:
         return []
     rows = able[np.unique(np.linspace(0, len(able) - 1, SIZES).round().astype(int))]
     like = made.hosts[0].model_copy(update={"count": hosts, "slots": each})
-    where = made.model_copy(update={"hosts": (like,), "provenance": None})
+    costs = {"summed": Costs(reduce=Line(slope_s=sum_s_per_byte))}
+    where = made.model_copy(update={"hosts": (like,), "provenance": None, "costs": costs})
     return [
         _simulated_s(where, ranks, size, found.algorithms[int(size > found.until_bytes)]) / seconds - 1
         for size, seconds in zip(test.sizes[rows], test.seconds[rows], strict=True)
@@ -49,6 +50,5 @@ def _simulated_s(where: Cluster, ranks: int, size_bytes: float, algorithm: str) 
     from sim.simulation import simulate
 
     summed = Workload(name="summed", parameters=round(size_bytes / ITEM_BYTES), layers=1, costs=Costs())
-    placed = where.model_copy(update={"costs": {"summed": Costs()}})
-    job = Scenario(protocols.make("allreduce", [f"algorithm={algorithm}"]), summed, ranks, STEPS, 0, 1, placed)
+    job = Scenario(protocols.make("allreduce", [f"algorithm={algorithm}"]), summed, ranks, STEPS, 0, 1, where)
     return float(simulate(job, replications=1).step_s.mean())

@@ -17,7 +17,7 @@ CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
 LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
 LEAST_BANDWIDTH = 1.0
-MOST_INSIDE = 0.9  # of a test's time, which a link within hosts that was not measured may take
+MOST_INSIDE = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
 MOST_SPREAD = 3.0
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
@@ -73,35 +73,37 @@ def candidates(tests: list[Measured]) -> list[str]:
     return algorithms.names(max(hosts for hosts, _ in places), max(each for _, each in places))
 
 
-def of_all(algorithm: str, tests: list[Measured], inner: Link) -> Fit:
+def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: float) -> Fit:
     """The link with which an algorithm explains all texts best, each of which weighs the same.
 
     Texts of one host tell the link within hosts, and texts of several the link between them.
 
     Args:
         inner: the link within hosts, where no text of one host tells it.
+        sum_s_per_byte: seconds in which a rank adds a byte, which the tests' times contain.
     """
     apart = [test for test in tests if place(test)[0] > 1]
     within = [test for test in tests if place(test)[0] == 1]
     if not apart:
-        return _of_some(algorithm, within, None)
-    known = _of_some(algorithm, within, None) if within else None
+        return _of_some(algorithm, within, None, sum_s_per_byte)
+    known = _of_some(algorithm, within, None, sum_s_per_byte) if within else None
     if known and not known.possible:
         return known
-    found = _of_some(algorithm, apart, known.link if known else inner)
+    found = _of_some(algorithm, apart, known.link if known else inner, sum_s_per_byte)
     error = max(found.error, known.error) if known else found.error
     return replace(found, error=error, inner=known.link if known else None)
 
 
-def _of_some(algorithm: str, tests: list[Measured], inner: Link | None) -> Fit:
+def _of_some(algorithm: str, tests: list[Measured], inner: Link | None, sum_s_per_byte: float) -> Fit:
     """Of texts of several hosts each, whose link within hosts is `inner`; or of one host each, without one."""
     designs, spent_s = [], []
     for test in tests:
         of, sizes = algorithms.travel(algorithm, *place(test)), test.sizes
         rounds, share = (of.inner, of.within) if inner is None else (of.rounds, of.between)
         designs.append(np.column_stack([np.full(len(sizes), rounds), share * sizes]))
-        inside_s = _seconds(inner, of.inner, of.within * sizes) if inner else np.zeros(len(sizes))
-        spent_s.append(np.minimum(inside_s, MOST_INSIDE * test.seconds))
+        inside_s = _seconds(inner, of.inner, of.within * sizes) if inner else 0.0
+        sums_s = sum_s_per_byte * algorithms.added(algorithm, *place(test)) * sizes
+        spent_s.append(np.minimum(inside_s + sums_s, MOST_INSIDE * test.seconds))
     seconds = np.concatenate([test.seconds for test in tests])
     most = max(float(test.sizes[-1]) for test in tests)
     return _of(np.concatenate(designs), seconds, (algorithm, algorithm), most, np.concatenate(spent_s))
@@ -111,8 +113,8 @@ def _seconds(link: Link, rounds: float, taken_bytes: np.ndarray) -> np.ndarray:
     return rounds * (link.latency_s + 2 * link.overhead_s) + taken_bytes / link.bandwidth_bytes_per_s
 
 
-def fitted(measured: Measured) -> Fit:
-    """The link and the algorithms.
+def fitted(measured: Measured, sum_s_per_byte: float) -> Fit:
+    """The link and the algorithms; `sum_s_per_byte` as in `of_all`.
 
     Of one number of ranks every algorithm takes a straight line, seconds by bytes, so that one alone cannot be told from another: it is
     taken as the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more.
@@ -122,11 +124,21 @@ def fitted(measured: Measured) -> Fit:
         way = _chain(measured.collective, ranks, sizes)
         return _of(way, seconds, (measured.collective,) * 2, float(sizes[-1]))
     ways = {name: amounts(name, ranks, sizes) for name in CANDIDATES if name == "ring" or ranks <= MOST_ROUNDS}
-    one = _of(ways["ring"], seconds, ("ring", "ring"), float(sizes[-1]))
+    sums_s = {
+        name: np.minimum(sum_s_per_byte * algorithms.added(name, *place(measured)) * sizes, MOST_INSIDE * seconds)
+        for name in ways
+    }
+    one = _of(ways["ring"], seconds, ("ring", "ring"), float(sizes[-1]), sums_s["ring"])
     if one.error <= LEAST_ERROR:
         return one
     both = [
-        _of(np.where((sizes <= until)[:, None], ways[small], ways[large]), seconds, (small, large), float(until))
+        _of(
+            np.where((sizes <= until)[:, None], ways[small], ways[large]),
+            seconds,
+            (small, large),
+            float(until),
+            np.where(sizes <= until, sums_s[small], sums_s[large]),
+        )
         for small in ways
         for large in ways
         if small != large

@@ -14,6 +14,7 @@ from calibration.nccl_fits import Fit, candidates, fitted, of_all, place
 from calibration.profiles import FREE
 from sim import catalogue
 from sim.base.errors import RunFailed, WrongSetting
+from sim.model import nominal
 from sim.platform.cluster import Candidate, Cluster, Host, Link, Provenance
 from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import told
@@ -23,7 +24,8 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
     """The cluster that texts of nccl-tests are of: one, or several of other numbers of ranks.
 
     Tests of several hosts tell the link between them, and tests of one host that within it, because they see the slowest link of a
-    path. The other link is not measured: within hosts it is that of the GPUs by their name, or free, and between them the usual one.
+    path. Their times contain the sums, which are therefore no part of the link. The other link is not measured: within hosts it is that
+    of the GPUs by their name, or free, and between them the usual one.
     The profile has no costs: computing is nominal, or that of the GPUs if they are known by name.
 
     Raises:
@@ -38,13 +40,13 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
     sums = largest.collective == "all_reduce"
     with checks.fitting(called):
         inner, called_inner = inner_of(gpu_of(largest.device))
-        able = {one: of_all(one, tests, inner) for one in candidates(tests)} if sums else {}
+        able = {one: of_all(one, tests, inner, sum_s_per_byte(largest)) for one in candidates(tests)} if sums else {}
         free = 2 * (
             len(tests) - len({place(test)[0] > 1 for test in tests})
         )  # a line of each text, less one of each link
         weights = algorithms.weights({one: fit.error for one, fit in able.items()}, free)
         best = max(weights, key=lambda one: weights[one], default="ring")
-        found = able[best] if len(tests) > 1 else fitted(largest)
+        found = able[best] if len(tests) > 1 else fitted(largest, sum_s_per_byte(largest))
         able = {one: fit for one, fit in able.items() if fit.possible}
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
@@ -69,7 +71,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
             algorithms={one: _candidate(weights[one], *_links(largest, fit, inner)) for one, fit in able.items()},
         ),
     )
-    return nccl_checks.added(made, tests, found) if sums else made
+    return nccl_checks.added(made, tests, found, sum_s_per_byte(largest)) if sums else made
 
 
 def inner_of(gpu: Gpu | None) -> tuple[Link, str]:
@@ -148,6 +150,12 @@ def gpu_of(device: str):
     words = set(re.split(r"[\s\-_/]+", device.lower()))
     names = [name for name in catalogue.all_of("gpus") if set(re.split(r"[\s\-_/]+", name.lower())) <= words]
     return catalogue.find("gpus", max(names, key=len)) if names else None
+
+
+def sum_s_per_byte(measured: Measured) -> float:
+    """Seconds in which a rank adds a byte: as its GPU's memory passes it, or that of a GPU without a name."""
+    gpu = gpu_of(measured.device)
+    return nominal.of_memory(gpu.memory_bytes_per_s if gpu else nominal.GPU_BYTES_PER_S)["reduce"].slope_s
 
 
 def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
 from sim.model import measuring
-from sim.platform import measured_steps, named_gpus
+from sim.platform import measured_steps, named_gpus, unnamed_gpus
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -99,11 +99,12 @@ def _of_none(scenario: Scenario) -> str:
     """Where costs come from that no profile has."""
     cluster, steps, name = scenario.cluster, scenario.workload.step, scenario.workload.name
     said = measured_steps.note(scenario) if steps else ""
+    memory = unnamed_gpus.note(scenario)
     if cluster.provenance is None and not cluster.costs:
         all_else = f"{said}; all but computing is nominal" if steps else "compute times are nominal"
-        return f"{all_else}; {measuring.calibrated(scenario.workload)} before you trust them"
+        return f"{all_else}; {measuring.calibrated(scenario.workload)} before you trust them{memory}"
     known = ", ".join(cluster.costs) or "nothing"
-    return said or f"the profile knows the costs of {known}; those of {name} are nominal"
+    return said + memory if said else f"the profile knows the costs of {known}; those of {name} are nominal{memory}"
 
 
 def plain(law: str) -> str:

@@ -20,7 +20,7 @@ from sim.model.sizes import ITEM_BYTES
 from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
-from sim.platform import measured_steps, named_gpus
+from sim.platform import measured_steps, named_gpus, unnamed_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
 
@@ -377,7 +377,7 @@ class Scenario:
     def _costs(self) -> Costs:
         if self.has_measured_costs:
             return self.cluster.costs_of(self.workload) or self.workload.costs
-        found = named_gpus.costs(self) or self.workload.costs
+        found = named_gpus.costs(self) or unnamed_gpus.costs(self) or self.workload.costs
         return found.model_copy(update=named_gpus.of_cores(self)) if named_gpus.cores_serve(self) else found
 
     @property

@@ -145,7 +145,12 @@ def note(scenario: Scenario) -> str:
     """Where the steps of a job were measured, and how they were carried over, as text."""
     workload, cluster = scenario.workload, scenario.cluster
     if workload.step[0].gpu is None:
-        return f'the step of {workload.name} is taken as measured on these hosts: say gpu = "NAME" in it'
+        speeds = [host.speed for host in _computing(scenario)]
+        slowest, fastest = min(speeds), max(speeds)
+        where = "on these hosts"
+        if (slowest, fastest) != (1, 1):
+            where = f"at speed 1, and these hosts have {slowest:g}{f' to {fastest:g}' * (fastest > slowest)}"
+        return f'the step of {workload.name} is taken as measured {where}: say gpu = "NAME" in it'
     gpus = {host.gpu.name: host.gpu for host in _computing(scenario) if host.gpu}
     return "; ".join(_said(on(gpu, workload, cluster), gpu, workload) for gpu in gpus.values())
 

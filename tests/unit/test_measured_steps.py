@@ -120,6 +120,13 @@ def test_without_a_gpu_a_step_holds_on_the_hosts_and_the_note_says_so():
         assert "is taken as measured on these hosts: say gpu =" in trust.notes(here)[0]
 
 
+def test_a_host_s_speed_is_relative_to_that_of_the_step():
+    fast = Cluster(hosts=[{"gpus": 1, "speed": 2.0}, {"gpus": 1}])
+    both = job(model(PLAIN), cluster=fast, workers=2)
+    assert [computing_s(both, worker) for worker in (0, 1)] == pytest.approx([0.2, 0.4])
+    assert "is taken as measured at speed 1, and these hosts have 1 to 2" in trust.notes(both)[0]
+
+
 @pytest.mark.parametrize(
     ("trained", "gpus", "said"),
     [
