@@ -5,24 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from calibration import algorithms
-from calibration.scaling.steps import Scaling, fit
+from calibration.scaling.fitting import fit
+from calibration.scaling.steps import OF_MESSAGES, Overlaps, Scaling
 from calibration.scaling.table import Table
 
 
-def candidates(rows: Table, gradient_bytes: float, backward: float) -> dict[str, Scaling]:
+def candidates(rows: Table, gradient_bytes: float, overlap: Overlaps | None) -> dict[str, Scaling]:
     """The fit of each candidate; empty where no row has several hosts, or one has too many ranks."""
     apart = rows.hosts > 1
     if not apart.any() or rows.gpus.max() > algorithms.MOST_RANKS or (rows.gpus % rows.hosts).any():
         return {}
     names = algorithms.names(int(rows.hosts.max()), int(rows.most.max()))
-    return {name: fit(rows, gradient_bytes, backward, name) for name in names}
+    return {name: fit(rows, gradient_bytes, overlap, name) for name in names}
 
 
 def told(rows: Table, found: dict[str, Scaling]) -> int:
     """Arrangements of several hosts, less the constants that a candidate fits to them."""
+    free = [len(set(one.fitted) & set(OF_MESSAGES)) for one in found.values()]
+    return max(0, arrangements(rows) - max(free, default=0))
+
+
+def arrangements(rows: Table) -> int:
+    """How many arrangements of ranks on several hosts there are."""
     apart = rows.where(rows.hosts > 1)
-    seen = len(np.unique(np.stack([apart.hosts, apart.gpus]), axis=1).T)
-    return max(0, seen - max((one.free for one in found.values()), default=0))
+    return len(np.unique(np.stack([apart.hosts, apart.gpus]), axis=1).T)
 
 
 def weights(rows: Table, found: dict[str, Scaling]) -> dict[str, float]:

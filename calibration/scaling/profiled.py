@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,21 +11,31 @@ import numpy as np
 
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
-from calibration.scaling import table
-from calibration.scaling.steps import BACKWARD, BUCKET_BYTES, Scaling, fit
+from calibration.scaling import replay, table
+from calibration.scaling.fitting import fit
+from calibration.scaling.overlap import BUCKET_BYTES, Overlap
+from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
-from sim.base.ranges import MOST_BYTES
+from sim.base.ranges import MOST_BYTES, MOST_RANKS
+from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import Candidate, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from sim.model.workload import Workload
 
-PROTOCOLS = {"horovod": BACKWARD, "allreduce": 0.0}  # share of computing that hides messages
+PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
 FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 FEWEST = 3  # rows
+SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
+MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
+MOST_SPREAD = 3.0  # sim.base.ranges.LogSpread
+MOST_OFF = 2.0  # a factor by which a fit may miss its own rows (root mean square)
+LEAST_SHOWN = 5e-4  # of contention, in a note
 
 
 def profile(path: str, name: str, workload: str, protocol: str | None = None, link: Link | None = None) -> Cluster:
@@ -47,22 +58,28 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     if apart and link:
         raise WrongSetting("--link", told(link), "no link beside that which rows of several hosts tell")
     held_bytes = float(ITEM_BYTES * model.parameters)
-    found = {one: fit(rows, held_bytes, PROTOCOLS[one]) for one in ([protocol] if protocol else PROTOCOLS)}
-    best = min(found, key=lambda one: found[one].residual)
-    able = summing.candidates(rows, held_bytes, PROTOCOLS[best])
+    overlaps = {"horovod": Overlap.of(model), "allreduce": None}
+    found = {one: fit(rows, held_bytes, overlaps[one]) for one in ([protocol] if protocol else PROTOCOLS)}
+    best = min(found, key=lambda one: found[one].misses(rows))
+    _check_fit(found[best], rows, path)
+    able = summing.candidates(rows, held_bytes, overlaps[best])
     weights = summing.weights(rows, able) if able else {}
-    sums = (
-        able[max(weights, key=lambda one: weights[one])] if able else found[best]
-    )  # the first of those that weigh the same: the ring
-    notes = _notes({**found, best: sums}, best, rows, link)
-    if weights:
-        notes.append(algorithms.note(weights, summing.told(rows, able)))
-    made = _made(sums, rows, model, name, Path(path).name, notes, link)
+    if weights:  # the first of those that weigh the same: the ring
+        found[best] = able[max(weights, key=lambda one: weights[one])]
+    made = _made(found[best], rows, model, name, link)
+    notes = [*_of_fits(made, model, found, best, rows), *_of_settings(found[best], best, rows, able)]
+    notes += [
+        *_of_links(found[best], rows, link),
+        *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
+    ]
+    each = float(rows.most.max())
     weighed = {
-        one: Candidate(weight=weights[one], network=_network(of), local=_link(of.within_s)) for one, of in able.items()
+        one: Candidate(weight=weights[one], network=_network(of, each), local=_local(of, each))
+        for one, of in able.items()
     }
     assert made.provenance is not None  # `_made` makes one
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"algorithms": weighed})})
+    more = {"notes": tuple(notes), "algorithms": weighed, "traces": (Path(path).name,)}
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update=more)})
 
 
 def _check(rows: table.Table, path: str) -> None:
@@ -77,59 +94,100 @@ def _check(rows: table.Table, path: str) -> None:
         raise WrongSetting(f"{path}: rows", "one batch on one number of GPUs", "several batches, or numbers of GPUs")
 
 
-def _notes(found: dict[str, Scaling], best: str, rows: table.Table, link: Link | None) -> list[str]:
-    said = [f"steps are met within {found[best].residual:.1%} (standard deviation)"]
-    options = f"--protocol {best} --set algorithm={found[best].algorithm}"
-    if best == "horovod":
-        options += f" --set fusion_bytes={BUCKET_BYTES} --set cycle_s=0"
-    if len(found) > 1:
-        other = next(one for one in found if one != best)
-        said.append(f"{best} meets the table better than {other} ({found[other].residual:.1%})")
-    said.append(f"simulate it with {options}")
-    if not (rows.hosts > 1).any():
-        said.append(
-            f"the link was given, not measured: {told(link)}" if link else "links between hosts assumed: 10 Gbit/s"
-        )
-    elif not found[best].told:
-        said.append(
-            "a byte is taken to need twice as long on two hosts as on more: no row of more hosts says so, or none of two"
-        )
-    if found[best].uneven:
-        said.append(
-            f"links of hosts differ by {found[best].uneven:.0%} (standard deviation): more hosts wait for a slower one"
-        )
-    return said
+def _check_fit(found: Scaling, rows: table.Table, path: str) -> None:
+    """Refuse steps that no constants explain.
+
+    Raises:
+        WrongSetting: the nearest fit is off by more than a factor MOST_OFF.
+    """
+    times = exp(found.misses(rows))
+    if times > MOST_OFF:
+        given = f"steps that the nearest law misses by a factor {times:.2g}"
+        raise WrongSetting(f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU")
 
 
-def _made(
-    found: Scaling, rows: table.Table, model: Workload, name: str, source: str, notes: list[str], link: Link | None
-) -> Cluster:
+def _of_fits(made: Cluster, model: Workload, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
+    off = replay.off(made, model, best, _settings(found[best], best), rows)
+    if off.size:
+        said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
+        yield f"simulated with the profile, {off.size} of the rows are off by {said}"
+    if not found[best].residual:
+        constants = len(found[best].fitted)
+        yield f"{rows.size} rows for {constants} constants leave no residual: what rows do not tell is in the interval"
+    for other in found:
+        if other != best:
+            ours, theirs = (found[one].misses(rows) for one in (best, other))
+            yield f"{best} meets the table better than {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
+
+
+def _of_settings(found: Scaling, best: str, rows: table.Table, able: dict[str, Scaling]) -> Iterator[str]:
+    settings = _settings(found, best)
+    if len(able) > 1 and summing.arrangements(rows) == 1:
+        settings[0] = f"algorithm={UNKNOWN}"
+    yield f"simulate it with --protocol {best} {' '.join(f'--set {one}' for one in settings)}"
+
+
+def _settings(found: Scaling, protocol: str) -> list[str]:
+    more = [f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0"] if protocol == "horovod" else []
+    return [f"algorithm={found.algorithm}", *more]
+
+
+def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[str]:
+    apart = set(rows.hosts[rows.hosts > 1].tolist())
+    if not apart:
+        yield f"the link was given, not measured: {told(link)}" if link else "links between hosts assumed: 10 Gbit/s"
+    elif not {2.0} < apart:
+        yield (
+            f"a byte is taken to need {found.both_ways:.2g} times as long on two hosts as on more, and the interval holds 1 to 2: "
+            "rows of two hosts and of more would tell it"
+        )
+    if found.contention >= LEAST_SHOWN:
+        yield f"a byte between hosts takes {found.contention:.1%} longer for each further GPU of a host"
+    if found.uneven:
+        yield f"links of hosts differ by {found.uneven:.0%} (standard deviation): more hosts wait for a slower one"
+
+
+def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
     apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     known = Provenance(
-        traces=(source,),
         made=made,
-        notes=tuple(notes),
         models={model.name: Model.of(model)},
         workers=int(rows.gpus.max()),
         hosts=int(rows.hosts.max()),
-        repeated=(model.name,),
         links_measured=apart,
     )
     return Cluster(
         name=name,
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
-        network=_network(found) if apart else link or Link(),
-        local=_link(found.within_s),
+        network=_network(found, gpus) if apart else link or Link(),
+        local=_local(found, gpus),
         costs={model.name: Costs(compute=compute, error=found.residual)},
         provenance=known,
     )
 
 
-def _network(found: Scaling) -> Link:
-    shape = {"gap_s": found.round_s, "both_ways": found.both_ways, "uneven": found.uneven}
-    return _link(found.between_s).model_copy(update=shape)
+def _network(found: Scaling, each: float) -> Link:
+    names = "both_ways", "contention", "uneven"
+    shape = {"gap_s": found.round_s} | {name: getattr(found, name) for name in names}
+    most = MOST_RANKS if found.algorithm == "ring" else MOST_LAID_OUT
+    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= most]
+    spreads = tuple(zip(sizes, _spreads(found, sizes, each), strict=True))
+    return _link(found.between_s).model_copy(update=shape | {"spread_by_hosts": spreads})
+
+
+def _local(found: Scaling, each: float) -> Link:
+    (spread,) = _spreads(found, (1,), each)
+    return _link(found.within_s).model_copy(update={"bandwidth_spread": spread} if found.within_s else {})
+
+
+def _spreads(found: Scaling, hosts: Sequence[int], each: float) -> list[float]:
+    """Standard deviation of the logarithm of the messages of a step on so many hosts, each full, with the scatter of rows."""
+    number = np.array(hosts, float)
+    jobs = table.Table(number, number * each, np.full(len(number), each), np.ones(len(number)), np.ones(len(number)))
+    unknown = found.unknown(jobs, Scaling.messages_s)
+    return np.minimum(np.hypot(unknown, found.residual), MOST_SPREAD).round(4).tolist()
 
 
 def _link(byte_s: float) -> Link:

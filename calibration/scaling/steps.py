@@ -1,13 +1,15 @@
-"""Seconds of a synchronous step from few constants, in the simulator's closed form; and their fit.
+"""Seconds of a synchronous step from few constants, in closed form.
 
 A step computes (a line in the batch), and sums gradients round a ring of all ranks: 2 (n - 1) rounds of the n-th part of the bytes
-(Patarasuk and Yuan, 2009). Between hosts a round takes the time of the slowest link: the port of a host. Back-propagation, two thirds
-of computing (sim.model.nominal), hides all messages but a last bucket.
+(Patarasuk and Yuan, 2009). Between hosts a round takes the time of the slowest link: the port of a host. Back-propagation hides messages
+as in the protocol `horovod` (calibration.scaling.overlap); in `allreduce` nothing is hidden.
 
 Other algorithms differ in their rounds, and in the bytes that pass the busiest port (calibration.algorithms).
 
 A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. If the flow
 between a pair is limited (as on EC2: 5 Gbit/s), and not the port, a byte takes up to twice as long on two hosts.
+
+GPUs of a host share its memory and PCIe lanes. Messages between hosts pass these too, and take longer with each further GPU of a host.
 
 Links of hosts differ, and a ring waits for the slowest of them: the mean of the slowest of 16 is slower than that of 4. How much they
 differ is learned from the scatter of rows around the fit, beyond that of rows of one host, and not from their means.
@@ -15,9 +17,9 @@ differ is learned from the scatter of rows around the fit, beyond that of rows o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil, log
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -25,14 +27,31 @@ from calibration import algorithms
 from calibration.scaling.table import Table
 from sim.platform.slowest import slowest
 
-BACKWARD = 2 / 3  # share of computing that hides messages
-LAST = 0.1  # share of the bytes that nothing hides: the last bucket of gradients
-BUCKET_BYTES = 25 * 2**20  # of gradients that are summed together (PyTorch's DistributedDataParallel)
-BOTH_WAYS = 2.0  # factor on the time of a byte on two hosts, where the flow of a pair is limited
-SOFT = 0.05  # of computing, over which hidden messages become visible
-ROUND_S = 1e-2  # the most that a round takes besides its bytes
-FEW = 1e-9
-FAR, LEAST = 1e-2, 1e-3  # a small change of a link's time, and the least deviation of links that is kept
+LEAST_S = 1e-12
+FAR = 1e-4  # of a constant, a small change
+CONSTANTS = {  # by name, a size of which it is a small change, where the constant itself is nearly 0
+    "base_s": 1e-2,
+    "sample_s": 1e-4,
+    "between_s": 1e-11,
+    "both_ways": 1.0,
+    "contention": 1e-2,
+    "within_s": 1e-11,
+    "round_s": 1e-6,
+    "uneven": 1e-2,
+}
+OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hosts
+
+
+class Overlaps(Protocol):
+    """How gradients are summed beside back-propagation; arrays are of shape (rows,)."""
+
+    def ends_s(self, computing_s: np.ndarray, messages_s: np.ndarray) -> np.ndarray:
+        """Seconds until all is summed."""
+        ...
+
+    def calls(self, computing_s: np.ndarray, bytes_s: np.ndarray, call_s: np.ndarray) -> np.ndarray:
+        """The number of sums, each of which takes `call_s` besides its share of `bytes_s`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,54 +61,59 @@ class Scaling:
     Args:
         gradient_bytes: that are summed in a step.
         base_s, sample_s: computing of a GPU, seconds a step and a sample.
-        between_s: seconds of a byte between hosts, of three hosts or more.
+        between_s: seconds of a byte between hosts, of three hosts or more with a GPU each.
         both_ways: times as long on two hosts, from 1 to 2.
+        contention: share by which a byte between hosts takes longer for each further GPU of a host.
         uneven: standard deviation of the logarithm by which links differ; 0 if rows do not tell it. `between_s` is the median link's.
         within_s: seconds of a byte within a host.
         round_s: seconds of a round besides its bytes, between hosts.
-        backward: share of computing behind which messages hide.
-        bucket_bytes: of gradients that are summed together, where messages hide.
-        residual: standard deviation of the logarithm of a step, of rows that were fitted.
-        told: whether rows determined `both_ways`: some had two hosts, and some more.
-        hosts: the largest number of hosts that was fitted.
+        overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
+        residual: standard deviation of the logarithm of a step, of rows that were fitted; 0 if there are no more rows than constants.
         algorithm: by which gradients are summed: ring, or another candidate.
-        free: number of fitted constants of messages between hosts.
+        fitted: names of the constants that rows told.
+        covariance: of CONSTANTS, shape (constants, constants); those that rows do not tell are as uncertain as before.
     """
 
     gradient_bytes: float
     base_s: float
     sample_s: float
     between_s: float
-    both_ways: float = BOTH_WAYS
+    both_ways: float = 1.0
+    contention: float = 0.0
     uneven: float = 0.0
     within_s: float = 0.0
     round_s: float = 0.0
-    backward: float = BACKWARD
-    bucket_bytes: float = BUCKET_BYTES
+    overlap: Overlaps | None = None
     residual: float = 0.0
-    told: bool = True
-    hosts: int = 1
     algorithm: str = "ring"
-    free: int = 0
-
-    @property
-    def calls(self) -> int:
-        """Allreduces in a step, each of a bucket of gradients."""
-        return ceil(self.gradient_bytes / self.bucket_bytes) if self.backward else 1
+    fitted: tuple[str, ...] = ()
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((len(CONSTANTS),) * 2), compare=False)
 
     def computing_s(self, rows: Table) -> np.ndarray:
         """Seconds that a GPU computes, shape (rows,)."""
         return self.base_s + self.sample_s * rows.batch
 
-    def messages_s(self, rows: Table) -> np.ndarray:
+    def calls(self, rows: Table) -> np.ndarray:
+        """The allreduces of a step, shape (rows,)."""
+        if self.overlap is None:
+            return np.ones(rows.size)
+        return self.overlap.calls(self.computing_s(rows), *self._sum_s(rows))
+
+    def messages_s(self, rows: Table, calls: np.ndarray | None = None) -> np.ndarray:
         """Seconds that messages take, hidden or not, shape (rows,)."""
+        bytes_s, call_s = self._sum_s(rows)
+        return bytes_s + call_s * (self.calls(rows) if calls is None else calls)
+
+    def _sum_s(self, rows: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of all bytes, and of a call besides, each of shape (rows,)."""
         rounds, between, within = self._travel(rows)
-        messages_s = self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s)
-        return messages_s + rounds * self.calls * self.round_s
+        return self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s), rounds * self.round_s
 
     def byte_s(self, rows: Table) -> np.ndarray:
         """Seconds of a byte between so many hosts, by the slowest of their links, shape (rows,)."""
-        return self.between_s * np.where(rows.hosts == 2, self.both_ways, np.exp(self.uneven * _slowest(rows)[0]))
+        shared = 1 + self.contention * (rows.gpus / rows.hosts - 1)
+        among = np.where(rows.hosts == 2, self.both_ways, np.exp(self.uneven * slowest_of(rows)[0]))
+        return self.between_s * shared * among
 
     def _travel(self, rows: Table) -> np.ndarray:
         """Rounds between hosts, and shares of the gradients that pass between hosts and within one; shape (3, rows)."""
@@ -100,123 +124,46 @@ class Scaling:
         found = [algorithms.travel(self.algorithm, *one) for one in where]
         return np.array([[one.rounds, one.between, one.within] for one in found]).T
 
-    def step_s(self, rows: Table, slower: np.ndarray | float = 1.0) -> np.ndarray:
+    def step_s(self, rows: Table, calls: np.ndarray | None = None) -> np.ndarray:
         """Seconds of a step, shape (rows,).
 
         Args:
-            slower: times as long as messages take.
+            calls: the number of allreduces, if it is known.
         """
-        computing_s, messages_s = self.computing_s(rows), self.messages_s(rows) * slower
-        last, width_s = LAST if self.backward else 1.0, SOFT * computing_s + FEW
-        beyond_s = (1 - last) * messages_s - self.backward * computing_s
-        return computing_s + last * messages_s + width_s * np.logaddexp(0, beyond_s / width_s) * (last < 1)
+        computing_s, messages_s = self.computing_s(rows), self.messages_s(rows, calls)
+        return computing_s + messages_s if self.overlap is None else self.overlap.ends_s(computing_s, messages_s)
 
-    def unknown(self, rows: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Standard deviations of the logarithm of a step that takes longer, and of one that takes less, where `both_ways` was not told.
+    def misses(self, rows: Table) -> float:
+        """Root mean square of the logarithm of these steps over measured ones."""
+        return float(np.sqrt(np.mean(np.log(self.step_s(rows) / rows.step_s) ** 2)))
 
-        It is at most BOTH_WAYS, which the fit supposes. From two hosts alone, a byte may take longer on more; from more, less on two.
+    def unknown(self, rows: Table, of: Callable[..., np.ndarray] = step_s) -> np.ndarray:
+        """Standard deviation of the logarithm of seconds, as far as the constants are unknown, shape (rows,).
+
+        Args:
+            of: the method that says them.
         """
-        same = np.zeros(rows.size)
-        if self.told:
-            return same, same
-        times = 2 * BOTH_WAYS / (1 + BOTH_WAYS)
-        of_two = self.hosts == 2
-        other = np.where((rows.hosts > 2) if of_two else (rows.hosts == 2), times if of_two else 1 / times, 1.0)
-        off = np.abs(np.log(self.step_s(rows, other) / self.step_s(rows)))
-        return (off, same) if of_two else (same, off)
+        slopes = self.slopes(rows, of)
+        return np.sqrt(np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes))
+
+    def slopes(self, rows: Table, of: Callable[..., np.ndarray] = step_s) -> np.ndarray:
+        """Change of the logarithm of seconds by each constant, while the number of sums stays, shape (constants, rows)."""
+        calls = self.calls(rows)
+        far = {name: FAR * max(getattr(self, name), size) for name, size in CONSTANTS.items()}
+        near = [replace(self, **{name: getattr(self, name) + far[name]}) for name in CONSTANTS]
+        here = _log(of(self, rows, calls))
+        return np.array(
+            [(_log(of(one, rows, calls)) - here) / far[name] for one, name in zip(near, CONSTANTS, strict=True)]
+        )
 
 
-def _slowest(rows: Table) -> np.ndarray:
+def _log(seconds: np.ndarray) -> np.ndarray:
+    """The logarithm; that of next to nothing where no message is sent."""
+    return np.log(np.maximum(seconds, LEAST_S))
+
+
+def slowest_of(rows: Table) -> np.ndarray:
     """Mean and deviation of the slowest link in a row's ring, in deviations of a link, shape (2, rows); two hosts have one link."""
     links = np.where(rows.hosts > 2, rows.hosts, 1).astype(int)
     numbers, places = np.unique(links, return_inverse=True)
     return np.array([slowest(number) for number in numbers.tolist()])[places.ravel()].T
-
-
-OF_MESSAGES = ("between_s", "both_ways", "round_s")
-FITTED = ("base_s", "sample_s", "between_s", "both_ways", "within_s", "round_s")
-
-
-def fit(rows: Table, gradient_bytes: float, backward: float = BACKWARD, algorithm: str = "ring") -> Scaling:
-    """The constants with which steps are nearest to measured ones, in ratio.
-
-    Constants that the rows do not determine stay as they are: with two numbers of hosts or fewer, a byte takes twice as long on two
-        hosts.
-
-    Args:
-        backward: share of computing behind which messages hide; 0 where nothing overlaps.
-    """
-    alike = _fitted(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, backward=backward, algorithm=algorithm))
-    uneven = _uneven(rows, alike)
-    return _fitted(rows, replace(alike, uneven=uneven)) if uneven else alike
-
-
-def _fitted(rows: Table, like: Scaling) -> Scaling:
-    """With the constants of FITTED; all else is as in `like`."""
-    from scipy.optimize import least_squares
-
-    start, low, high = _bounds(rows, like.gradient_bytes)
-    free = high > low
-    scale = start[free]
-
-    def made(at) -> Scaling:
-        values = np.array(start)
-        values[free] = at * scale
-        found: dict[str, Any] = dict(zip(FITTED, map(float, values), strict=True))
-        return replace(like, **found)
-
-    def off(at) -> np.ndarray:
-        return np.log(made(at).step_s(rows) / rows.step_s)
-
-    found = least_squares(
-        off,
-        start[free] / scale,
-        bounds=(low[free] / scale, high[free] / scale),
-        loss="soft_l1",
-        f_scale=0.1,
-    )
-    freedom = max(1, rows.size - int(free.sum()))
-    residual = float(np.sqrt(np.square(off(found.x)).sum() / freedom))
-    told = bool(free[FITTED.index("both_ways")] or not (rows.hosts > 1).any())
-    of_messages = sum(one and name in OF_MESSAGES for name, one in zip(FITTED, free.tolist(), strict=True))
-    return replace(made(found.x), residual=residual, told=told, hosts=int(rows.hosts.max()), free=of_messages)
-
-
-def _uneven(rows: Table, found: Scaling) -> float:
-    """Maximum likelihood of two normal scatters around the fit: every step has one, and the slowest link of a ring another.
-
-    0 where fewer rows than the constants and these two have three hosts or more: two hosts have one link, and tell nothing of others.
-    """
-    from scipy.optimize import minimize
-
-    if (rows.hosts > 2).sum() < len(FITTED) + 2:
-        return 0.0
-    off = np.log(found.step_s(rows) / rows.step_s)
-    slower, faster = (replace(found, between_s=found.between_s * (1 + far)).step_s(rows) for far in (FAR, -FAR))
-    by_link = np.where(rows.hosts > 1, np.log(slower / faster) / (2 * FAR) * _slowest(rows)[1], 0.0)
-
-    def misses(at) -> float:
-        variance = np.exp(2 * at[0]) + (by_link * np.exp(at[1])) ** 2
-        return float((np.log(variance) + off**2 / variance).sum())
-
-    whole = float(np.log(max(FEW, off.std())))
-    at = minimize(misses, [whole, whole], bounds=[(log(FEW), 0.0)] * 2).x
-    return float(np.exp(at[1])) if np.exp(at[1]) > LEAST else 0.0
-
-
-def _bounds(rows: Table, gradient_bytes: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The start of the fit and its bounds; the bounds are equal where the rows do not determine a constant."""
-    numbers, least_s = np.unique(rows.hosts), float(rows.step_s.min())
-    apart = bool((numbers > 1).any())
-    sample_s = least_s / float(rows.batch[np.argmin(rows.step_s)]) / 2
-    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
-    per = {
-        "base_s": (least_s / 2, 0.0, float(rows.step_s.max())) if np.ptp(rows.batch) else (0.0, 0.0, 0.0),
-        "sample_s": (sample_s, FEW * sample_s, 100 * sample_s),
-        "between_s": (byte_s, 0.0, 100 * byte_s) if apart else (0.0, 0.0, 0.0),
-        "both_ways": (1.5, 1.0, BOTH_WAYS) if 2 in numbers and numbers.max() > 2 else (BOTH_WAYS,) * 3,
-        "within_s": (byte_s / 4, 0.0, 100 * byte_s) if (rows.gpus[rows.hosts == 1] > 1).any() else (0.0, 0.0, 0.0),
-        "round_s": (ROUND_S / 10, 0.0, ROUND_S) if apart and np.ptp(rows.gpus[rows.hosts > 1]) else (0.0, 0.0, 0.0),
-    }
-    start, low, high = (np.array(values) for values in zip(*(per[name] for name in FITTED), strict=True))
-    return start, low, high

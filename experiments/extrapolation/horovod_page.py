@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import exp, hypot, log
+from math import ceil, exp, hypot, log
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,29 @@ OTHERS = Law(
     0.025, 0.0, 0.093, 0.0
 )  # by which jobs are off by themselves: the other tables' law, which knows nothing of this page
 LINK = Link()
+BACKWARD = 2 / 3  # share of computing that hides messages
+LAST = 0.1  # share of the bytes that nothing hides: the last buffer
+SOFT = 0.05  # of computing, over which hidden messages become visible
+
+
+class LastBucket:
+    """Gradients of so many buffers, of which back-propagation hides all but a last share of the bytes.
+
+    When each variable is ready is left out: most of VGG-16's parameters take little of its computing.
+    """
+
+    def __init__(self, buffers: int):
+        self.buffers = buffers
+
+    def ends_s(self, computing_s: np.ndarray, messages_s: np.ndarray) -> np.ndarray:
+        """Seconds until all is summed, shape (rows,)."""
+        width_s = SOFT * computing_s
+        beyond_s = (1 - LAST) * messages_s - BACKWARD * computing_s
+        return computing_s + LAST * messages_s + width_s * np.logaddexp(0, beyond_s / width_s)
+
+    def calls(self, computing_s: np.ndarray, bytes_s: np.ndarray, call_s: np.ndarray) -> np.ndarray:
+        """The number of sums in a step, shape (rows,)."""
+        return np.full(len(computing_s), self.buffers)
 
 
 def page(hosts: int = HOSTS) -> Table:
@@ -49,9 +72,13 @@ def model_of(name: str, cost: float, byte_s: float) -> Scaling:
     """A model on GPUs as they computed it alone, times 1 + `cost`."""
     from sim.model import workload
 
-    held_bytes = float(ITEM_BYTES * workload.NAMED[name].parameters)
+    model = workload.NAMED[name]
     computing_s = BATCH / ONE_GPU[name] * (1 + cost)
-    return Scaling(held_bytes, computing_s, 0.0, byte_s, round_s=LINK.overhead_s, bucket_bytes=float(BUFFER_BYTES))
+    held_bytes, overlap = (
+        float(ITEM_BYTES * model.parameters),
+        LastBucket(ceil(ITEM_BYTES * model.parameters / BUFFER_BYTES)),
+    )
+    return Scaling(held_bytes, computing_s, 0.0, byte_s, round_s=LINK.overhead_s, overlap=overlap)
 
 
 def step_s(name: str, cost: float, byte_s: float, hosts: int = HOSTS) -> float:

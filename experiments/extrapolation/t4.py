@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.scaling.steps import Scaling, fit
+from calibration.scaling.fitting import fit
+from calibration.scaling.overlap import Overlap
+from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments import figures
 from experiments.extrapolation.held import Held, doublings
 from sim.model.sparse_rows import ITEM_BYTES
 
-MODELS = {"bert": "bert_base", "imagenet": "resnet50", "cifar10": "resnet18_cifar"}
-UP_TO = {"bert": (2, 3), "imagenet": (2, 3), "cifar10": (2, 4, 8)}  # hosts that are fitted, where more are predicted
+if TYPE_CHECKING:
+    from sim.model.workload import Workload
+
+MODELS = {"bert": "bert_base", "imagenet": "resnet50", "cifar10": "resnet18_cifar", "deepspeech2": ""}
+UP_TO = {
+    "bert": (2, 3),
+    "imagenet": (2, 3),
+    "cifar10": (2, 4, 8),
+    "deepspeech2": (2, 4, 8),
+}  # hosts fitted; more predicted
 
 
 def table(name: str) -> Table:
@@ -22,23 +34,25 @@ def table(name: str) -> Table:
     return Table(*(found[column].to_numpy(float) for column in found.columns))
 
 
-def gradient_bytes(name: str) -> float:
-    """Bytes that are summed in a step."""
+@cache
+def model(name: str) -> Workload:
+    """One of MODELS."""
     from sim.model import workload
 
-    return float(ITEM_BYTES * workload.NAMED[MODELS[name]].parameters)
+    if name == "deepspeech2":
+        return workload.Workload(name=name, parameters="53 M", layers=20, step={"time": "466 ms", "batch": 10})
+    return workload.NAMED[MODELS[name]]
 
 
-def fitted(name: str, up_to: int) -> Scaling:
-    """On no more hosts than that."""
-    rows = table(name)
-    return fit(rows.where(rows.hosts <= up_to), gradient_bytes(name))
+def fitted(name: str, rows: Table) -> Scaling:
+    """The constants of some rows of a table."""
+    return fit(rows, float(ITEM_BYTES * model(name).parameters), Overlap.of(model(name)))
 
 
 def byte_s(name: str, hosts: int) -> float:
     """Seconds of a byte between so many hosts, fitted on no more."""
     rows = table(name)
-    return float(fitted(name, hosts).byte_s(rows.where(rows.hosts == hosts))[0])
+    return float(fitted(name, rows.where(rows.hosts <= hosts)).byte_s(rows.where(rows.hosts == hosts))[0])
 
 
 def held_out() -> Iterator[Held]:
@@ -53,16 +67,15 @@ def held_out() -> Iterator[Held]:
 
 def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: str) -> Iterator[Held]:
     seen, held = rows.where(kept), rows.where(out)
-    found = fit(seen, gradient_bytes(name))
-    columns = found.step_s(held), found.computing_s(held), *found.unknown(held)
+    found = fitted(name, seen)
+    columns = found.step_s(held), found.computing_s(held), np.hypot(found.unknown(held), found.residual)
     most = seen.hosts.max()
     for index in range(held.size):
         hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
-        said_s, alone_s, slower, faster = (float(column[index]) for column in columns)
+        said_s, alone_s, off = (float(column[index]) for column in columns)
         beyond, unchanged_s = doublings(hosts, most), _unchanged_s(seen, hosts, fullest, batch)
-        given = step_s, said_s, alone_s, found.residual, unchanged_s
-        yield Held(f"T4, {name}", split, row, beyond, *given, slower, faster)
+        yield Held(f"T4, {name}", split, row, beyond, step_s, said_s, alone_s, off, unchanged_s)
 
 
 def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
 SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
-BETWEEN = 1.5  # both_ways if it is unknown whether it is 1 or 2
 # What a rank reads after a sleep, from memory where caches held it before: parameters, gradient, what was received and what is sent, and
 # two that an optimiser keeps; a core's part of a host's memory bandwidth is 5 to 20 GB/s.
 COLD_COPIES = 6
@@ -148,10 +147,6 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
             "no run that was fitted was repeated: the interval is that by which predictions of published runs were off"
         )
         yield _of_law(scenario, 0.0, share, said)
-    if beyond and known.hosts == 2 and scenario.network.both_ways > 1:
-        slower = interval.of_normal(log(1 - share + share * scenario.network.both_ways / BETWEEN))
-        said = "on two hosts both directions share a pair's flow, it is supposed: a byte may take longer on more hosts"
-        yield Unknown(slower, 0.0, said, (("both ways", slower, 0.0),))
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
         slower = log1p(cold_s / step_s)
@@ -195,20 +190,29 @@ def _of_batch(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
 
 
 def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Unknown]:
-    """The unknowns of measured links and sleeps: the spread between measurements. Empty if that was not measured."""
+    """The unknowns of measured links and sleeps: the spread between measurements, or of a fit. Empty if that was not measured."""
     messages = interval.of_normal(_spread_of_messages(scenario))
     sleeps = interval.of_normal(_spread_of_sleeps(scenario, step_s))
     if not (messages or sleeps):
         return []
     slower = hypot(log(_longer(scenario, step_s, share, exp(messages))), sleeps)
     faster = hypot(log(1 - share + share * exp(-messages)), sleeps)
-    said = f"from one measurement of the link to another messages take {exp(messages):.2g} times as long: the interval contains it"
-    return [Unknown(slower, faster, said if slower > LAW.step else "")]
+    hosts, times = len(set(scenario.hosts)), f"{exp(messages):.2g}"
+    said = f"from one measurement of the link to another messages take {times} times as long: the interval contains it"
+    shared: tuple[tuple[str, float, float], ...] = ()
+    if _link_of(scenario).spread_by_hosts:
+        said = (
+            f"fitted steps tell the time of messages on {hosts} hosts within a factor {times}: the interval contains it"
+        )
+        shared = ((f"fitted links of {_machines(scenario)}", slower, faster),)
+    return [Unknown(slower, faster, said if max(slower, faster) > LAW.step else "", shared)]
 
 
 def _spread_of_messages(scenario: Scenario) -> float:
     """Standard deviation of the logarithm of a message's seconds, of a message as long as the job's."""
     link = _link_of(scenario)
+    if link.spread_by_hosts:
+        return link.spread_at(len(set(scenario.hosts)))
     pieces = scenario.servers if scenario.served else scenario.ranks
     bytes_s = scenario.workload.message_bytes / max(1, pieces) / link.bandwidth_bytes_per_s
     whole_s = bytes_s + link.latency_s + 2 * link.overhead_s + link.gap_s
@@ -238,7 +242,7 @@ def _longer(scenario: Scenario, step_s: float, share: float, times: float) -> fl
     """
     longer = 1 - share + share * times
     if scenario.protocol.overlaps:
-        sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / scenario.network.bandwidth_bytes_per_s
+        sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / _link_of(scenario).bandwidth_bytes_per_s
         longer = max(longer, (1 - BACKWARD) * (1 - share) + times * sent_s / step_s)
     return longer
 

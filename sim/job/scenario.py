@@ -400,7 +400,8 @@ class Scenario:
         """The link between hosts, as the protocol's messages find it."""
         cluster = self.cluster
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
-        slower = 1.0 if self.servers else link.slower(len(set(self.hosts)))
+        hosts = len(set(self.hosts))
+        slower = 1.0 if self.servers else link.slower(hosts, len(self.hosts) / hosts)
         link = link.for_items(self.item_bytes / ITEM_BYTES)
         if slower == 1:
             return link

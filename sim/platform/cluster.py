@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from math import exp, inf
+from math import exp, inf, log
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -138,6 +138,8 @@ class Link(BaseModel):
         buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than these remain.
         both_ways: factor on the time of a byte where two hosts alone sum without servers. A ring over two hosts has both of its
             directions between one pair of hosts, whose flow may be limited (on EC2); a ring over three or more has one.
+        contention: share by which a byte takes longer for each further rank of a host, where ranks sum without servers: GPUs share the
+            host's memory and PCIe lanes with its port.
         uneven: standard deviation of the logarithm by which the links of hosts differ. Three hosts or more that sum without servers wait
             for the slowest of as many links; `bandwidth_bytes_per_s` is the median link's.
         store_and_forward: a message begins to pass the receiver's port when all of it has left the sender's, as with transports that
@@ -145,6 +147,8 @@ class Link(BaseModel):
         tcp: windows, which delay messages where latency is long; None for no windows.
         latency_spread, bandwidth_spread: standard deviation of the logarithm, from one measurement of the link to another; None if
             that was not measured. Simulated links do not vary; intervals contain the spread (sim.answers.extrapolation).
+        spread_by_hosts: numbers of hosts in order, and for each the standard deviation of the logarithm of all messages' seconds, as far
+            as a fit of steps leaves the link unknown; empty if it was not fitted to steps.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -163,11 +167,13 @@ class Link(BaseModel):
     queue_bytes: Bytes = 0.0
     buffer_bytes: Bytes = 0.0
     both_ways: BothWays = 1.0
+    contention: Slowdown = 0.0
     uneven: LogSpread = 0.0
     store_and_forward: Flag = False
     tcp: Tcp | None = None
     latency_spread: LogSpread | None = None
     bandwidth_spread: LogSpread | None = None
+    spread_by_hosts: tuple[tuple[Ranks, LogSpread], ...] = ()
 
     @model_validator(mode="after")
     def _shapes_alike(self):
@@ -188,11 +194,23 @@ class Link(BaseModel):
         """Whether a message leaves when its receiver has asked for it."""
         return self.eager_bytes is not None and size_bytes > self.eager_bytes
 
-    def slower(self, hosts: int) -> float:
-        """Times as long as a byte takes where so many hosts sum without servers."""
+    def slower(self, hosts: int, each: float = 1.0) -> float:
+        """Times as long as a byte takes where so many hosts, of `each` ranks in the mean, sum without servers."""
+        if hosts < 2:
+            return 1.0
+        shared = 1 + self.contention * (each - 1)
         if hosts == 2:
-            return self.both_ways
-        return exp(self.uneven * slowest(hosts)[0]) if self.uneven and hosts > 2 else 1.0
+            return shared * self.both_ways
+        return shared * (exp(self.uneven * slowest(hosts)[0]) if self.uneven else 1.0)
+
+    def spread_at(self, hosts: int) -> float:
+        """`spread_by_hosts` at any number of hosts, in proportion to its logarithm between two numbers; 0 if there is none."""
+        import numpy as np
+
+        if not self.spread_by_hosts:
+            return 0.0
+        numbers, spreads = zip(*self.spread_by_hosts, strict=True)
+        return float(np.interp(log(hosts), np.log(numbers), spreads))
 
     def for_items(self, times: float) -> Link:
         """The link on which a byte takes so many times as long."""

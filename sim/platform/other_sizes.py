@@ -50,6 +50,7 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
         "sustained_bytes_per_s": None,
         "latency_spread": None,
         "bandwidth_spread": None,
+        "spread_by_hosts": (),
     }
     library = cluster.library and cluster.library.model_copy(update=update)
     known = cluster.provenance and cluster.provenance.model_copy(update={"links_measured": False})

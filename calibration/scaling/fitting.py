@@ -1,0 +1,156 @@
+"""The constants of a table of steps, with what is known of them before: a maximum a posteriori fit.
+
+A table of few rows does not tell all constants. Each that is known besides has a spread, which counts as a row: a table of four rows
+then has a fit, and constants that it does not tell stay as uncertain as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibration.scaling.steps import CONSTANTS, Overlaps, Scaling, slowest_of
+from calibration.scaling.table import Table
+
+SCATTER = 0.05  # standard deviation of the logarithm of a row, by which rows weigh beside what is known before
+FEW_ROWS = 3  # that scatter so much, besides those of the table
+SOFT_L1 = 2.0  # deviations from which on a row weighs less
+FITTED = tuple(CONSTANTS)[:-1]  # by means of rows; `uneven` by their scatter
+# NCCL reckons with 18 us for a message of a large ring between hosts, and 50 us for one of a tree (its src/graph/tuning.cc).
+LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S = 18e-6, 30e-6, 50e-6, 15e-6
+BOTH_WAYS, BOTH_WAYS_SPREAD = 2**0.5, 0.21  # from 1 to 2, nine times in ten
+CONTENTION_SPREAD = 0.05  # hosts of four T4 GPUs: 0.03 to 0.08
+UNEVEN_SPREAD = 0.1  # links of T4 hosts: 0.05 to 0.15
+FEW = 1e-9
+PASSES = 2  # of a fit; allreduces are counted before each
+WIDE = 2.0  # of a logarithm, where next to nothing is known
+LEAST = 1e-3  # the least deviation of links that is kept
+SMALL = 1e-2  # a small change of a link's time
+
+
+class Before(NamedTuple):
+    """What is known of a constant before any row.
+
+    Args:
+        start, low, high: of the fit; bounds that are equal hold the constant.
+        spread: standard deviation; of its logarithm if `logs`. 0 if nothing is known.
+    """
+
+    start: float
+    low: float
+    high: float
+    spread: float = 0.0
+    logs: bool = False
+
+    def off(self, value: float) -> float:
+        """The distance of a value, in deviations."""
+        return (log(value / self.start) if self.logs else value - self.start) / self.spread if self.spread else 0.0
+
+    def deviation(self, value: float) -> float:
+        """Its standard deviation in its own unit; infinite if nothing is known."""
+        return (value * self.spread if self.logs else self.spread) or inf
+
+
+def fit(rows: Table, gradient_bytes: float, overlap: Overlaps | None = None, algorithm: str = "ring") -> Scaling:
+    """The constants with which steps are nearest to measured ones, in ratio, and to what is known before.
+
+    Args:
+        overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
+    """
+    alike = fitted(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm))
+    uneven = _uneven(rows, alike)
+    return fitted(rows, replace(alike, uneven=uneven)) if uneven else alike
+
+
+def fitted(rows: Table, like: Scaling) -> Scaling:
+    """With the constants of FITTED; all else is as in `like`."""
+    from scipy.optimize import least_squares
+
+    before = _before(rows, like.gradient_bytes)
+    free = [name for name in FITTED if before[name].high > before[name].low]
+    scale = np.array([before[name].start or before[name].spread for name in free])
+    held: dict[str, Any] = {name: before[name].start for name in FITTED}
+
+    def made(at) -> Scaling:
+        return replace(like, **held | dict(zip(free, (at * scale).tolist(), strict=True)))
+
+    def off(at, calls: np.ndarray) -> np.ndarray:
+        found = made(at)
+        known = [before[name].off(getattr(found, name)) for name in free]
+        return np.concatenate([np.log(found.step_s(rows, calls) / rows.step_s) / SCATTER, known])
+
+    low, high = (np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high"))
+    at = np.array([before[name].start for name in free]) / scale
+    for _ in range(PASSES):
+        calls = made(at).calls(rows)
+        at = least_squares(off, at, bounds=(low, high), loss="soft_l1", f_scale=SOFT_L1, args=(calls,)).x
+    found, freedom = made(at), rows.size - len(free)
+    misses = np.square(np.log(found.step_s(rows) / rows.step_s)).sum()
+    scatter = ((misses + FEW_ROWS * SCATTER**2) / (max(0, freedom) + FEW_ROWS)) ** 0.5
+    residual = (misses / freedom) ** 0.5 if freedom > 0 else 0.0
+    known = {name: before[name].deviation(getattr(found, name)) for name in free}
+    known |= {"uneven": UNEVEN_SPREAD} if (rows.hosts > 1).any() else {}
+    return replace(
+        found, residual=float(residual), fitted=tuple(free), covariance=_covariance(found, rows, scatter, known)
+    )
+
+
+def _covariance(found: Scaling, rows: Table, scatter: float, known: dict[str, float]) -> np.ndarray:
+    """Of CONSTANTS, by Laplace's approximation: the inverse of what rows and what is known before say together.
+
+    Args:
+        scatter: standard deviation of the logarithm of a row.
+        known: by constant, its standard deviation before any row; infinite if nothing is known.
+    """
+    slopes = found.slopes(rows)
+    places = [[*CONSTANTS].index(name) for name in known]
+    told = slopes[places] @ slopes[places].T / scatter**2 + np.diag([spread**-2 for spread in known.values()])
+    scale = np.diag(told) ** -0.5  # constants have other units
+    covariance = np.zeros((len(CONSTANTS),) * 2)
+    covariance[np.ix_(places, places)] = np.linalg.pinv(told * np.outer(scale, scale), hermitian=True) * np.outer(
+        scale, scale
+    )
+    return covariance
+
+
+def _uneven(rows: Table, found: Scaling) -> float:
+    """Maximum likelihood of two normal scatters around the fit: every step has one, and the slowest link of a ring another.
+
+    0 where fewer rows than the constants and these two have three hosts or more: two hosts have one link, and tell nothing of others.
+    """
+    from scipy.optimize import minimize
+
+    if (rows.hosts > 2).sum() < len(FITTED) + 2:
+        return 0.0
+    off = np.log(found.step_s(rows) / rows.step_s)
+    slower, faster = (replace(found, between_s=found.between_s * (1 + far)).step_s(rows) for far in (SMALL, -SMALL))
+    by_link = np.where(rows.hosts > 1, np.log(slower / faster) / (2 * SMALL) * slowest_of(rows)[1], 0.0)
+
+    def misses(at) -> float:
+        variance = np.exp(2 * at[0]) + (by_link * np.exp(at[1])) ** 2
+        return float((np.log(variance) + off**2 / variance).sum())
+
+    whole = float(np.log(max(FEW, off.std())))
+    at = minimize(misses, [whole, whole], bounds=[(log(FEW), 0.0)] * 2, method="Nelder-Mead").x
+    return float(np.exp(at[1])) if np.exp(at[1]) > LEAST else 0.0
+
+
+def _before(rows: Table, gradient_bytes: float) -> dict[str, Before]:
+    """What is known of each constant; it is held where the rows say nothing of it."""
+    apart, together = bool((rows.hosts > 1).any()), bool((rows.most > 1).any())
+    least_s = float(rows.step_s.min())
+    sample_s = least_s / float(rows.batch[np.argmin(rows.step_s)]) / 2
+    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
+    nothing = Before(0.0, 0.0, 0.0)
+    return {
+        "base_s": Before(least_s / 2, 0.0, float(rows.step_s.max())) if np.ptp(rows.batch) else nothing,
+        "sample_s": Before(sample_s, FEW * sample_s, 100 * sample_s, WIDE, True),
+        "between_s": Before(byte_s, FEW * byte_s, 100 * byte_s, WIDE, True) if apart else nothing,
+        "both_ways": Before(BOTH_WAYS, 1.0, 2.0, BOTH_WAYS_SPREAD, True) if apart else Before(1.0, 1.0, 1.0),
+        "contention": Before(0.0, 0.0, 1.0, CONTENTION_SPREAD) if apart and together else nothing,
+        "within_s": Before(byte_s / 4, FEW * byte_s, 100 * byte_s, WIDE, True) if together else nothing,
+        "round_s": Before(ROUND_S, LEAST_ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S) if apart else nothing,
+    }

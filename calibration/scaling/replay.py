@@ -1,0 +1,53 @@
+"""The rows of a table as the simulator has them with the profile that was fitted to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim import protocols
+from sim.job.scenario import Scenario
+from sim.platform.cluster import Host
+from sim.simulation import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calibration.scaling.table import Table
+    from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster
+
+MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds
+
+
+def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> np.ndarray:
+    """Logarithms of simulated over measured seconds, of up to MOST_ROWS rows at even distances, without the profile's error."""
+    costs = profile.costs[model.name].model_copy(update={"error": 0.0})
+    exact = profile.model_copy(update={"costs": {model.name: costs}})
+    some = _some(rows)
+    columns = zip(*(column.tolist() for column in some), strict=True)
+    said_s = [_step_s(exact, model, protocol, settings, *map(int, row[:4])) for row in columns]
+    return np.log(np.array(said_s) / some.step_s)
+
+
+def _some(rows: Table) -> Table:
+    small = rows.where(rows.gpus <= MOST_RANKS)
+    order = np.lexsort((small.batch, small.gpus, small.hosts))
+    return small.where(order[np.unique(np.linspace(0, small.size - 1, MOST_ROWS).astype(int))]) if small.size else small
+
+
+def _step_s(
+    profile: Cluster,
+    model: Workload,
+    protocol: str,
+    settings: Sequence[str],
+    hosts: int,
+    gpus: int,
+    each: int,
+    batch: int,
+) -> float:
+    place = profile.model_copy(update={"hosts": (Host(count=hosts, cores=each, gpus=each),)})
+    text = protocols.make(protocol, list(settings))
+    job = Scenario(text, model, workers=gpus, steps=1, warmup=1, batch=batch, cluster=place).without_stragglers()
+    return float(simulate(job, replications=1).step_s.mean())
