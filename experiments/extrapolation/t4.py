@@ -40,7 +40,8 @@ def model(name: str) -> Workload:
     from sim.model import workload
 
     if name == "deepspeech2":
-        return workload.Workload(name=name, parameters="53 M", layers=20, step={"time": "466 ms", "batch": 10})
+        table = {"name": name, "parameters": "53 M", "layers": 20, "step": {"time": "466 ms", "batch": 10}}
+        return workload.Workload.model_validate(table)
     return workload.NAMED[MODELS[name]]
 
 
