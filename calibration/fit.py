@@ -134,8 +134,9 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     laws.read(about.stragglers)  # a wrong name is said before anything is read
     if source == STEPS:
         return [_of_steps(path, about)]
-    runs = import_module(f"calibration.importers.{IMPORTERS[source]}").read(path, about)
-    return [Source(f"{Path(path).name}: {run.header.cluster}", run) for run in runs]
+    importer = import_module(f"calibration.importers.{IMPORTERS[source]}")
+    runs, left_out = importer.read(path, about), tuple(importer.left_out(path))
+    return [Source(f"{Path(path).name}: {run.header.cluster}", run, left_out if run is runs[0] else ()) for run in runs]
 
 
 def _of_steps(path: str, about: About) -> Source:
@@ -145,6 +146,10 @@ def _of_steps(path: str, about: About) -> Source:
 
     logged, name = steps.logged(path, about), Path(path).name
     said = [] if logged.samples else about.batch_note(workloads.read(about.workload))
+    rest = "computing" if logged.compute_s is None else "update"
+    said.append(
+        f"all of a step that messages do not explain is {rest}: simulated, steps are as long as those logged by construction"
+    )
     return Source(f"{name}: {name}", steps.trace_of(logged, about, name), (*logged.notes, *said))
 
 

@@ -37,8 +37,11 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
                 f"{name}: intervals lack the variation between runs: the fitted runs cannot be simulated ({refused})"
             )
             continue
+        far, runs = np.sqrt(np.mean(found.off**2)), len(found.off)
+        several = f"the {runs} fitted runs have" if runs > 1 else "the fitted run has"
+        notes.append(f"{name}: simulated, {several} an error of {far:.1%} (root mean square)")
         if found.freedom < 1:
-            count = f"{len(found.off)} run{'s' * (len(found.off) > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
+            count = f"{runs} run{'s' * (runs > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
             notes.append(f"{name}: intervals lack the variation between runs: {count} cannot show it; repeat some")
             continue
         resume_s = max(0.0, costs[name].resume_s + found.resume_s())
@@ -47,10 +50,6 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         said = {"error": error, "resume_s": resume_s, "resume_error_s": found.resume_error_s(error)}
         costs[name] = costs[name].model_copy(update=said)
         repeated.append(name)
-        far = np.sqrt(np.mean(found.off**2))
-        notes.append(
-            f"{name}: simulated, the {len(found.off)} fitted runs have an error of {far:.1%} (root mean square)"
-        )
     seen = _seen(profile, traces) | {"notes": (*profile.provenance.notes, *notes), "repeated": tuple(repeated)}
     about = profile.provenance.model_copy(update=seen)
     return profile.model_copy(update={"costs": costs, "provenance": about})

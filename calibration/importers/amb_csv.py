@@ -27,11 +27,25 @@ def read(path: str | Path, about: About) -> list[Trace]:
     Raises:
         WrongSetting: no pair there, or a malformed file, named with its line.
     """
-    path = Path(path)
-    workers = sorted(path.glob(f"*{WORKER}")) if path.is_dir() else [path.with_name(path.name.replace(MASTER, WORKER))]
+    workers = _files(Path(path))
     if not workers or not workers[0].name.endswith(WORKER):
         raise WrongSetting("--from amb-csv", str(path), f"a folder of *{WORKER} and *{MASTER}, or one of these files")
     return [_run(file, about) for file in workers]
+
+
+def left_out(path: str | Path) -> list[str]:
+    """What the files have beside what is read, in lines."""
+    notes = []
+    for file in _files(Path(path)):
+        rounds_of = len(_table(file.with_name(file.name.replace(WORKER, MASTER)), ("step", "time")))
+        if later := int((_table(file, ("step",))["step"] > rounds_of).sum()):
+            notes.append(f"{file.name}: {later} rows left out, of rounds past the last one of the master")
+    return notes
+
+
+def _files(path: Path) -> list[Path]:
+    """The workers' files."""
+    return sorted(path.glob(f"*{WORKER}")) if path.is_dir() else [path.with_name(path.name.replace(MASTER, WORKER))]
 
 
 def _run(path: Path, about: About) -> Trace:

@@ -6,7 +6,7 @@ The prefix and sleep_time may be missing. compute_time has the sleep in it. last
 gradient) and last_idle (until the new parameters are there) are of the round before, -1 in the first. Hence the length
 of a round: compute_time + the next line's last_send + last_idle, the median over the workers; the last round, whose
 end is not logged, is left out. The rank is in the prefix; without one, a file is one worker, and a folder of such
-files one run. All other lines are passed over.
+files one run. All other lines are passed over; so is a last line that was cut.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from calibration.importers import rounds
+from calibration.importers import logs, rounds
 from calibration.importers.about import About
 from sim.base.errors import WrongSetting
-from sim.base.files import check_size, reading
+from sim.base.files import MOST_LOG_BYTES
 from sim.recording.traces import Trace
 
 MARK = "Sending ["
@@ -52,14 +52,17 @@ def read(path: str | Path, about: About) -> list[Trace]:
         WrongSetting: no such file, no complete round in it, or a malformed line, named with its file.
     """
     path = Path(path)
-    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     sent = defaultdict(list)
-    for number, file in enumerate(files, start=1):
+    for number, file in enumerate(_files(path), start=1):
         lines = list(_lines(file))
         _check_alike(lines, str(file))
         for rank, line in lines:
             sent[number if rank is None else rank].append(line)
     return [_run(sent, about, path.name)]
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
 
 
 def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
@@ -73,12 +76,24 @@ def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
 
 
 def _lines(path: Path):
-    with reading("--from amb-log", path):
-        check_size("--from amb-log", path)
-        text = path.read_text(errors="replace")
-    for number, line in enumerate(text.splitlines(), start=1):
+    whole, _ = _whole_lines(path)
+    for number, line in enumerate(whole, start=1):
         if MARK in line:
             yield _line(line, f"{path}: line {number}")
+
+
+def _whole_lines(path: Path) -> tuple[list[str], bool]:
+    """The lines of a file without a last one that was cut, and whether there was one."""
+    found = logs.lines(path, "--from amb-log", f"lines {FORM}", MOST_LOG_BYTES, ends=True)
+    cut = bool(found) and not found[-1].endswith(("\n", "\r")) and not LINE.search(found[-1])
+    return (found[:-1] if cut else found), cut and MARK in found[-1]
+
+
+def left_out(path: str | Path) -> list[str]:
+    """What a log has beside what is read, in lines."""
+    cut = sum(_whole_lines(file)[1] for file in _files(Path(path)))
+    said = ["the last round is left out: its end is not logged"]
+    return said + [f"{cut} last line{'s' * (cut > 1)} left out: cut"] * (cut > 0)
 
 
 def _line(line: str, where: str) -> tuple[int | None, Sent]:

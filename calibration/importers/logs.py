@@ -50,14 +50,14 @@ def content(path: Path, what: str, allowed: str, most_bytes: int, less: str = ""
     return found
 
 
-def lines(path: Path, what: str, allowed: str, most_bytes: int) -> list[str]:
-    """The lines of a log, without colours; those that a container's log keeps as JSON are unwrapped.
+def lines(path: Path, what: str, allowed: str, most_bytes: int, ends: bool = False) -> list[str]:
+    """The lines of a log, without colours, and with their ends if wanted; those that a container's log keeps as JSON are unwrapped.
 
     Raises:
         WrongSetting: see `content`.
     """
     text = COLOURS.sub("", content(path, what, allowed, most_bytes).decode(errors="replace"))
-    return [_unwrapped(line) for line in text.splitlines()]
+    return [_unwrapped(line) for line in text.splitlines(keepends=ends)]
 
 
 def _unwrapped(line: str) -> str:

@@ -65,7 +65,8 @@ def _with_zeros(measured: sources.Measured) -> Empirical:
 
 def _of_zeros(measured: sources.Measured) -> list[str]:
     mean_s, share = measured.with_zeros.mean(), measured.zeros / len(measured.with_zeros)
-    said = f"{share:.1%} of the values are 0: the laws above are of the others; what is written is empirical, of all, with the mean {_number(mean_s)}"
+    said = f"{share:.1%} of the values are 0: the laws above are of the others"
+    said += f"; what is written is empirical, of all, with the mean {_number(mean_s)}"
     return [said, "whether stragglers last, or ranks are slow, is not tested with zeros among the values"]
 
 

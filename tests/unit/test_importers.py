@@ -1,5 +1,7 @@
 """Imported logs become traces with the seconds and samples that were logged; malformed ones are named by file and line."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -148,6 +150,26 @@ def test_log_with_sleeps_and_ranks(tmp_path):
     length_s = (rows["end_s"] - rows["start_s"]).groupby([rows["step"], rows["activity"]]).sum()
     assert length_s[0, "sleep"] == pytest.approx(2)
     assert length_s[1, "compute"] == pytest.approx(5)
+
+
+def test_what_launchers_add_to_a_log_changes_nothing(tmp_path):
+    lines = [PLAIN.format(5, -1, -1), PLAIN.format(5, 0.3, 0.2), PLAIN.format(6, 0.3, 0.2)]
+    (tmp_path / "plain").write_text("\n".join(lines) + "\n")
+    plain = log(tmp_path / "plain")[0].rows
+    (tmp_path / "tagged").write_text("".join(f"[1,0]<stdout>:{line}\r\n" for line in lines))
+    (tmp_path / "packed.gz").write_bytes(gzip.compress("".join(f"0: {line}\n" for line in lines).encode()))
+    (tmp_path / "cut").write_text("\n".join([*lines, lines[2][:40]]))
+    for name in ("tagged", "packed.gz", "cut"):
+        assert log(tmp_path / name)[0].rows.equals(plain)
+    assert amb_log.left_out(tmp_path / "plain") == ["the last round is left out: its end is not logged"]
+    assert amb_log.left_out(tmp_path / "cut")[1:] == ["1 last line left out: cut"]
+
+
+def test_rows_that_are_left_out_are_counted(tmp_path):
+    write_pair(tmp_path, FMB, [100.0, 102.25])
+    assert amb_csv.left_out(tmp_path) == [
+        "run_worker_stats.csv: 2 rows left out, of rounds past the last one of the master"
+    ]
 
 
 def test_log_folder_is_a_file_a_worker(tmp_path):
