@@ -9,6 +9,7 @@ from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
 from sim.plans import bounds
+from sim.platform import gpu_memory
 from sim.recording.traces import Trace
 
 BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
@@ -33,14 +34,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    return (
-        found
-        + _of_computing(scenario)
-        + _of_sustained_rate(scenario, outcome)
-        + trust.notes(scenario)
-        + unused.notes(scenario)
-        + unknown
-    )
+    found += _of_computing(scenario) + _of_sustained_rate(scenario, outcome)
+    return found + trust.notes(scenario) + unused.notes(scenario) + unknown + gpu_memory.note(scenario)
 
 
 def _of_ranks(rank_step_s: np.ndarray) -> list[str]:

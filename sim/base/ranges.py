@@ -101,6 +101,7 @@ Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 Multiple = Annotated[float, Field(ge=1e-3, le=1e3, allow_inf_nan=False), _Number]  # of computing time
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
+Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "adamw", "lamb"]
 Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are
 Path = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]  # or a name
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(printable)]

@@ -26,6 +26,7 @@ from sim.protocols.base import Protocol
 
 if TYPE_CHECKING:
     from sim.job.header import Header
+    from sim.platform.gpu import Gpu
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 KINDS = {  # of fields that are objects, and what makes one
@@ -252,6 +253,16 @@ class Scenario:
         """Whether several workers compute on one GPU."""
         taken = [place for place in self.gpus[self.servers :] if place]
         return len(set(taken)) < len(taken)
+
+    @cached_property
+    def workers_of_gpus(self) -> dict[Gpu, int]:
+        """The most workers on one GPU, of each kind whose memory is known."""
+        found: dict[Gpu, int] = {}
+        for place, workers in Counter(self.gpus[self.servers :] or self.gpus).items():
+            gpu = self.machines[place.host].gpu if place else None
+            if gpu and gpu.memory_bytes:
+                found[gpu] = max(workers, found.get(gpu, 0))
+        return found
 
     @cached_property
     def apart(self) -> bool:

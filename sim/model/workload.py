@@ -17,6 +17,7 @@ from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_PARAMETERS,
     MOST_VARIABLES,
+    Bytes,
     Classes,
     Count,
     Counted,
@@ -24,6 +25,7 @@ from sim.base.ranges import (
     Flops,
     Layers,
     Name,
+    Optimiser,
     Precision,
     StepSeconds,
 )
@@ -128,6 +130,9 @@ class Workload(BaseModel):
         batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
         precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters and gradients are
         float32, as in mixed precision.
+        optimiser: which the update is of; its state takes memory: one copy of the parameters, or two (adam, adamw, lamb), or none (sgd).
+        memory_bytes: the most that a process alone was seen to take on its GPU with `batch` samples
+            (torch.cuda.max_memory_allocated); see sim.platform.gpu_memory.
         flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
         step: or one or more steps that were measured, see sim.platform.measured_steps: the costs of computing follow from them, those
             of all else are nominal.
@@ -145,6 +150,8 @@ class Workload(BaseModel):
     classes: Classes = 10
     batch: Count = 256
     precision: Precision | None = None
+    optimiser: Optimiser = "momentum"
+    memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     flops_per_sample: Flops | None = None
     step: Annotated[tuple[Step, ...], BeforeValidator(_several)] = ()
     costs: Costs = Costs()
@@ -194,6 +201,12 @@ class Workload(BaseModel):
             object.__setattr__(self, "costs", nominal(self.flops_per_sample or 0.0, self.parameters))
         else:
             object.__setattr__(self, "costs", self.costs.with_partitions())
+        return self
+
+    @model_validator(mode="after")
+    def _memory_at_a_batch(self):
+        if self.memory_bytes and not (self.step or "batch" in self.model_fields_set):
+            raise WrongSetting("batch", None, "the samples of a step in which memory_bytes were taken")
         return self
 
     @property

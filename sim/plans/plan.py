@@ -17,7 +17,7 @@ from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
-from sim.platform import measured_steps
+from sim.platform import gpu_memory, measured_steps
 from sim.version import VERSION
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def notes(plan: Plan) -> list[str]:
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
+    found += [f"the first: {line}" for line in gpu_memory.note(plan.room.scenario(plan.best[0].configuration))]
     if plan.question.prices:
         found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
     return found

@@ -8,7 +8,7 @@ grows for the remaining candidates is successive halving (Jamieson and Talwalkar
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from sim.base.errors import WrongSetting
 from sim.plans import bounds, families
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
+from sim.platform import gpu_memory
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.plans.configurations import Configuration, Room
     from sim.plans.simulating import Simulating
+    from sim.platform.gpu import Gpu
 
 BATCH = 32  # candidates for each process that are simulated together
 TOO_SLOW = "misses the target, however well its messages travel (closed form)"
@@ -38,6 +40,7 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
     question, found = room.question, []
     unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
+    too_large: dict[Gpu, list[float]] = defaultdict(list)
     for _, alike in groupby(room.all, families.but_batch):
         several = list(alike)
         if question.usd_per_hour and several[0].usd_per_hour > question.usd_per_hour:
@@ -51,6 +54,10 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
             except WrongSetting as why:
                 thrown[f"cannot be: {why.setting}: {why.allowed}"] += 1
                 continue
+            memory = gpu_memory.of_job(job, one.batch)
+            if memory and memory.share > 1:
+                too_large[memory.gpu].append(memory.bytes)
+                continue
             least, error = (
                 (of_all or bounds.Bounds(job)).least(one.batch),
                 job.costs.error if job.on_named_gpus else 0.0,
@@ -59,7 +66,18 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             family = families.of(job.protocol, one)
             found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family))
-    return found, thrown
+    return found, thrown + _of_memory(too_large)
+
+
+def _of_memory(too_large: dict[Gpu, list[float]]) -> Counter[str]:
+    """How many configurations fit no GPU, by kind."""
+    found: Counter[str] = Counter()
+    for gpu, sizes in too_large.items():
+        takes = " to ".join(dict.fromkeys(map(gpu_memory.gigabytes, (min(sizes), max(sizes)))))
+        found[f"do not fit the {gpu_memory.gigabytes(gpu.memory_bytes)} of {gpu.name}: a worker takes {takes}"] = len(
+            sizes
+        )
+    return found
 
 
 def _of_ends(room: Room, several: list[Configuration]) -> Scenario | None:

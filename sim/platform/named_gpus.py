@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from sim.answers import interval
 from sim.model import nominal
-from sim.model.sizes import ITEM_BYTES
 from sim.platform import measured_steps
 
 if TYPE_CHECKING:
@@ -160,11 +159,4 @@ def note(scenario: Scenario) -> str:
     factor = exp(interval.of_normal(known.error if known else 0.0))
     unknown = [name for name, gpu in of_name.items() if not gpu.is_known(workload.precision)]
     why = f", as no model's rate on {' or '.join(unknown)} in this format was at hand" if unknown else ""
-    held_bytes = 2 * ITEM_BYTES * workload.parameters
-    small = [name for name, gpu in of_name.items() if 0 < gpu.memory_bytes < held_bytes]
-    full = (
-        f"; parameters and gradients take {held_bytes / 1e9:,.0f} GB, more than {' or '.join(small)} has"
-        if small
-        else ""
-    )
-    return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}{full}"
+    return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}"

@@ -52,6 +52,7 @@ ANSWERED = {
     "samples_per_step_sd": "float64",
     "idle_fraction_servers": "float64",  # the mean of master or servers
     "idle_fraction_workers": "float64",
+    "gpu_memory_fraction": "float64",  # of the fullest GPU's, that a worker takes as far as is known; above 1 it does not fit
     "notes": "string",
     "error": "string",
     "wall_s": "float64",

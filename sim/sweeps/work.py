@@ -13,6 +13,7 @@ import numpy as np
 from sim import command
 from sim.answers import summary
 from sim.base.errors import WrongSetting
+from sim.platform import gpu_memory
 from sim.protocols import own
 from sim.simulation import simulate
 from sim.vector import at_once, compiled
@@ -120,6 +121,7 @@ def figures(found: Result) -> dict:
     answer = summary.figures(found.scenario, found.world, found.outcome)
     (low, high), step_s = answer["interval"]["samples_per_s"] or (None, None), answer["step_s"]
     idle, servers = answer["idle_fraction"], found.scenario.servers
+    memory = gpu_memory.of_job(found.scenario)
     return {
         "world": found.world,
         "runs_done": found.done.runs,
@@ -134,5 +136,6 @@ def figures(found: Result) -> dict:
         "samples_per_step_sd": answer["samples_per_step"]["sd"],
         "idle_fraction_servers": float(np.mean(idle[:servers])) if servers else None,
         "idle_fraction_workers": float(np.mean(idle[servers:])) if found.scenario.workers else None,
+        "gpu_memory_fraction": memory and memory.share,
         "notes": "; ".join(found.notes),
     }

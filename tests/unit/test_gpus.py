@@ -341,12 +341,6 @@ def test_a_cluster_that_is_none(text):
         cluster.read(text)
 
 
-def test_more_than_a_gpu_s_memory_is_said():
-    huge = workload.Workload(name="huge", parameters="7 B", layers=7, batch=1, flops_per_sample="14 Tflop")
-    assert "parameters and gradients take 56 GB, more than V100 has" in trust.notes(job(Host(gpu="V100"), huge))[0]
-    assert "more than" not in trust.notes(job(Host(gpu="V100")))[0]
-
-
 def test_the_same_tensor_cores_do_both_formats_of_16_bits():
     a100 = catalogue.find("gpus", "A100")
     assert a100.reached("bf16") == a100.reached("fp16")

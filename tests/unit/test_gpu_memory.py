@@ -1,0 +1,150 @@
+"""Parameters, gradients, the optimiser's state and activations against a GPU's memory: in answers, sweeps and plans."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from sim import Scenario, protocols
+from sim.model.sparse_rows import Rows
+from sim.model.workload import Variable, Workload
+from sim.plans import plan, question, search
+from sim.plans.configurations import Room
+from sim.platform import gpu_memory
+from sim.platform.cluster import Cluster, Host
+from sim.simulation import simulate
+from sim.sweeps.work import figures
+
+GB = 10**9
+
+
+def model(parameters: str = "1 G", **more) -> Workload:
+    return Workload(name="x", parameters=parameters, layers=10, flops_per_sample="1 Gflop", **{"batch": 4} | more)
+
+
+def job(workload: Workload, protocol: str = "allreduce", host: Host | None = None, **more) -> Scenario:
+    host = host or Host(gpu="V100", gpus=4)
+    return Scenario(
+        protocols.make(protocol), workload, cluster=Cluster(hosts=[host]), **{"workers": 2, "steps": 2} | more
+    )
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "copies"), [("sgd", 0), ("momentum", 1), ("rmsprop", 1), ("adam", 2), ("adamw", 2), ("lamb", 2)]
+)
+def test_the_state_of_an_optimiser_is_so_many_copies_of_the_parameters(optimiser, copies):
+    taken = gpu_memory.of_job(job(model(optimiser=optimiser)))
+    assert taken.bytes == (2 + copies) * 4 * GB
+    assert taken.share == pytest.approx(taken.bytes / (16 * GB))
+
+
+def test_mixed_precision_has_a_copy_of_the_parameters_in_16_bits():
+    assert gpu_memory.of_job(job(model(precision="fp16"))).held.parameters == 6 * GB
+    assert gpu_memory.of_job(job(model(precision="fp32"))).held.parameters == 4 * GB
+
+
+@pytest.mark.parametrize(
+    ("protocol", "state"), [("allreduce", 4), ("horovod", 4), ("fmb", 0), ("ps-sync", 0), ("ps-async", 0)]
+)
+def test_servers_and_a_master_have_the_state_of_what_they_hold(protocol, state):
+    beside = {"servers_on": "workers"} if protocol != "allreduce" else {}
+    assert gpu_memory.of_job(job(model(), protocol, **beside)).held.state == state * GB
+
+
+def test_one_process_alone_has_its_own_state():
+    assert gpu_memory.of_job(job(model(), "fmb", workers=0)).held.state == 4 * GB
+
+
+def test_frozen_layers_have_no_gradient_and_no_state():
+    variables = (Variable(name="a", shape=(10**9,), trained=False), Variable(name="b", shape=(10**8,)))
+    found = gpu_memory.of_job(job(Workload(name="x", variables=variables, flops_per_sample=1e9)))
+    assert found.bytes == pytest.approx((1.1 + 0.1 + 0.1) * 4 * GB)
+
+
+def test_sparse_rows_on_servers_are_not_all_on_the_worker():
+    table = Variable(name="t", shape=(10**6, 1000), rows=Rows(fraction=1e-5))
+    sparse = Workload(name="x", variables=(table, Variable(name="b", shape=(1000,))), flops_per_sample=1e9, batch=1)
+    assert gpu_memory.of_job(job(sparse, "ps-sync", servers_on="workers")).bytes < 0.001 * GB
+    assert gpu_memory.of_job(job(sparse, "allreduce")).bytes > 11 * GB
+
+
+def test_activations_follow_from_what_a_process_was_seen_to_take():
+    measured = model(memory_bytes="14 GB")
+    assert gpu_memory.of_job(job(measured)).held.activations == 2 * GB
+    assert gpu_memory.of_job(job(measured, batch=8)).bytes == 16 * GB
+    assert gpu_memory.of_job(job(measured, batch=12)).share > 1
+    assert gpu_memory.of_job(job(measured, "ps-sync", servers_on="workers")).bytes == 10 * GB
+
+
+def test_less_than_the_parts_is_taken_as_measured():
+    small = model(memory_bytes="6 GB")
+    assert [gpu_memory.of_job(job(small, batch=batch)).bytes for batch in (1, 4, 8)] == [6 * GB, 6 * GB, 12 * GB]
+    assert "a process was seen to take 6 GB" in gpu_memory.note(job(small))[0]
+
+
+def test_a_measured_memory_is_of_a_batch():
+    with pytest.raises(ValueError, match="batch: missing"):
+        Workload(name="x", parameters="1 M", layers=1, memory_bytes="1 GB", flops_per_sample=1e9)
+
+
+def test_workers_on_one_gpu_share_its_memory():
+    shared = Host(gpu="V100", gpus=1, slots=2)
+    assert gpu_memory.of_job(job(model(), host=shared)).workers == 2
+    assert gpu_memory.of_job(job(model(), host=shared)).bytes == 24 * GB
+    assert "does not fit: 2 workers on a GPU take 24 GB" in gpu_memory.note(job(model(), host=shared))[0]
+
+
+def test_an_answer_says_what_is_counted_and_what_is_not():
+    assert simulate(job(model()), replications=1).notes[-1] == (
+        "a worker takes 12 GB (parameters 4 GB, gradients 4 GB, momentum 4 GB) of the 16 GB of V100; "
+        "activations are not counted: say memory_bytes"
+    )
+    full = simulate(job(model("7 G", optimiser="adam", memory_bytes="200 GB")), replications=1).notes[-1]
+    assert full == (
+        "does not fit: a worker takes 200 GB (parameters 28 GB, gradients 28 GB, adam 56 GB, activations 88 GB), and V100 has 16 GB"
+    )
+
+
+def test_nothing_is_said_where_no_memory_is_known():
+    assert gpu_memory.note(job(model(), host=Host(cores=4))) == []
+
+
+def test_a_sweep_has_the_share_of_the_memory():
+    assert figures(simulate(job(model()), replications=1))["gpu_memory_fraction"] == 0.75
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_plan_throws_out_what_does_not_fit(optimiser, tmp_path):
+    """7 G parameters on a T4, users.md 4: they were the cheapest, with a probability of 1."""
+    lines = ['schema = "workload/1"', 'name = "seven"', 'parameters = "7 G"', "layers = 32", "batch = 1"]
+    lines += [f'optimiser = "{optimiser}"', 'flops_per_sample = "14 Tflop"']
+    (tmp_path / "w.toml").write_text("\n".join(lines))
+    asked = {"workload": str(tmp_path / "w.toml"), "hosts": ["g4dn.12xlarge", "p5.48xlarge"], "counts": [1, 4]}
+    asked |= {"protocols": ["allreduce", "horovod"], "samples_per_s": 0.5}
+    found, thrown = search.screened(Room(question.read(None, asked)))
+    takes = {"sgd": 56, "adam": 112}[optimiser]
+    expected = {f"do not fit the 16 GB of T4: a worker takes {takes} GB": 4}
+    if optimiser == "adam":
+        expected["do not fit the 80 GB of H100: a worker takes 112 GB"] = 4
+    assert thrown == expected
+    assert {one.configuration.host for one in found} == ({"p5.48xlarge"} if optimiser == "sgd" else set())
+
+
+def test_batches_that_are_too_large_are_thrown_out_by_themselves(tmp_path):
+    lines = ['schema = "workload/1"', 'name = "x"', 'parameters = "100 M"', "layers = 4", "batch = 8"]
+    (tmp_path / "w.toml").write_text("\n".join([*lines, 'memory_bytes = "5 GB"', 'flops_per_sample = "1 Gflop"']))
+    asked = {"workload": str(tmp_path / "w.toml"), "hosts": ["g4dn.xlarge"], "counts": [1], "samples_per_s": 1}
+    asked |= {"protocols": ["allreduce"], "batches": [8, 16, 32, 64, 128]}
+    found, thrown = search.screened(Room(question.read(None, asked)))
+    assert [one.configuration.batch for one in found] == [8, 16]
+    assert thrown == {"do not fit the 16 GB of T4: a worker takes 16.4 GB to 62 GB": 3}
+
+
+def test_a_plan_says_what_its_first_choice_takes():
+    asked = question.read(None, {"hosts": ["g4dn.xlarge"], "counts": [1], "samples_per_s": 1})
+    room = Room(asked)
+    first = SimpleNamespace(configuration=room.all[0], figures=None)
+    (line,) = plan.notes(SimpleNamespace(whole=True, best=[first], room=room, question=asked))
+    assert line.startswith("the first: a worker takes 0.307 GB (parameters 0.103 GB")
+    assert line.endswith("of the 16 GB of T4; activations are not counted: say memory_bytes")
