@@ -174,6 +174,7 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     parts.remove(given.trace)
     said = [
         *notes(scenario, outcome, world, trace),
+        *trained_on(trace),
         *learned(trace),
         *lost(trace),
         *next((said for one in traces if (said := drifted(one.header))), []),
@@ -192,6 +193,15 @@ def learned(trace) -> list[str]:
     """Loss and accuracy of the last evaluation."""
     last = trace.header.evaluations[-1:]
     return [f"step {s}: loss {loss:.4f}, accuracy {accuracy:.3f} on test samples" for s, loss, accuracy in last]
+
+
+def trained_on(trace) -> list[str]:
+    """A line where the data are not those that a model is known for."""
+    data = trace.header.details.get("data", "")
+    if trace.header.details.get("synthetic_data"):
+        return [f"trained on {data}, drawn at random: loss and accuracy are of these"]
+    enlarged = f"trained on {data}, 8x8 pixels before: loss and accuracy are of these; --data takes files"
+    return [enlarged] if data.startswith("digits resized") else []
 
 
 def lost(trace) -> list[str]:

@@ -6,8 +6,9 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from sim.base import extras, interrupts, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system
@@ -23,6 +24,8 @@ OF_STDOUT = (
     errno.EIO,
     errno.EBADF,
 )  # of writing, where an error names no file
+
+_UNREAD: ContextVar[bool] = ContextVar("unread", default=False)  # whether the reader of stdout has gone away
 
 
 def called(program: str) -> str:
@@ -112,6 +115,20 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     sys.exit(code)
 
 
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print within it what files are written after: they are, even if the reader of stdout has gone away, as `| head` does.
+
+    The command ends with 1 then, later. Rich ends it at once (rich.console.Console.on_broken_pipe).
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):
+        _UNREAD.set(True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     """The exit code of `main`, and the line about its error, if there is one."""
     try:
@@ -149,8 +166,9 @@ def failure(error: BaseException) -> str | None:
 
 
 def _answered(main: Callable[[], int | None]) -> int:
+    _UNREAD.set(False)
     try:
-        code = main() or 0
+        code = main() or int(_UNREAD.get())
     except SystemExit as end:  # argparse's, after --help or a complaint
         code = end.code if isinstance(end.code, int) else 0
     sys.stdout.flush()

@@ -102,10 +102,11 @@ def main(argv: list[str] | None = None) -> int:
     from sim.sweeps import pools
 
     found = plan.answer(question.read(given.JOB, asked(given)), pools.of_size(given.processes), given.within)
-    if given.json:
-        print(found.to_json(), flush=True)
-    else:
-        show.show(found)
+    with command.printing():
+        if given.json:
+            print(found.to_json())
+        else:
+            show.show(found)
     if given.output:  # after the answer, which a full disk must not cost
         write(found, given.output)
     if given.report:

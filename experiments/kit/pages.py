@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim import command
 from sim.base.files import write_whole
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def show(*parts: Table | str, sep: str = "\n", end: str = "\n", width: int = WID
     """Print tables and lines of at most `width` characters; within `keeping`, keep them too."""
     from rich.console import Console
 
-    Console(highlight=False, width=width).print(*parts, sep=sep, end=end)
+    with command.printing():
+        Console(highlight=False, width=width).print(*parts, sep=sep, end=end)
     kept = _SHOWN.get()
     if kept is not None:
         kept.extend(parts)

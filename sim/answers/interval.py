@@ -17,6 +17,13 @@ def middle(runs: np.ndarray) -> float:
     return float(np.exp(np.log(runs).mean())) if np.min(runs) > 0 else float(np.mean(runs))
 
 
+def standard_error(runs: np.ndarray) -> float | None:
+    """Of `middle`: the standard deviation of the logarithms over the square root of their number, times it; None of a single run."""
+    if len(runs) < 2 or np.min(runs) <= 0:
+        return None
+    return middle(runs) * float(np.log(runs).std(ddof=1)) / len(runs) ** 0.5
+
+
 def of_normal(deviation: float, level: float = LEVEL) -> float:
     """The largest distance of a normal quantity from its middle with probability `level`."""
     return deviation * NormalDist().inv_cdf((1 + level) / 2)

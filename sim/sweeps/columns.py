@@ -41,7 +41,9 @@ ANSWERED = {
     "steps_done": "int64",
     "warmup_done": "int64",
     "samples_per_s": "float64",
-    "samples_per_s_low": "float64",  # of the 90 % interval of one more run
+    "samples_per_s_se": "float64",  # standard error over the replications; what is unknown of costs and links is not in it
+    "samples_per_s_runs": "string",  # JSON, of each replication: those of one number have the same random numbers in every row
+    "samples_per_s_low": "float64",  # of the 90 % interval of one more run, which contains what is unknown of costs and links
     "samples_per_s_high": "float64",
     "why_no_interval": "string",
     "step_mean_s": "float64",

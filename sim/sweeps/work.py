@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import command
-from sim.answers import summary
+from sim.answers import interval, summary
 from sim.base.errors import WrongSetting
 from sim.platform import gpu_memory
 from sim.protocols import own
@@ -121,13 +122,15 @@ def figures(found: Result) -> dict:
     answer = summary.figures(found.scenario, found.world, found.outcome)
     (low, high), step_s = answer["interval"]["samples_per_s"] or (None, None), answer["step_s"]
     idle, servers = answer["idle_fraction"], found.scenario.servers
-    memory = gpu_memory.of_job(found.scenario)
+    memory, runs = gpu_memory.of_job(found.scenario), found.outcome.throughput()
     return {
         "world": found.world,
         "runs_done": found.done.runs,
         "steps_done": found.done.steps,
         "warmup_done": found.done.warmup,
         "samples_per_s": answer["samples_per_s"],
+        "samples_per_s_se": interval.standard_error(runs),
+        "samples_per_s_runs": json.dumps([float(f"{one:.9g}") for one in runs]),
         "samples_per_s_low": low,
         "samples_per_s_high": high,
         "why_no_interval": answer["interval"]["why_none"],

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -176,6 +177,30 @@ def test_a_closed_pipe_ends_quietly(what, folder, monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", closed)
         assert end(*SPEAKS[what]) == 1
         monkeypatch.undo()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_files_are_written_though_the_reader_has_gone(words, tmp_path, monkeypatch, capsys):
+    """As of `sim.plan ... -o a.csv --report a.html | head -2`, which wrote neither."""
+    from sim.plans import plan, show
+
+    def prints(found):
+        from rich.console import Console
+
+        for _ in range(3):  # a page's lines
+            Console().print("x")
+
+    found = SimpleNamespace(met=True, to_json=lambda: "x", rows=lambda: [{"batch": 3}])
+    monkeypatch.setattr(plan, "answer", lambda *given: found)
+    monkeypatch.setattr(show, "show", prints)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert end("sim.plan", "--samples-per-s", "1", *words, "-o", str(tmp_path / "a.csv")) == 1
+        monkeypatch.undo()
+    assert (tmp_path / "a.csv").read_text() == "batch\n3\n"
     assert capsys.readouterr().err == ""
 
 

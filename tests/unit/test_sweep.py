@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -83,6 +85,11 @@ def test_a_row_says_all_that_was_asked_and_what_came_of_it(whole):
         assert (row["protocol"], row["workload"], row["stragglers"]) == (scenario.protocol.name, "mlp", "none")
         assert (row["world"], row["runs_asked"], row["runs_done"], row["steps_done"]) == (found.world, 2, 2, 4)
         assert row["samples_per_s"] == pytest.approx(found.samples_per_s, rel=1e-12)
+        runs = json.loads(row["samples_per_s_runs"])
+        assert runs == pytest.approx(found.outcome.throughput(), rel=1e-8)
+        assert row["samples_per_s_se"] == pytest.approx(
+            found.samples_per_s * np.log(runs).std(ddof=1) / 2**0.5, rel=1e-4
+        )
         assert row["step_p95_s"] == pytest.approx(found.answer()["step_s"]["p95"], rel=1e-12)
         assert row["idle_fraction_workers"] == pytest.approx(found.idle_fraction[:, scenario.servers :].mean())
         assert row["notes"] == "; ".join(found.notes)
@@ -101,8 +108,6 @@ def test_the_columns_are_those_of_a_scenario_and_of_an_answer():
 
 
 def test_the_file_says_its_schema_and_version(whole, tmp_path):
-    import json
-
     about = pq.read_schema(tmp_path / "whole.parquet").metadata[b"sweep"]
     assert json.loads(about) == results.ABOUT
     assert not (tmp_path / "whole.parquet.parts").exists()
