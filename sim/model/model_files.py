@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sim.base.errors import WrongSetting
+from sim.base.files import reading
 from sim.model.files import keras, onnx, safetensors
-from sim.model.files.tensors import Tensor, said
+from sim.model.files.tensors import Tensor, refuse_pointer, said
 
 CONSTANT = "a model with floating-point variables that are trained"
 READERS: dict[str, Callable[[str], tuple[list[Tensor], list[str]]]] = {
@@ -53,6 +54,8 @@ def read(path: str) -> Contents:
     ending = next((ending for ending in READERS if name.endswith(ending)), None)
     if ending is None:
         raise WrongSetting("from", path, f"a name that ends in {', '.join(READERS)}")
+    with reading("from", path), open(path, "rb") as file:
+        refuse_pointer(path, file.read(8))
     tensors, notes = READERS[ending](path)
     notes = [*notes, *said(tensors)]
     if not any(one.status == "trained" for one in tensors):

@@ -225,6 +225,13 @@ def test_a_pickle_is_never_opened_and_the_way_out_is_said(name):
         read(name)
 
 
+@pytest.mark.parametrize("name", ["m.safetensors", "m.keras", "m.h5", "m.onnx", "m.safetensors.index.json"])
+def test_a_pointer_of_git_lfs_is_said_to_be_one(name, tmp_path):
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    with pytest.raises(WrongSetting, match="git lfs pull"):
+        read(str(tmp_path / name))
+
+
 def layer(name: str, kind: str = "Dense", **config) -> dict:
     return {"class_name": kind, "config": {"name": name, **config}}
 
@@ -364,10 +371,12 @@ def test_what_operators_of_onnx_do_with_a_tensor_says_what_it_is(tmp_path):
         [
             node("BatchNormalization", ["x", "g", "b", "m", "v"], ["n"]),
             node("DequantizeLinear", ["q", "s", "z"], ["w"]),
+            node("Resize", ["x", "", "up"], ["larger"]),
             node("MatMul", ["n", "w"], ["y"]),
         ],
         [
             *(zeros(name, [64]) for name in "gbmv"),
+            zeros("up", [4]),
             zeros("q", [64, 8], "INT8"),
             zeros("s", [8]),
             zeros("z", [8], "INT8"),
@@ -378,5 +387,6 @@ def test_what_operators_of_onnx_do_with_a_tensor_says_what_it_is(tmp_path):
         "left out: 8 numbers in 1 tensor, integers: z",
         "left out: 512 numbers in 1 tensor, integers, weights that are quantised: q",
         "left out: 8 numbers in 1 tensor, scales of quantised weights: s",
+        "left out: 4 numbers in 1 tensor, sizes and limits of operators: up",
         "not trained: 128 numbers in 2 tensors, moving means and variances: m, v",
     ]

@@ -22,7 +22,7 @@ ROTARY = re.compile(r"(?:^|\.)(?:rope|rotary_emb|rotary)\.freqs$")
 AVERAGES = re.compile(r"^(?:model_ema|ema_model|ema)\.")
 MASK_OF_ATTENTION = re.compile(r"(?:^|\.)(?:attn|attention|self_attn)\.bias$")
 SCALES = re.compile(
-    r"scales?|biases|zeros|zero_points?|SCB|(?:nested_)?(?:absmax|quant_map)|(?:weight|input|activation|k|v)_scale(?:_inv|_2)?|input_amax"
+    r"_?scales?|q_scale_max|biases|zeros|zero_points?|SCB|(?:nested_)?(?:absmax|quant_map)|(?:weight|input|activation|k|v)_scale(?:_inv|_2)?|input_amax"
     r"|(?:weight_|input_)?zero_point"
 )
 

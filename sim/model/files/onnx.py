@@ -27,6 +27,18 @@ WEIGHTS = {
 }
 STATISTICS = {("BatchNormalization", 3), ("BatchNormalization", 4)}
 SCALES = {("QuantizeLinear", 1), ("DequantizeLinear", 1), ("MatMulNBits", 2)}
+SIZES = {
+    ("Resize", 1),
+    ("Resize", 2),
+    ("Upsample", 1),
+    ("Clip", 1),
+    ("Clip", 2),
+    ("Pad", 2),
+    ("OneHot", 2),
+    ("Range", 0),
+    ("Range", 1),
+    ("Range", 2),
+}
 SCALED = ("QLinear", "QGemm", "QAttention", "DynamicQuantize", "MatMulInteger", "ConvInteger")
 HOW = {
     "Constant": "of Constant nodes",
@@ -135,6 +147,7 @@ def _tensor(one: Found, readers: dict[str, list[tuple[str, int, str]]]) -> Tenso
         (uses & STATISTICS or buffers.is_statistic(one.name), "not trained", buffers.MOVING),
         (readers and not uses, "left out", "read by no operator"),
         (scales, "left out", "scales of quantised weights"),
+        (uses and uses <= SIZES, "left out", "sizes and limits of operators"),
         (buffer, "left out", buffer),
         (made and not weights, "left out", "of ConstantOfShape nodes that no layer reads as weights"),
         (True, "trained", HOW.get(one.how, "")),

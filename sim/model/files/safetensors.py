@@ -17,7 +17,7 @@ from typing import NamedTuple
 from sim.base.errors import WrongSetting, printable
 from sim.base.files import reading
 from sim.model.files import buffers
-from sim.model.files.tensors import Status, Tensor
+from sim.model.files.tensors import Status, Tensor, refuse_pointer
 
 MOST_HEADER_BYTES = 32 * 2**20
 BLOCK_BYTES = 2**20
@@ -113,6 +113,7 @@ def _header(path: str) -> tuple[dict[str, str], list[Held]]:
     whole = WrongSetting("from", path, "a whole .safetensors file, with a header in JSON")
     with reading("from", path), open(path, "rb") as file:
         size, start = os.fstat(file.fileno()).st_size, file.read(8)
+        refuse_pointer(path, start)
         if len(start) < 8 or not 2 <= struct.unpack("<Q", start)[0] <= min(size - 8, MOST_HEADER_BYTES):
             raise whole
         length = struct.unpack("<Q", start)[0]
@@ -162,10 +163,10 @@ def _tensor(one: Held, quantised: set[str], adapted: bool, tied_to: str) -> Tens
     adapts = bool(ADAPTER.search(one.name))
     cases: list[tuple[object, Status, str]] = [
         (of_weights and buffers.SCALES.fullmatch(last), "left out", "scales and zeros of quantised weights"),
+        (buffer, "left out", buffer),
         (not one.is_float and one.is_quantised, "left out", "integers, weights that are quantised"),
         (not one.is_float, "left out", "integers"),
         (buffers.is_statistic(one.name), "not trained", buffers.MOVING),
-        (buffer, "left out", buffer),
         (adapts and last == "alpha", "left out", "factors of adapters"),
         (tied_to, "left out", f"the same numbers as {printable(tied_to)}"),
         (adapted and not adapts, "not trained", "as adapters alone are trained"),

@@ -7,10 +7,11 @@ from itertools import groupby
 from math import prod
 from typing import Literal, NamedTuple
 
-from sim.base.errors import printable
+from sim.base.errors import WrongSetting, printable
 
 Status = Literal["trained", "not trained", "left out"]
 SAID: dict[Status, str] = {"trained": "counted as trained", "not trained": "not trained", "left out": "left out"}
+POINTER = b"version "  # https://git-lfs.github.com/spec/v1
 MOST_NAMES = 3  # of tensors in a line
 
 
@@ -38,6 +39,19 @@ class Tensor(NamedTuple):
         """As a workload's file says it; a number alone is a variable of one."""
         made = {"name": self.name, "shape": list(self.shape or (1,))}
         return made if self.status == "trained" else {**made, "trained": False}
+
+
+def refuse_pointer(path: str, start: bytes) -> None:
+    """Refuse what Git LFS leaves in place of a large file.
+
+    Args:
+        start: the file's first bytes, 8 or more.
+
+    Raises:
+        WrongSetting: it is that.
+    """
+    if start[:8] == POINTER:
+        raise WrongSetting("from", path, "the file itself; this is a pointer of Git LFS, which git lfs pull replaces")
 
 
 def said(tensors: Iterable[Tensor]) -> Iterator[str]:
