@@ -34,7 +34,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    found += _of_computing(scenario) + _of_sustained_rate(scenario, outcome)
+    found += (_of_computing(scenario) or _of_batch(scenario)) + _of_sustained_rate(scenario, outcome)
     return found + trust.notes(scenario) + unused.notes(scenario) + unknown + gpu_memory.note(scenario)
 
 
@@ -46,6 +46,16 @@ def _of_ranks(rank_step_s: np.ndarray) -> list[str]:
     least, most = summary.seconds(own_s.min()), summary.seconds(own_s.max())
     return [
         f"a step is over when the slowest rank has ended it; steps of single ranks take {least} to {most} on average"
+    ]
+
+
+def _of_batch(scenario: Scenario) -> list[str]:
+    """A batch that the model does not say."""
+    model = scenario.workload
+    if "batch" in model.model_fields_set or model.step or scenario.batch != model.batch:
+        return []
+    return [
+        f"{model.name} says no batch: {model.batch} samples per worker and step are taken unless --batch says otherwise"
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calibration.profiles import FREE, Source, make
-from sim import event
+from sim import event, simulate
 from sim import stragglers as laws
 from sim.answers import trust
 from sim.base.errors import WrongSetting
@@ -115,6 +115,25 @@ def test_an_evaluation_that_no_fitted_run_had_is_no_free_one():
     known = replace(job, cluster=job.cluster.model_copy(update={"costs": {"mlp": measured}}))
     assert known.costs.evaluate(100) == pytest.approx(0.1)
     assert trust.notes(known) == []
+
+
+def test_a_batch_that_nobody_gave_is_said():
+    model = Workload(name="own", parameters=1000, layers=1, flops_per_sample=1e6)
+    said = "own says no batch: 256 samples per worker and step are taken unless --batch says otherwise"
+    for job, whether in (
+        (Scenario(FixedMinibatch(), model, steps=2), True),
+        (Scenario(FixedMinibatch(), model, steps=2, batch=8), False),
+        (
+            Scenario(
+                FixedMinibatch(),
+                Workload(name="own", parameters=1000, layers=1, flops_per_sample=1e6, batch=256),
+                steps=2,
+            ),
+            False,
+        ),
+        (Scenario(FixedMinibatch(), MLP, steps=2), False),
+    ):
+        assert (said in simulate(job, replications=1).notes) is whether
 
 
 def test_nominal_costs_are_said():
