@@ -58,7 +58,12 @@ def profile(
     told_of = _told_of(about, hidden, link, gradients)
     trace = steps.trace_of(_logged(run), told_of, called, measured=about.link is None)
     made = profiles.make([Source(called, trace)], name, network=link, item_bytes=gradients.item_bytes)
-    made = seating.seated(made, each, nccl_links.inner_of(nccl_links.gpu_of(run.ranks[0].device)))
+    device = run.ranks[0].device
+    gpu = nccl_links.gpu_of(device)
+    made = seating.seated(made, each, nccl_links.inner_of(gpu))
+    if device:  # or the ranks are on CPUs
+        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
+        made = made.model_copy(update={"hosts": tuple(here)})
     assert made.provenance is not None  # `make` has made one
     notes = (
         *_notes(run, hidden, told_of, link if about.link is None else None),

@@ -10,11 +10,11 @@ import pytest
 from tomli_w import dumps
 from torch_traces_of import BACKWARD, FORWARD, MILLI, UPDATE, ring_us, trace, write
 
-from calibration import fit, torch_traces
+from calibration import fit, profiles, torch_traces
 from calibration.importers import torch_events
 from calibration.importers.about import About
 from calibration.importers.torch_profiler import read
-from sim import command, protocols, simulate
+from sim import command, protocols, run, simulate
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -29,6 +29,7 @@ MODEL = {
     "variables": [{"name": f"w{i}", "shape": [size]} for i, size in enumerate(BUCKETS[::-1])],
     "step": {"time": "30 ms", "batch": 32},
 }
+SMALL = ["--protocol", "allreduce", "--workers", "2", "--stragglers", "none"]
 COMPUTED_S = (FORWARD + BACKWARD + UPDATE) / MILLI / 1e3
 REDUCED_S = sum(ring_us(4 * items, 4, 20.0, 1250.0) for items in BUCKETS) * 1e-6
 
@@ -245,6 +246,18 @@ def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, capsys):
     assert "--batch: missing" in ended(capsys, *words, tmp_path / "w.toml")[1]
     assert "is that of w" not in ended(capsys, *words, tmp_path / "w.toml", "--batch", 8)[1]
     assert "batch 100 is that of mlp" in ended(capsys, *words, "mlp")[1]
+
+
+def test_the_hosts_have_the_gpu_that_was_traced(tmp_path, model):
+    """Other models are computed at its rates, and another GPU does not take what was measured on it."""
+    found = profile(write(tmp_path, [trace(rank, 2, BUCKETS, hidden=False) for rank in range(2)]), model)
+    assert (found.hosts[0].gpus, found.hosts[0].gpu.name) == (1, "A100")
+    other = Scenario(protocols.make("allreduce"), workload.read("resnet50"), 2, 3, 1, cluster=found)
+    assert other.on_named_gpus
+    path = tmp_path / "p.toml"
+    profiles.write(found, str(path))
+    with pytest.raises(WrongSetting, match="gpu: given 'A100, H100'"):
+        run.main(["--cluster", str(path), "--workload", model, *SMALL, "--what-if", "hosts.0.gpu=H100"])
 
 
 def test_packed_traces_in_a_folder_are_the_same(tmp_path, model):
