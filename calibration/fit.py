@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from calibration.importers import IMPORTERS
 from calibration.importers.about import LINK, About
 from sim import command
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.base.files import check_ending, check_outputs
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _report(given: Namespace, made: Cluster) -> None:
     runs = len(made.provenance.traces)
     print(f"wrote {given.output}: {', '.join(made.costs) or 'links'}, from {runs} run{'s' * (runs != 1)}")
     for note in made.provenance.notes:
-        print(f"  {note}")
+        print(f"  {printable(note)}")
     sys.stdout.flush()
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 from sim.base import extras, interrupts, terminal
-from sim.base.errors import RunFailed, WrongSetting, of_system
+from sim.base.errors import RunFailed, WrongSetting, of_system, printable
 from sim.base.nearest import Help, Once, nearest
 
 CALLED = (
@@ -108,7 +108,7 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     interrupts.end_at_once()
     with suppress(OSError):
         if line:
-            print(f"{called(program)}: {line}", file=sys.stderr)
+            print(printable(f"{called(program)}: {line}"), file=sys.stderr)
     if not _flushed():  # otherwise Python tries again at its end, and prints a message of its own
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

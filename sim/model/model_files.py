@@ -23,6 +23,7 @@ READERS: dict[str, Callable[[str], tuple[list[Tensor], list[str]]]] = {
     ".hdf5": keras.read_h5,
     ".onnx": onnx.read,
 }
+KERAS = {b"\x89HDF\r\n\x1a\n": keras.read_h5, b"PK\x03\x04": keras.read}  # Keras 2 wrote HDF5 to a file of any name
 TORCH = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".bin.index.json")
 CONVERTED = (
     "no pickle, which could run anything: in Python, "
@@ -55,8 +56,11 @@ def read(path: str) -> Contents:
     if ending is None:
         raise WrongSetting("from", path, f"a name that ends in {', '.join(READERS)}")
     with reading("from", path), open(path, "rb") as file:
-        refuse_pointer(path, file.read(8))
-    tensors, notes = READERS[ending](path)
+        start = file.read(8)
+    refuse_pointer(path, start)
+    of_keras = READERS[ending] in KERAS.values()
+    reader = next((one for begins, one in KERAS.items() if of_keras and start.startswith(begins)), READERS[ending])
+    tensors, notes = reader(path)
     notes = [*notes, *said(tensors)]
     if not any(one.status == "trained" for one in tensors):
         raise WrongSetting("from", path, "; ".join([CONSTANT, *notes]))

@@ -152,6 +152,9 @@ def test_an_adapter_is_trained_and_the_model_below_it_is_not(tmp_path):
         32,
         ["adapters alone: the model below them, which is not trained, is in another file"],
     )
+    head = {**alone, "base_model.classifier.weight": ("F32", [2, 8])}
+    assert of_tensors(tmp_path, head)[0] == 48
+    assert of_tensors(tmp_path, head)[1][0].startswith("adapters alone")
     trained, notes = of_tensors(
         tmp_path,
         {**alone, "base_model.l.q.base_layer.weight": ("F32", [8, 8]), "base_model.norm.weight": ("F32", [8])},
@@ -290,23 +293,25 @@ def test_a_model_of_keras_that_is_a_class_of_its_own_has_variables(tmp_path):
     assert notes[0] == "the file does not say which layers are trainable: all are taken as trained"
 
 
-def test_a_file_of_keras_2_is_read(tmp_path):
+@pytest.mark.parametrize("name", ["m.h5", "m.keras", "m.hdf5"])
+def test_a_file_of_keras_2_is_read(name, tmp_path):
+    """Whatever its name, as users gave it."""
     h5py = pytest.importorskip("h5py")
     config = {"config": {"layers": [layer("base", "Model", layers=[layer("d", trainable=False)]), layer("head")]}}
     held = {
         "base": {"d/kernel:0": [4, 4], "bn/moving_mean:0": [3], "bn/gamma:0": [3]},
         "head": {"head/kernel:0": [4, 2]},
     }
-    with h5py.File(tmp_path / "m.h5", "w") as tree:
+    with h5py.File(tmp_path / name, "w") as tree:
         tree.attrs["model_config"] = json.dumps(config)
         weights = tree.create_group("model_weights")
         weights.attrs["layer_names0"], weights.attrs["layer_names1"] = [b"base"], [b"head"]
-        for name, variables in held.items():
-            group = weights.create_group(name)
+        for key, variables in held.items():
+            group = weights.create_group(key)
             group.attrs["weight_names"] = [one.encode() for one in variables]
             for one, shape in variables.items():
                 group.create_dataset(one, shape, "f4")
-    trained, notes = found(tmp_path / "m.h5")
+    trained, notes = found(tmp_path / name)
     assert (trained, len(notes)) == (11, 2)
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 import pytest
 
 from sim import catalogue, command, run, workloads
-from sim.base.errors import WrongSetting, printable
+from sim.base.errors import RunFailed, WrongSetting, printable
 from sim.model import workload
 from sim.model.files.safetensors import MOST_HEADER_BYTES
 from sim.model.model_files import read
@@ -260,6 +260,15 @@ def test_control_characters_of_names_are_escaped(capsys, tmp_path, monkeypatch):
         assert not set(printed) & set("\x1b\x07\x9b\u202e"), words
     assert name not in catalogue.all_of("hosts")
     assert printable(name) in said(capsys, "sim.hosts", "list")[1]
+
+
+def test_a_failure_is_said_without_control_characters(capsys):
+    def fails():
+        raise RunFailed("host a\x1b[31mb\u202e is gone")
+
+    with pytest.raises(SystemExit):
+        command.run("sim.run", fails)
+    assert capsys.readouterr().err == "sim.run: host a\\x1b[31mb\\u202e is gone\n"
 
 
 def test_a_share_of_a_peak_needs_no_spread_and_is_one_at_most(capsys, tmp_path, monkeypatch):

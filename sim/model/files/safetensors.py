@@ -70,7 +70,7 @@ def read(path: str) -> tuple[list[Tensor], list[str]]:
         several = [f"one of {int(shard[3])} files of a model: the others are left out, {whole} names them all"]
     elif PART.fullmatch(Path(path).name):
         several = ["perhaps one of several files of a model: the others are left out"]
-    adapter = [ADAPTER_ALONE] if held and all(ADAPTER.search(one.name) for one in held) else []
+    adapter = [ADAPTER_ALONE] if any(ADAPTER.search(name) for name in there) and not _adapted(there) else []
     return list(_tensors(held)), several + [printable(one) for one in tied] + adapter
 
 
@@ -150,7 +150,7 @@ def _is_tensor(given) -> bool:
 def _tensors(held: list[Held]) -> Iterator[Tensor]:
     """What each is taken for."""
     quantised = {name for one in held if one.is_quantised for name in (one.name, buffers.before(one.name))}
-    adapted = any(".base_layer." in one.name for one in held) and any(ADAPTER.search(one.name) for one in held)
+    adapted = _adapted({one.name for one in held})
     tied = _tied(held)
     for one in held:
         yield _tensor(one, quantised, adapted, tied.get(one.name, ""))
@@ -173,6 +173,12 @@ def _tensor(one: Held, quantised: set[str], adapted: bool, tied_to: str) -> Tens
         (True, "trained", f"floating point of {one.kind[1:2]} bits" if one.is_quantised else ""),
     ]
     return Tensor(one.name, one.shape, *next((status, why) for holds, status, why in cases if holds))
+
+
+def _adapted(names: set[str]) -> bool:
+    """Whether adapters stand beside the layers that they adapt: as peft writes a whole model, and loralib."""
+    before = {name[: found.start()] for name in names if (found := ADAPTER.search(name))}
+    return any(f"{name}.base_layer.weight" in names or f"{name}.weight" in names for name in before)
 
 
 def _tied(held: list[Held]) -> dict[str, str]:
