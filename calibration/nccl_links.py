@@ -68,6 +68,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
             workers=len(largest.hosts),
             hosts=len(set(largest.hosts)),
             links_measured=place(largest)[0] > 1,
+            local_measured=place(largest)[0] == 1 or found.inner is not None,
             algorithms={one: _candidate(weights[one], *_links(largest, fit, inner)) for one, fit in able.items()},
         ),
     )

@@ -72,7 +72,9 @@ def profile(
         *(_again(made, trace, run) if run.world > 1 else ()),
         *(note for note in made.provenance.notes if about.link or not note.startswith("the link was given")),
     )
-    known = {"notes": notes, "links_measured": about.link is None and link is not None and (each or 1) < run.world}
+    measured = about.link is None and link is not None
+    apart = (each or 1) < run.world
+    known = {"notes": notes, "links_measured": measured and apart, "local_measured": measured and not apart}
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 

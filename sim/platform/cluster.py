@@ -280,6 +280,7 @@ class Provenance(BaseModel):
             runs rest on the model alone.
         laws: of those sleeps, by name, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
+        local_measured: whether the link between GPUs of a host was; if not, it is known by name alone, or free.
         engines: libraries that computed in the fitted runs (tensorflow, jax), as far as known.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
     """
@@ -297,6 +298,7 @@ class Provenance(BaseModel):
     crowded: Flag = False
     laws: tuple[Words, ...] = ()
     links_measured: Flag = True
+    local_measured: Flag = False
     engines: tuple[Words, ...] = ()
     algorithms: dict[Words, Candidate] = {}
 

@@ -119,6 +119,7 @@ def stepped(found, workers, **more):
 def test_tests_between_hosts_say_nothing_of_the_link_within(tmp_path, ranks, hosts, device, inner):
     found = fitted(tmp_path, text(ring(ranks), ranks, hosts, device=device))
     assert found.local == (catalogue.find("links", inner) if inner else FREE)
+    assert (found.provenance.links_measured, found.provenance.local_measured) == (True, False)
     said = f"{inner}, by the GPU's name" if inner else "free"
     assert f"the link within hosts was not measured: taken as {said}" in found.provenance.notes
 
@@ -135,7 +136,7 @@ def test_several_ranks_of_hosts_bound_the_link_within_and_another_network_is_fas
 def test_tests_within_a_host_say_nothing_of_the_network(tmp_path):
     found = fitted(tmp_path, text(ring(8), 8, 1))
     assert found.network == Link()
-    assert not found.provenance.links_measured
+    assert (found.provenance.links_measured, found.provenance.local_measured) == (False, True)
     assert any("the link between hosts was not measured" in note for note in found.provenance.notes)
     wide = other_sizes.on_hosts(found, 2)
     assert any("links are known by name" in note for note in simulate(stepped(wide, 16), replications=2).notes)
@@ -151,7 +152,7 @@ def test_tests_of_both_tell_both_links(tmp_path):
     found = nccl_links.profile([str(path) for path in paths], "tested")
     assert found.network.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.02)
     assert found.local.bandwidth_bytes_per_s == pytest.approx(10 * BANDWIDTH, rel=0.02)
-    assert found.provenance.links_measured
+    assert (found.provenance.links_measured, found.provenance.local_measured) == (True, True)
     assert not any("was not measured" in note for note in found.provenance.notes)
 
 
