@@ -23,7 +23,7 @@ TIMELINE, STEPS, NCCL, TORCH, SCALING = "horovod-timeline", "steps", "nccl-tests
 PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
 OF_SOURCES = {
     "ranks": (TIMELINE, STEPS, NCCL, TORCH),
-    "gpus_per_host": (STEPS, TORCH),
+    "gpus_per_host": (STEPS, NCCL, TORCH),
     "batch": (TIMELINE, STEPS, TORCH),
     "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
@@ -106,7 +106,7 @@ def _by_itself(given: Namespace) -> Cluster:
 
     path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
     if given.source == NCCL:
-        return nccl_links.profile(given.traces, name, given.ranks)
+        return nccl_links.profile(given.traces, name, given.ranks, given.gpus_per_host)
     if given.source == SCALING:
         return profiled.profile(path, name, about.workload, about.protocol, about.link)
     if given.source == TORCH:
@@ -181,7 +181,10 @@ def parser() -> command.Parser:
         help="number of ranks of a timeline, a test, a trace or a table of steps (default: those that it names)",
     )
     imported.add_argument(
-        "--gpus-per-host", type=int, metavar="N", help="ranks on each host, of a trace or a table of steps (default: 1)"
+        "--gpus-per-host",
+        type=int,
+        metavar="N",
+        help="ranks on each host, of a test, a trace or a table of steps that does not say them (default: 1)",
     )
     imported.add_argument(
         "--batch", type=int, metavar="N", help="samples per rank and step (default: as logged, or the workload's)"

@@ -20,7 +20,8 @@ def added(made: Cluster, tests: list[Measured], found: Fit, sum_s_per_byte: floa
     off = [one for test in tests for one in _off(made, test, found, sum_s_per_byte)]
     if not off:
         return made
-    said = f"simulated with the profile, {len(off)} of the rows are off by {min(off):+.1%} to {max(off):+.1%}"
+    rows = f"{len(off)} of the rows are" if len(off) > 1 else "one of the rows is"
+    said = f"simulated with the profile, {rows} off by {min(off):+.1%} to {max(off):+.1%}"
     assert made.provenance is not None  # `profile` has made one
     notes = (*made.provenance.notes, said)
     return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})

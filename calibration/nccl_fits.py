@@ -117,17 +117,17 @@ def fitted(measured: Measured, sum_s_per_byte: float) -> Fit:
     """The link and the algorithms; `sum_s_per_byte` as in `of_all`.
 
     Of one number of ranks every algorithm takes a straight line, seconds by bytes, so that one alone cannot be told from another: it is
-    taken as the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more.
+    taken as the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more. One whose sums alone
+    would take longer than was measured is none.
     """
     ranks, sizes, seconds = len(measured.hosts), measured.sizes, measured.seconds
     if measured.collective != "all_reduce":
         way = _chain(measured.collective, ranks, sizes)
         return _of(way, seconds, (measured.collective,) * 2, float(sizes[-1]))
     ways = {name: amounts(name, ranks, sizes) for name in CANDIDATES if name == "ring" or ranks <= MOST_ROUNDS}
-    sums_s = {
-        name: np.minimum(sum_s_per_byte * algorithms.added(name, *place(measured)) * sizes, MOST_INSIDE * seconds)
-        for name in ways
-    }
+    adding_s = {name: sum_s_per_byte * algorithms.added(name, *place(measured)) * sizes for name in ways}
+    ways = {name: way for name, way in ways.items() if name == "ring" or (adding_s[name] < seconds).all()}
+    sums_s = {name: np.minimum(adding_s[name], MOST_INSIDE * seconds) for name in ways}
     one = _of(ways["ring"], seconds, ("ring", "ring"), float(sizes[-1]), sums_s["ring"])
     if one.error <= LEAST_ERROR:
         return one

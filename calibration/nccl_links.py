@@ -20,7 +20,7 @@ from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import told
 
 
-def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluster:
+def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int | None = None) -> Cluster:
     """The cluster that texts of nccl-tests are of: one, or several of other numbers of ranks.
 
     Tests of several hosts tell the link between them, and tests of one host that within it, because they see the slowest link of a
@@ -32,7 +32,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None) -> Cluste
         WrongSetting: see calibration.importers.nccl_tests; several texts that are not of allreduces of several numbers of ranks.
         RunFailed: no link fits the times.
     """
-    read_in = [(path, read(path, ranks)) for path in paths]
+    read_in = [(path, read(path, ranks, each)) for path in paths]
     tests = [test for path, found in read_in for test in _used(found, path, len(paths) > 1)]
     if len({place(test) for test in tests}) < len(tests):
         raise WrongSetting("TRACE", " ".join(paths), "one text for each number of ranks and hosts")

@@ -11,7 +11,7 @@ A log may have several tables, other lines between their rows, and what a launch
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +21,16 @@ import numpy as np
 
 from calibration.importers import logs
 from sim.base.errors import WrongSetting
-from sim.base.ranges import LONGEST_S, MOST_BYTES
+from sim.base.ranges import LONGEST_S, MOST_BYTES, check_integer
 
-SOURCE = "--from nccl-tests"
+SOURCE, OF_HOST = "--from nccl-tests", "--gpus-per-host"
 ALLOWED = "the text that all_reduce_perf and its like print"
 MOST_TEXT, MOST_ROWS, MOST_TESTED = 2**24, 10**5, 10**5  # bytes of text, rows of it, ranks
 MICRO, GIGA = 1e-6, 1e9
 STARTING = re.compile(r"Collective test starting:\s*(\w+?)_perf")
 COMMAND = re.compile(r"(?<!concluded: )\b([a-z_]+?)_perf\b")
 RANK = re.compile(
-    r"#\s*Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(?P<device>.*)"
+    r"\bRank\s+(?P<rank>\d+)\b.*?\bPid\s+\d+\s+on\s+(?P<host>\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(?P<device>.*)"
 )
 JOINED = re.compile(
     r"(?P<host>[^\s>]+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d+) n[rR]anks \d+\b"
@@ -95,11 +95,11 @@ def factors(ranks: int) -> dict[str, float]:
     }
 
 
-def read(path: str | Path, ranks: int | None = None) -> list[Measured]:
+def read(path: str | Path, ranks: int | None = None, each: int | None = None) -> list[Measured]:
     """The tests in a log of nccl-tests. Calls in place are taken where there are any, because training makes those.
 
     Args:
-        ranks: of the run, where the text does not list them.
+        ranks, each: of the run, and of a host, where the text does not list them.
 
     Raises:
         WrongSetting: the text is not of nccl-tests, or has an impossible row, or does not give the number of ranks.
@@ -110,7 +110,7 @@ def read(path: str | Path, ranks: int | None = None) -> list[Measured]:
         raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
     alike = defaultdict[tuple[str, int, int], list[Measured]](list)
     for table in tables:
-        if test := _measured(table, joined, ranks, str(path)):
+        if test := _measured(table, joined, (ranks, each), str(path)):
             alike[test.collective, len(test.hosts), len(set(test.hosts))].append(test)
     tests = [_together(several) for several in alike.values()]
     if max((len(np.unique(test.sizes)) for test in tests), default=0) < 2:
@@ -149,10 +149,12 @@ def _tables(lines: list[str]) -> list[_Table]:
     return found
 
 
-def _measured(table: _Table, joined: list[re.Match], ranks: int | None, path: str) -> Measured | None:
+def _measured(
+    table: _Table, joined: list[re.Match], given: tuple[int | None, int | None], path: str
+) -> Measured | None:
     """The test of a table; None if it has no row of any bytes."""
     listed = [found for line in table.before if (found := RANK.search(line))]
-    hosts, device = _hosts(listed or joined, ranks, path)
+    hosts, device = _hosts(listed or joined, *given, path)
     like = [(number, found[1]) for number, line in table.after if (found := ROW.search(line))]
     read = [_row(line, table.columns, f"{path}: line {number}") for number, line in like]
     rows = [row for row in read if row and row.size > 0]
@@ -172,7 +174,7 @@ def _measured(table: _Table, joined: list[re.Match], ranks: int | None, path: st
     )
 
 
-def _hosts(listed: list[re.Match], ranks: int | None, path: str) -> tuple[tuple[str, ...], str]:
+def _hosts(listed: list[re.Match], ranks: int | None, each: int | None, path: str) -> tuple[tuple[str, ...], str]:
     """The host of each rank, and their device."""
     said = {int(one["rank"]): (one["host"], one.groupdict().get("device", "").strip()) for one in listed}
     if ranks is not None and not 2 <= ranks <= MOST_TESTED:
@@ -180,11 +182,16 @@ def _hosts(listed: list[re.Match], ranks: int | None, path: str) -> tuple[tuple[
     if not said:
         if ranks is None:
             raise WrongSetting("--ranks", None, f"a number: {path} does not list its ranks")
-        return tuple(f"host{rank}" for rank in range(ranks)), ""
+        each = 1 if each is None else each
+        check_integer(OF_HOST, each, 1, ranks)
+        return tuple(f"host{rank // each}" for rank in range(ranks)), ""
     if ranks is not None and len(said) != ranks:
         raise WrongSetting("--ranks", ranks, f"{len(said)}, the ranks that {path} lists")
     if set(said) != set(range(len(said))) or len(said) < 2:
         raise WrongSetting(f"{path}: ranks", len(said), "0, 1, 2, ..., each of them, and two at least")
+    several = set(Counter(host for host, _ in said.values()).values())
+    if each is not None and several != {each}:
+        raise WrongSetting(OF_HOST, each, f"{' or '.join(map(str, sorted(several)))}, as {path} lists the ranks")
     devices = {device for _, device in said.values()}
     return tuple(said[rank][0] for rank in range(len(said))), devices.pop() if len(devices) == 1 else ""
 

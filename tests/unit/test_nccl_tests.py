@@ -338,6 +338,19 @@ def test_ranks_that_are_not_listed_are_asked_for(tmp_path):
         fitted(tmp_path, WHOLE, 5)
     with pytest.raises(WrongSetting, match="busbw"):
         fitted(tmp_path, bare, 64)
+    two = nccl_links.profile([str(tmp_path / "t.txt")], "tested", 4, 2)
+    assert (two.provenance.hosts, [(host.count, host.gpus) for host in two.hosts]) == (2, [(2, 2)])
+    for printed, each in ((bare, 5), (bare, 0), (WHOLE, 2)):
+        (tmp_path / "t.txt").write_text(printed)
+        with pytest.raises(WrongSetting, match="--gpus-per-host"):
+            nccl_links.profile([str(tmp_path / "t.txt")], "tested", 4, each)
+
+
+def test_no_algorithm_whose_sums_take_longer_than_the_test_explains_it(tmp_path):
+    """Of a GPU without a name, whose memory is guessed: no link of thousands of Gbit/s comes of that."""
+    fast = text(lambda size: 40e-6 + size / 2e11, 16, 2, device="")
+    found = fitted(tmp_path, fast)
+    assert "algorithm=ring" in found.provenance.notes[1]
 
 
 def test_a_huge_text_is_not_read(tmp_path, monkeypatch):
