@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.answers import outcome
-from sim.base.errors import RunFailed, WrongSetting, from_validation
+from sim.base.errors import RunFailed, WrongSetting, WrongValue, from_validation
 from sim.job import replay
 from sim.job.header import RECORDED
 from sim.model.costs import TO_DEVICE, TO_HOST
@@ -104,3 +104,5 @@ def fitting(names: str) -> Iterator[None]:
         raise RunFailed(f"no costs fit {names}: {error}") from error
     except ValidationError as error:
         raise RunFailed(f"no costs fit {names}: {from_validation('found', error)}") from error
+    except WrongValue as error:
+        raise RunFailed(f"no costs fit {names}: {error}") from error

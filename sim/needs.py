@@ -61,7 +61,7 @@ BARRIER_S, BARRIER_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barr
 MEET_ON = 16  # workers on shared hosts, beyond which events take less than such an algorithm in arrays
 
 SHARE = 0.5  # of the machine's memory that may be taken
-PATIENCE_S = 120.0  # that a user is assumed to wait
+LEAST_PATIENCE_S, PATIENCE_S, TIMES = 30.0, 120.0, 10  # that a user is assumed to wait, by times of what was said
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
@@ -187,7 +187,8 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, run
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
     all_sums = sums.of(scenario)
     step_s = runs * _event_step_s(scenario, all_sums)
-    found.add("--workers", runs * (RUN_S + EVENT_RANK_S * scenario.ranks) + step_s * min(2, least))
+    found.add("--workers", runs * (RUN_S + EVENT_RANK_S * scenario.ranks) + step_s * min(2, least) / _rounds(scenario))
+    found.add("--set gradients", step_s * min(2, least) * (1 - 1 / _rounds(scenario)))
     found.add("--warmup", step_s * (least - min(2, least)))
     rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
     at_once = [call for call in all_sums.calls if call.algorithm == "ring" and rings_at_once(scenario)]
@@ -199,7 +200,9 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, run
     if traced:
         sent = messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
         partitions = _turns(scenario) * scenario.workers
-        step_bytes += ACTIVITY_BYTES * (ACTIVITIES_OF_A_MESSAGE * sent + partitions) * _ahead(scenario)
+        step_bytes += (
+            ACTIVITY_BYTES * (ACTIVITIES_OF_A_MESSAGE * sent + partitions) * max(_ahead(scenario), _rounds(scenario))
+        )
     found.add("--workers", size_bytes=step_bytes * least)
     found.add("--steps", size_bytes=step_bytes * rounds)
 
@@ -226,7 +229,8 @@ def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
         message_s = EVENTS_MESSAGE_S
     if scenario.traffic.in_parts:
         message_s = ROWS_MESSAGE_S
-    return found_s + (message_s * sent + PARTITION_S * _turns(scenario) * workers) * _ahead(scenario)
+    rounds = max(_ahead(scenario), _rounds(scenario))
+    return found_s + (message_s * sent + PARTITION_S * _turns(scenario) * workers) * rounds
 
 
 def messages(scenario: Scenario) -> float:
@@ -255,6 +259,11 @@ def _turns(scenario: Scenario) -> float:
     partition_s = scenario.costs.partition(scenario.batch // max(1, partitions))
     limit_s = getattr(scenario.protocol, "time_limit_s", math.inf)
     return min(partitions, 1 + limit_s / partition_s) if partition_s else partitions
+
+
+def _rounds(scenario: Scenario) -> float:
+    """The number of gradients of each worker in an update, at least one."""
+    return max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))
 
 
 def _ahead(scenario: Scenario) -> float:
@@ -291,6 +300,11 @@ def _bytes_here() -> int:
     return min(found)
 
 
+def patience_s(within_s: float) -> float:
+    """Seconds that the least of an answer may take, where one is wanted within so many; of the processor, where it is ended."""
+    return max(LEAST_PATIENCE_S, min(TIMES * within_s, PATIENCE_S), within_s)
+
+
 def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
     """The needs of a run, if the machine can meet them; with all activities kept if it is traced.
 
@@ -298,7 +312,7 @@ def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced:
         WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.
     """
     found, most = of(scenario, world, within_s, traced=traced), most_bytes()
-    longest_s = math.inf if within_s == math.inf else max(PATIENCE_S, within_s)
+    longest_s = patience_s(within_s)
     if found.bytes <= most and found.seconds <= longest_s:
         return found
     option = _blamed(found.of_bytes, most) if found.bytes > most else _blamed(found.of_seconds, longest_s)
@@ -309,6 +323,7 @@ def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced:
         "--servers": scenario.servers,
         "--steps": scenario.steps,
         "--warmup": scenario.warmup,
+        "--set gradients": scenario.protocol.gradients_per_update(scenario.workers),
     }
     takes = f"about {_said_s(found.seconds)} for the least of an answer; --within SECONDS waits for it"
     if found.bytes > most:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import candidates, needs
+from sim.base.deadline import deadline
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
 from sim.worlds import WORLDS
@@ -78,7 +79,6 @@ def simulate(
         WrongSetting: an argument is out of range, the world asked for cannot run the scenario, or the job needs too much memory or time.
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
-    from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
     if not isinstance(scenario, Scenario):
@@ -89,18 +89,27 @@ def simulate(
         from sim.recording.horovod_timeline import check as check_timeline
 
         check_timeline(timeline)
+    longest_s = max(needs.patience_s(within_s), 2 * within_s)
+    too_long = f"no answer after {longest_s:,.0f} seconds of the processor: the least takes longer; --within SECONDS waits for it"
+    with deadline(longest_s, too_long):
+        return _simulated(scenario, world, _Asked(replications, first, want_trace, timeline, within_s, done))
+
+
+def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
+    from sim.answers.result import Result
+
     if candidates.unknown(scenario):
-        if want_trace or timeline:
+        if asked.want_trace or asked.timeline:
             candidates.refuse(scenario, "a trace")
 
         def one(job: Scenario, runs: int, seconds: float) -> Result:
-            return simulate(job, world, runs, first=first, within_s=seconds, done=done)
+            return _simulated(job, world, asked._replace(replications=runs, within_s=seconds))
 
-        return candidates.mixed(scenario, one, replications, within_s)
+        return candidates.mixed(scenario, one, asked.replications, asked.within_s)
     start_s = time.monotonic()
-    ran = _ran(scenario, world, _Asked(replications, first, want_trace, timeline, within_s, done))
+    ran = _ran(scenario, world, asked)
     wall_s = time.monotonic() - start_s
-    return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, first, ran.trace)
+    return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, asked.first, ran.trace)
 
 
 def check_asked(world: str, replications: int | None, within_s: float) -> None:

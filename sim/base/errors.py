@@ -61,6 +61,10 @@ def _shown(given: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
+class WrongValue(WrongSetting):
+    """A value that an object of ours cannot have, which a program gives."""
+
+
 class RunFailed(RuntimeError):
     """A run that started and could not be finished; the message names the rank. Commands exit with 1."""
 

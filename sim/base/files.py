@@ -121,6 +121,8 @@ def check_output(option: str, path: str | Path | None) -> None:
     if not there:
         what = "a folder" if path.is_dir() else "a device"
         raise WrongSetting(option, str(path), f"the name of a file: {what} is there")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise WrongSetting(option, str(path), "a file that may be written: this one is read-only")
     if not path.resolve().parent.is_dir():
         raise WrongSetting(option, str(path), "a file in a folder that exists")
     check_folder(option, path, path.resolve().parent)
@@ -187,7 +189,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     whole = Path(os.path.realpath(path))
     temporary = whole.with_name(f".{secrets.token_hex(8)}{whole.suffix}")
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        mode = 0o600 if whole.exists() else 0o666  # nobody else reads meanwhile what only its owner may
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     except OSError as error:
         raise WrongSetting(
             "output file", str(path), f"a path in a folder that can be written ({of_system(error)})"

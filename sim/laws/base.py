@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
+from sim.base.models import Checked
 from sim.laws.steps import NOTHING, ONES, Steps
 
 if TYPE_CHECKING:
@@ -22,13 +22,12 @@ PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0
 NODES = 24  # of Gauss and Legendre, in each panel
 
 
-class Stragglers(BaseModel):
+class Stragglers(Checked):
     """Seconds that each worker sleeps in each step, and factors on its computing.
 
     `mean` is the expected sleep of a worker and step, seconds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: str = "own"
 
     if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from sim.base.models import Checked
 from sim.base.ranges import Seconds, Share
 from sim.laws.base import Law
 
@@ -18,10 +19,9 @@ FAR = 2**64  # numbers that no draw needs
 GRID = 20_001
 
 
-class Component(BaseModel):
+class Component(Checked):
     """One Gaussian of a mixture: mean and standard deviation in seconds, weight in (0, 1]."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     mean_s: Seconds
     std_s: Seconds
     weight: Share

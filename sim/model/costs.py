@@ -7,8 +7,9 @@ from functools import reduce
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator
 
+from sim.base.models import Checked
 from sim.base.ranges import ItemBytes, LogSpread, Seconds
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 from sim.model.sizes import ITEM_BYTES
@@ -25,7 +26,7 @@ WARMING = (
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
 
 
-class Line(BaseModel):
+class Line(Checked):
     """Seconds of one core for an amount of work.
 
     Args:
@@ -35,7 +36,6 @@ class Line(BaseModel):
         floor_s: no amount takes less. A GPU's small minibatch takes what launching its kernels takes, whatever its size.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     base_s: Seconds = 0.0
     slope_s: Seconds = 0.0
     cold_s: Seconds = 0.0
@@ -80,7 +80,7 @@ def _of_mean_one(law: Law) -> Law:
 Factor = Annotated[AnyLaw, AfterValidator(_of_mean_one)]
 
 
-class Costs(BaseModel):
+class Costs(Checked):
     """The costs of one workload for the ranks of one cluster.
 
     Args:
@@ -114,7 +114,6 @@ class Costs(BaseModel):
             beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.ends).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     input: Line = Line()
     resume_s: Seconds = 0.0
     resume_error_s: Seconds = 0.0

@@ -6,13 +6,14 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
+from sim.base.models import Checked
 from sim.base.ranges import Amount, Count, Exponent, Share
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
-class Rows(BaseModel):
+class Rows(Checked):
     """The rows that a minibatch touches. Only they have a gradient (TensorFlow's IndexedSlices), and only they are read.
 
     A row that is drawn twice travels once, because tf.nn.embedding_lookup calls tf.unique.
@@ -26,7 +27,6 @@ class Rows(BaseModel):
             parts (partition_strategy="mod").
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     per_sample: Amount = 0
     per_minibatch: Amount = 0
     zipf: Exponent = 1

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sim import zoo
 from sim.base.errors import WrongSetting
 from sim.base.files import names_a_file, read_toml, text_of, validated
+from sim.base.models import Checked
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_PARAMETERS,
@@ -38,7 +39,7 @@ SCHEMA = "workload/1"
 MOST_DIMENSIONS = 32  # of a tensor
 
 
-class Variable(BaseModel):
+class Variable(Checked):
     """One tensor of a model.
 
     Args:
@@ -49,7 +50,6 @@ class Variable(BaseModel):
             on servers, and nothing else: see `sim.model.variable_placement`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: Name
     shape: tuple[Count, ...] = Field(min_length=1, max_length=MOST_DIMENSIONS)
     rows: Rows | None = None
@@ -81,7 +81,7 @@ class Variable(BaseModel):
         return Load(touched, touched * (self.size // self.shape[0]))
 
 
-class Step(BaseModel):
+class Step(Checked):
     """A step of one process alone that was measured.
 
     Args:
@@ -92,7 +92,6 @@ class Step(BaseModel):
         precision: of its arithmetic; the workload's if not given, which is that of all steps if it is not given itself.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     time_s: StepSeconds = Field(alias="time")
     batch: Count
     gpu: Name | None = None
@@ -116,7 +115,7 @@ def _several(given):
     return given if isinstance(given, (list, tuple)) else (given,)
 
 
-class Workload(BaseModel):
+class Workload(Checked):
     """A model and its input.
 
     Args:
@@ -139,7 +138,6 @@ class Workload(BaseModel):
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["workload/1"] = Field(default="workload/1", alias="schema")
     name: Name
     created: tuple[Variable, ...] = Field(default=(), max_length=MOST_VARIABLES, alias="variables")

@@ -11,10 +11,11 @@ from itertools import chain, islice, repeat
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sim.base.errors import WrongSetting
 from sim.base.files import names_a_file, read_toml, text_of, validated
+from sim.base.models import Checked
 from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_RANKS,
@@ -62,7 +63,7 @@ def _by_name(section: str) -> BeforeValidator:
     return BeforeValidator(found)
 
 
-class Host(BaseModel):
+class Host(Checked):
     """`count` equal machines; `type` is the name of one in sim.catalogue, which has the values that are not given.
 
     Args:
@@ -80,7 +81,6 @@ class Host(BaseModel):
             changes from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: Name = "host"
     count: Hosts = 1
     cores: Cores = 1
@@ -111,7 +111,7 @@ class Host(BaseModel):
         return self.slots or self.gpus or self.cores
 
 
-class Link(BaseModel):
+class Link(Checked):
     """LogGP (Alexandrov et al., 1995): L, o, g and 1/G. Between hosts a port carries the bytes; within a host, the receiver's core.
 
     Args:
@@ -151,7 +151,6 @@ class Link(BaseModel):
             as a fit of steps leaves the link unknown; empty if it was not fitted to steps.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     latency_s: Seconds = 20e-6
     overhead_s: Seconds = 5e-6
     gap_s: Seconds = 0.0
@@ -238,10 +237,9 @@ class Link(BaseModel):
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
 
 
-class Model(BaseModel):
+class Model(Checked):
     """The model that a profile's costs belong to, whatever its name: its parameters, and a digest of its operations."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     parameters: Parameters
     digest: Words
 
@@ -254,7 +252,7 @@ class Model(BaseModel):
         return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
-class Candidate(BaseModel):
+class Candidate(Checked):
     """An algorithm that may have summed in the runs that were fitted, where nobody said which.
 
     Args:
@@ -262,13 +260,12 @@ class Candidate(BaseModel):
         network, local: the links with which it does.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     weight: Probability
     network: Link
     local: Link
 
 
-class Provenance(BaseModel):
+class Provenance(Checked):
     """The origin of a profile's numbers.
 
     Args:
@@ -285,11 +282,10 @@ class Provenance(BaseModel):
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     traces: tuple[Words, ...] = ()
     made: Words = ""
     notes: tuple[Words, ...] = ()
-    models: dict[Words, Model] = {}
+    models: dict[Words, Model] = Field(default_factory=dict)
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
     batches: dict[str, tuple[Count, Count]] = {}
@@ -300,10 +296,10 @@ class Provenance(BaseModel):
     links_measured: Flag = True
     local_measured: Flag = False
     engines: tuple[Words, ...] = ()
-    algorithms: dict[Words, Candidate] = {}
+    algorithms: dict[Words, Candidate] = Field(default_factory=dict)
 
 
-class Cluster(BaseModel):
+class Cluster(Checked):
     """Hosts, the links between them, and costs on them.
 
     Args:
@@ -320,7 +316,6 @@ class Cluster(BaseModel):
         provenance: set by calibration.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["cluster/1"] = Field(default="cluster/1", alias="schema")
     name: Name = "cluster"
     hosts: tuple[Host, ...] = Field(min_length=1, max_length=MOST_RANKS)
@@ -331,7 +326,7 @@ class Cluster(BaseModel):
     oversleep_s: Seconds = 0.0
     oversleep_spread: LogSpread | None = None
     poll_s: Seconds = 0.0
-    costs: dict[Words, Costs] = {}
+    costs: dict[Words, Costs] = Field(default_factory=dict)
     provenance: Provenance | None = None
 
     @model_validator(mode="before")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from sim.base.errors import WrongSetting
+from sim.base.models import Checked
 from sim.base.ranges import Bytes, BytesPerSecond, FlopsPerSecond, LogSpread, Name, Precision, Words
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
@@ -14,7 +15,7 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 Reached = Annotated[float, Field(ge=1e-3, le=1, allow_inf_nan=False)]
 
 
-class Rate(BaseModel):
+class Rate(Checked):
     """Arithmetic in one format of numbers.
 
     Args:
@@ -24,7 +25,6 @@ class Rate(BaseModel):
         spread: standard deviation of the logarithm of what a model reaches, over the share; that of other GPUs if it is not given.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     peak: FlopsPerSecond
     share: Reached | None = None
     spread: LogSpread | None = None
@@ -43,7 +43,7 @@ def _rate(given: Any) -> Any:
 OneRate = Annotated[Rate, BeforeValidator(_rate)]
 
 
-class Gpu(BaseModel):
+class Gpu(Checked):
     """One GPU; each rank has one.
 
     Args:
@@ -53,7 +53,6 @@ class Gpu(BaseModel):
         source: where the numbers come from.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: Name
     fp32: OneRate
     tf32: OneRate | None = None

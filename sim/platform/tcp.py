@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
+from sim.base.models import Checked
 from sim.base.ranges import Ranks, Window
 
 LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how long a quiet connection keeps its window
 
 
-class Tcp(BaseModel):
+class Tcp(Checked):
     """Windows: bytes that a sender may have in flight before they are acknowledged.
 
     Args:
@@ -20,7 +21,6 @@ class Tcp(BaseModel):
         connections: over which a message is spread evenly; each has such windows.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     initial_window_bytes: Window = 10 * 1460
     window_bytes: Window = 3 * 2**20
     connections: Ranks = 1

@@ -56,11 +56,12 @@ class LayerwiseServers(Protocol):
         yield from self.hand_out(me, me.held)
         for _ in me.steps():
             missing = Counter(dict.fromkeys(me.held, len(me.senders)))
-            while missing.total():
+            while missing:
                 letter = yield from me.receive(me.senders)
                 yield from me.add(letter)
                 missing[letter.variable] -= 1
                 if not missing[letter.variable]:
+                    del missing[letter.variable]
                     yield from me.update([letter.variable])
                     if not self.barrier:
                         yield from self.hand_out(me, [letter.variable])

@@ -17,7 +17,10 @@ import pytest
 
 import sim
 from sim import Scenario, WrongSetting, protocols, read_stragglers, read_workload, simulate
+from sim.laws import LogNormal
+from sim.model.costs import Line
 from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
 from sim.run import main
 from sim.sweep import sweep
 
@@ -162,6 +165,28 @@ def test_arguments_of_sweep_are_checked(named, name, tmp_path):
     """They are those of every scenario: a row each would say the same."""
     with pytest.raises(WrongSetting, match=f"^{name}: given "):
         sweep([job()], str(tmp_path / "x.parquet"), **{"processes": 1} | named)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Host(cores=0), "Host: cores: given 0; allowed: "),
+        (lambda: Host(gpus_=2), "Host: gpus_: given 2; allowed: the keys name, count, "),
+        (lambda: Link(latency_s=-1), "Link: latency_s: given -1; allowed: "),
+        (lambda: Cluster(hosts=[], name="x"), "Cluster: hosts: given []; allowed: "),
+        (
+            lambda: Cluster(hosts=[Host()], network={"latency_s": math.nan}),
+            "Cluster: network.latency_s: given nan; allowed: ",
+        ),
+        (lambda: Line(slope_s="x"), "Line: slope_s: given 'x'; allowed: "),
+        (lambda: Variable(name="v", shape=()), "Variable: shape: given (); allowed: "),
+        (lambda: Workload(name="w"), "Workload: variables: missing; needed: "),
+        (lambda: LogNormal(cv=-1), "LogNormal: cv: given -1; allowed: "),
+    ],
+)
+def test_an_object_that_cannot_be_is_a_wrong_setting(make, said):
+    with pytest.raises(WrongSetting, match=re.escape(said)):
+        make()
 
 
 @pytest.mark.parametrize("servers", [-1, 0])

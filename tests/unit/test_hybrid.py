@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from sim import event, protocols, stragglers, vector
 from sim.answers.outcome import of_trace
@@ -289,10 +288,10 @@ def test_wrong_settings(make, said):
 
 @pytest.mark.parametrize("given", [{}, {"fraction": 0.5, "per_sample": 1}, {"fraction": 0}, {"per_sample": -1}])
 def test_rows_are_drawn_or_given(given):
-    with pytest.raises(ValidationError):
+    with pytest.raises(WrongSetting, match=r"^Rows: "):
         Rows(**given)
 
 
 def test_candidates_are_fewer_than_rows():
-    with pytest.raises(ValidationError, match="per_minibatch must be below"):
+    with pytest.raises(WrongSetting, match="per_minibatch must be below"):
         Variable(name="softmax", shape=(10, 2), rows=Rows(per_minibatch=10))

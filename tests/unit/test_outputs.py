@@ -271,6 +271,13 @@ def test_an_old_file_keeps_its_mode(tmp_path):
     assert ((tmp_path / "a.txt").read_text(), (tmp_path / "a.txt").stat().st_mode & 0o777) == ("new", 0o640)
 
 
+def test_a_file_that_may_not_be_written_stays(folder, monkeypatch, capsys):
+    """As `open` refuses it; a user protects results so. Root may write all."""
+    Path("x.jsonl").touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "this one is read-only" in refused("sim.run", [*QUICK, "--trace", "x.jsonl"], capsys)
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_link_stays_and_its_file_is_written(there, tmp_path, monkeypatch):
     """Users keep links to the latest results, and results on another disk."""

@@ -1,0 +1,101 @@
+"""A deadline for work that reads no clock itself, by the processor time of its thread: a busy machine ends nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sim.base.errors import RunFailed
+
+EVERY_S = 1.0  # between two looks at the clock, at most
+
+
+class _Over(BaseException):
+    """The deadline has passed; nothing but `deadline` catches it."""
+
+
+@contextmanager
+def deadline(seconds: float, said: str) -> Iterator[None]:
+    """End what is done within it after so many seconds of the processor, between two of its steps in Python.
+
+    Raises:
+        RunFailed: it was ended, with what is `said`.
+    """
+    if seconds == math.inf:
+        yield
+        return
+    one, here = object(), threading.get_ident()
+    _watch.add(one, time.thread_time() + seconds, here)
+    try:
+        try:
+            yield
+        except _Over:
+            raise
+        except BaseException:
+            _settle(one)
+            raise
+        _settle(one)
+    except _Over:
+        raise RunFailed(said) from None
+
+
+def _settle(one: object) -> None:
+    """The work is done. If the deadline has come just now, it is raised here, and not in what follows.
+
+    It cannot be taken back: CPython 3.11 would then look for it for ever, and hang if a profile is made.
+    """
+    began_s = time.monotonic()
+    while not _watch.remove(one) and time.monotonic() < began_s + EVERY_S:
+        pass
+
+
+class _Watch:
+    """Looks at the clock in a thread of its own while there are deadlines: a thread for each takes longer than a small job."""
+
+    def __init__(self) -> None:
+        self._lock, self._looks = threading.Lock(), False
+        self._open: dict[object, tuple[float, int]] = {}  # deadlines, and whose thread's clock each is of
+
+    def add(self, one: object, until_s: float, thread: int) -> None:
+        """A deadline of a thread."""
+        with self._lock:
+            self._open[one] = until_s, thread
+            if not self._looks:
+                self._looks = True
+                threading.Thread(target=self._look, daemon=True).start()
+
+    def remove(self, one: object) -> bool:
+        """Whether it was still to come; it will not."""
+        with self._lock:
+            return self._open.pop(one, None) is not None
+
+    def _look(self) -> None:
+        while (left_s := self._left_s()) is not None:
+            time.sleep(min(EVERY_S, left_s))
+
+    def _left_s(self) -> float | None:
+        """Seconds to the next deadline, when those that have passed are told; None if there is none, and this thread ends."""
+        with self._lock:
+            left_s = {one: until_s - _clock_s(thread) for one, (until_s, thread) in self._open.items()}
+            for one in [one for one, seconds in left_s.items() if seconds <= 0]:
+                del left_s[one]
+                _raise(self._open.pop(one)[1], _Over)
+            self._looks = bool(left_s)
+            return min(left_s.values(), default=None)
+
+
+def _clock_s(thread: int) -> float:
+    """Seconds of the processor that a thread has had."""
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
+
+
+def _raise(thread: int, exception: type[BaseException]) -> None:
+    """Have a thread raise it, at its next step."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
+
+
+_watch = _Watch()

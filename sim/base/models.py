@@ -1,0 +1,28 @@
+"""Classes of numbers that users write, in files and in programs: a wrong one is a WrongSetting wherever it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sim.base.errors import WrongValue, from_validation
+
+
+class Checked(BaseModel):
+    """A table of a file whose values cannot be changed.
+
+    Raises:
+        WrongValue: of what a program gives; naming the class and the field.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, /, **given: Any):
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            found = from_validation(type(self).__name__, error, type(self))
+            raise WrongValue(found.setting, found.given, found.allowed) from error
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # files are validated as a whole, and not class by class

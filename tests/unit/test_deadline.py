@@ -1,0 +1,119 @@
+"""Work that has taken long enough ends in a line, wherever it is; what reads no clock, too."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+
+from sim import needs, protocols, simulation
+from sim.base import deadline as module
+from sim.base.deadline import deadline
+from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.verbs.fusion import layer_shares
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """The clock is looked at often."""
+    monkeypatch.setattr(module, "EVERY_S", 0.005)
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def test_a_loop_that_never_ends_is_ended():
+    with pytest.raises(RunFailed, match="too long"), deadline(0.02, "too long"):
+        spin()
+
+
+def test_the_inner_one_of_two_ends_what_is_within_it():
+    with deadline(60, "outer"):
+        with pytest.raises(RunFailed, match="inner"), deadline(0.02, "inner"):
+            spin()
+        for _ in range(1000):  # nothing comes later
+            pass
+
+
+@pytest.mark.parametrize("seconds", [60, math.inf])
+def test_what_ends_in_time_is_left_alone(seconds):
+    with deadline(seconds, "too long"):
+        done = sum(range(10))
+    assert done == 45
+
+
+def test_each_thread_has_its_own():
+    """Of a program that simulates in several."""
+    said: list[str] = []
+
+    def work():
+        try:
+            with deadline(0.02, "in a thread"):
+                spin()
+        except RunFailed as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with deadline(60, "here"):
+        thread.join()
+    assert said == ["in a thread"]
+
+
+def test_a_simulation_without_an_answer_is_a_line(monkeypatch):
+    monkeypatch.setattr(needs, "patience_s", lambda _: 0.02)
+    monkeypatch.setattr(simulation, "_ran", lambda *_: spin())
+    scenario = Scenario(protocols.make("fmb"), workload.read("mlp"))
+    with pytest.raises(RunFailed, match=r"no answer after 0 seconds of the processor: .*--within"):
+        simulation.simulate(scenario, within_s=1e-3)
+
+
+def test_patience_grows_with_what_was_said():
+    found = [needs.patience_s(within_s) for within_s in (1e-6, 5, 10, 60, 500, math.inf)]
+    assert found == [30, 50, 100, 120, 500, math.inf]
+
+
+def test_an_update_of_more_gradients_than_anybody_waits_for_is_refused():
+    """10^30 was refused as too large; of 10^9 there was no word for minutes."""
+    scenario = Scenario(protocols.make("kbatch-async", ["gradients=1000000000"]), workload.read("mlp"))
+    with pytest.raises(WrongSetting, match="--set gradients: given 1000000000; allowed: a smaller job"):
+        needs.check(scenario, "event", 3)
+    needs.check(Scenario(protocols.make("kbatch-async", ["gradients=1000"]), workload.read("mlp")), "event", 3)
+
+
+class Counted(int):
+    """A size that counts how often it is added."""
+
+    added = 0
+
+    def __radd__(self, other):
+        Counted.added += 1
+        return int(other) + int(self)
+
+
+def test_shares_of_many_variables_are_found_in_one_pass():
+    """10^5 of them took minutes, because each looked at all."""
+    Counted.added = 0
+    shares = layer_shares([Counted(2)] * 50, "parameters")
+    assert Counted.added == 50
+    assert sum(shares) == pytest.approx(2 / 3)
+
+
+def test_a_server_of_many_variables_looks_at_one_for_each_gradient():
+    """By calls: with four times the variables there are four times as many."""
+    from test_needs import calls
+
+    from sim import event
+
+    def of(layers: int) -> int:
+        model = workload.Workload(name="w", parameters=10 * layers, layers=layers, step={"time": 0.01, "batch": 8})
+        scenario = Scenario(protocols.make("ps-layers"), model, 2, steps=1, warmup=1)
+        event.run(scenario, want_trace=False)
+        return calls(lambda: event.run(scenario, want_trace=False))
+
+    assert of(120) < 4.5 * of(30)
