@@ -288,7 +288,7 @@ class Provenance(Checked):
     models: dict[Words, Model] = Field(default_factory=dict)
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
-    batches: dict[str, tuple[Count, Count]] = {}
+    batches: dict[str, tuple[Count, Count]] = Field(default_factory=dict)
     repeated: tuple[Words, ...] = ()
     slept: Flag = False
     crowded: Flag = False
