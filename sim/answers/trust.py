@@ -71,6 +71,10 @@ def free_links(scenario: Scenario) -> bool:
 
 def notes(scenario: Scenario) -> list[str]:
     """Caveats about the evidence for costs and links, where it is weaker than a user may think."""
+    return _of_costs(scenario) + _of_evaluation(scenario)
+
+
+def _of_costs(scenario: Scenario) -> list[str]:
     cluster, name = scenario.cluster, scenario.workload.name
     if scenario.on_named_gpus and scenario.workload.is_nominal:
         return [named_gpus.note(scenario)]
@@ -81,17 +85,17 @@ def notes(scenario: Scenario) -> list[str]:
         other = cluster.provenance.models[name].parameters
         said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
         return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]
-    return found + _of_evaluation(scenario) + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+    return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
 
 
 def _of_evaluation(scenario: Scenario) -> list[str]:
-    """An evaluation that no fitted run had."""
-    fitted = scenario.cluster.costs_of(scenario.workload)
-    if not scenario.test_size or fitted is None or fitted.evaluated:
+    """An evaluation of which neither a fitted run nor the costs that were given say what it takes."""
+    known = scenario.cluster.costs_of(scenario.workload) or scenario.workload.costs
+    if not scenario.test_size or known.evaluated or not scenario.costs.evaluated:
         return []
     took = f"{scenario.costs.evaluate(scenario.test_size) * 1e3:.3g} ms"
     return [
-        f"no fitted run evaluated: {scenario.test_size} samples are taken to need {took}, a third of computing them"
+        f"evaluation was not measured: {scenario.test_size} samples are taken to need {took}, a third of computing them"
     ]
 
 

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 MOST_NAMES = 3
+ANY = 1024  # hosts of a profile whose source did not say how many there were (calibration.profiles.SLOTS)
 
 
 def notes(scenario: Scenario) -> list[str]:
-    """What is idle, in a line; empty where every GPU and every host has a rank. A profile may have more hosts than any fitted run."""
-    if scenario.cluster.provenance is not None:
+    """What is idle, in a line; empty where every GPU and every host has a rank."""
+    if scenario.cluster.provenance and sum(host.count for host in scenario.cluster.hosts) >= ANY:
         return []
     hosts, workers = _hosts(scenario), scenario.workers
     gpus = sum(host.count * (host.gpus or 0) for host in scenario.cluster.hosts)

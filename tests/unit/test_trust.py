@@ -108,10 +108,13 @@ def test_an_older_profile_is_said_to_be_one():
 def test_an_evaluation_that_no_fitted_run_had_is_no_free_one():
     job = replace(scenario(), test_size=100)
     assert job.costs.evaluate(100) == pytest.approx(COSTS["mlp"].compute(100) / 3)
-    assert "no fitted run evaluated: 100 samples are taken to need 33.3 ms, a third of computing them" in trust.notes(
-        job
+    assert (
+        "evaluation was not measured: 100 samples are taken to need 33.3 ms, a third of computing them"
+        in trust.notes(job)
     )
     measured = COSTS["mlp"].model_copy(update={"evaluate": Line(slope_s=1e-3)})
+    own = replace(scenario(model=LARGE), test_size=2)
+    assert any("evaluation was not measured: 2 samples" in note for note in trust.notes(own))
     known = replace(job, cluster=job.cluster.model_copy(update={"costs": {"mlp": measured}}))
     assert known.costs.evaluate(100) == pytest.approx(0.1)
     assert trust.notes(known) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from calibration import profiles
 from sim import protocols
 from sim.answers import unused
 from sim.base.errors import WrongSetting
@@ -50,8 +51,10 @@ def test_servers_take_slots_or_none():
     assert "4 idle, and" in said("p3.8xlarge*4", 12, "ps-sync", servers=2, servers_on="workers")[0]
 
 
-def test_a_profile_may_have_more_hosts():
-    assert said(CORES.model_copy(update={"provenance": Provenance()}), 1) == []
+def test_a_profile_may_have_as_many_hosts_as_anybody_asks_for():
+    known = {"provenance": Provenance()}
+    assert said(CORES.model_copy(update=known), 1) == ["no rank on 3 of 4 hosts (3 x b)"]
+    assert said(Cluster(hosts=[{"count": profiles.SLOTS}], **known), 1) == []
 
 
 @pytest.mark.parametrize(
