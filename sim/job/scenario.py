@@ -255,14 +255,15 @@ class Scenario:
         return len(set(taken)) < len(taken)
 
     @cached_property
-    def workers_of_gpus(self) -> dict[Gpu, int]:
-        """The most workers on one GPU, of each kind whose memory is known."""
-        found: dict[Gpu, int] = {}
+    def workers_of_gpus(self) -> list[tuple[Gpu, int]]:
+        """Each kind of GPU whose memory is known, and the most workers on one of them."""
+        most: dict[str, int] = {}
+        known = {}
         for place, workers in Counter(self.gpus[self.servers :] or self.gpus).items():
             gpu = self.machines[place.host].gpu if place else None
             if gpu and gpu.memory_bytes:
-                found[gpu] = max(workers, found.get(gpu, 0))
-        return found
+                known[gpu.name], most[gpu.name] = gpu, max(workers, most.get(gpu.name, 0))
+        return [(gpu, most[name]) for name, gpu in known.items()]
 
     @cached_property
     def apart(self) -> bool:
@@ -316,6 +317,11 @@ class Scenario:
     def served(self) -> tuple[Variable, ...]:
         """The variables that the master or the servers hold."""
         return self.protocol.served(self.workload)
+
+    @cached_property
+    def served_items(self) -> int:
+        """Numbers in them."""
+        return sum(variable.size for variable in self.served)
 
     @cached_property
     def placeable(self) -> tuple[Variable, ...]:

@@ -177,7 +177,7 @@ class Workload(Checked):
 
     @model_validator(mode="after")
     def _not_too_large(self):
-        if sum(variable.size for variable in self.created) > MOST_PARAMETERS:
+        if self.numbers > MOST_PARAMETERS:
             raise ValueError(f"variables: more than {MOST_PARAMETERS:,} numbers")
         return self
 
@@ -237,6 +237,11 @@ class Workload(Checked):
     def parameters(self) -> int:
         """Number of trainable numbers."""
         return sum(v.size for v in self.variables)
+
+    @cached_property
+    def numbers(self) -> int:
+        """Number of numbers of all variables, trained or not."""
+        return sum(variable.size for variable in self.created)
 
     @property
     def message_bytes(self) -> int:

@@ -14,7 +14,7 @@ from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-    from sim.model.workload import Workload
+    from sim.model.workload import Variable, Workload
     from sim.platform.gpu import Gpu
 
 HALF_BYTES = 2  # of a number in fp16 or bf16
@@ -85,7 +85,7 @@ def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, st
     """
     alone = _parts(workload)
     state = alone.state - ITEM_BYTES * COPIES[workload.optimiser] * elsewhere
-    per_number = alone.parameters / sum(variable.size for variable in workload.created)
+    per_number = alone.parameters / workload.numbers
     found = Held(alone.parameters - per_number * absent, alone.gradients - ITEM_BYTES * still, state, None)
     if workload.memory_bytes is None:
         return found
@@ -97,7 +97,7 @@ def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, st
 
 def _parts(workload: Workload) -> Held:
     """The bytes of a process alone, without activations."""
-    numbers, trained = sum(variable.size for variable in workload.created), workload.parameters
+    numbers, trained = workload.numbers, workload.parameters
     copy = HALF_BYTES if workload.precision in ("fp16", "bf16") else 0
     state = ITEM_BYTES * COPIES[workload.optimiser] * trained
     return Held((ITEM_BYTES + copy) * numbers, ITEM_BYTES * trained, state, None)
@@ -112,14 +112,17 @@ def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:
     if not scenario.workers_of_gpus:
         return None
     batch = scenario.batch if batch is None else batch
-    served = scenario.served if scenario.workers else ()
-    gathered = scenario.gathered_variables if scenario.workers else ()
-    absent = sum(one.size - one.load(batch).numbers for one in served)
-    still = absent + sum(one.size - one.load(batch).numbers for one in gathered)
-    one = held(scenario.workload, batch, sum(variable.size for variable in served), absent, still)
-    return max(
-        (Taken(gpu, workers, one) for gpu, workers in scenario.workers_of_gpus.items()), key=lambda taken: taken.share
-    )
+    if not scenario.workers:
+        one = held(scenario.workload, batch)
+    else:
+        absent, still = (_still(several, batch) for several in (scenario.served, scenario.gathered_variables))
+        one = held(scenario.workload, batch, scenario.served_items, absent, absent + still)
+    return max((Taken(gpu, workers, one) for gpu, workers in scenario.workers_of_gpus), key=lambda taken: taken.share)
+
+
+def _still(variables: tuple[Variable, ...], batch: int) -> int:
+    """Numbers of sparse variables that a minibatch of so many samples does not touch."""
+    return sum(one.size - one.load(batch).numbers for one in variables if one.rows)
 
 
 def parts(workload: Workload, one: Held) -> str:
