@@ -347,8 +347,9 @@ def test_ranks_that_are_not_listed_are_asked_for(tmp_path):
 
 
 def test_no_algorithm_whose_sums_take_longer_than_the_test_explains_it(tmp_path):
-    """Of a GPU without a name, whose memory is guessed: no link of thousands of Gbit/s comes of that."""
-    fast = text(lambda size: 40e-6 + size / 2e11, 16, 2, device="")
+    """Of a GPU without a name, whose memory is guessed: recursive doubling adds four times as much as a ring."""
+    sizes = [8 * 2**power for power in range(32)]
+    fast = text(lambda size: 60e-6 + 1e-8 * size**0.5 + size / 2.7e11, 16, 16, device="", sizes=sizes)
     found = fitted(tmp_path, fast)
     assert "algorithm=ring" in found.provenance.notes[1]
 
