@@ -35,7 +35,7 @@ def read(path: str | Path, about: About) -> list[Trace]:
 
 def left_out(path: str | Path) -> list[str]:
     """What the files have beside what is read, in lines."""
-    notes = []
+    notes = [rounds.FIRST]
     for file in _files(Path(path)):
         rounds_of = len(_table(file.with_name(file.name.replace(WORKER, MASTER)), ("step", "time")))
         if later := int((_table(file, ("step",))["step"] > rounds_of).sum()):

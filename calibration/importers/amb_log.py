@@ -92,7 +92,7 @@ def _whole_lines(path: Path) -> tuple[list[str], bool]:
 def left_out(path: str | Path) -> list[str]:
     """What a log has beside what is read, in lines."""
     cut = sum(_whole_lines(file)[1] for file in _files(Path(path)))
-    said = ["the last round is left out: its end is not logged"]
+    said = [rounds.FIRST, "the last round is left out: its end is not logged"]
     return said + [f"{cut} last line{'s' * (cut > 1)} left out: cut"] * (cut > 0)
 
 

@@ -11,6 +11,8 @@ from sim.job import header as heads
 from sim.recording import records
 from sim.recording.traces import Activity, Header, Trace
 
+FIRST = "the first round is left out of the costs, as warm-up: processes join one by one"
+
 
 class Work(NamedTuple):
     """One worker's log of one round.

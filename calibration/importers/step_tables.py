@@ -64,7 +64,10 @@ def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
     table = tables.read(path, SOURCE, NEEDED)
     table.columns = [str(name).strip() for name in table.columns]
     _check_shape(table, path)
-    found, notes = _named(table, path)
+    cut = path.suffix == ".csv" and len(table) > 1 and bool(table.iloc[-1].isna().any())
+    cut = cut and not path.read_bytes().endswith((b"\n", b"\r"))
+    found, notes = _named(table[:-1] if cut else table, path)
+    notes += ["the last row left out: cut"] * cut
     numbers = _numbers(found, path)
     _check_lengths(numbers, found.attrs["seconds"], path)
     return numbers, notes

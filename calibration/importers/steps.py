@@ -75,12 +75,24 @@ def logged(path: str | Path, about: About) -> Steps:
         WrongSetting: see `read`.
     """
     table, notes = step_tables.read(Path(path))
+    table, of_last = _complete(table)
     found, every = _steps(table, str(path))
     said = [f"every {every}th step was logged"] * (every > 1)
     if about.ranks is not None:
         found, of_ranks = _of_all(found, about.ranks)
         said += of_ranks
-    return found._replace(notes=(*notes, *said))
+    said.append(f"the first step, {found.length_s[0]:.4g} s, is left out of the costs, as warm-up")
+    return found._replace(notes=(*notes, *of_last, *said))
+
+
+def _complete(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Without the last step, if it alone lacks ranks: the log was cut within it, or is being written."""
+    counts = table.groupby("step").size()
+    ranks = table["rank"].nunique()
+    if len(counts) < 3 or counts.iloc[-1] >= ranks or (counts.iloc[:-1] != ranks).any():
+        return table, []
+    said = f"the last step left out: {counts.iloc[-1]} of {ranks} ranks logged it"
+    return table[table["step"] < counts.index[-1]], [said]
 
 
 def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:

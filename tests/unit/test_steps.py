@@ -218,6 +218,23 @@ def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, capsys):
     assert "batch 100 is that of mlp" in capsys.readouterr().out
 
 
+def test_a_log_that_was_cut_is_read_without_its_last_step(tmp_path):
+    path, whole = (
+        tmp_path / "steps.csv",
+        "step,rank,seconds\n" + "".join(f"{s},{r},0.{s + 2}\n" for s in range(4) for r in range(2)),
+    )
+    for text, said in (
+        (whole, []),
+        (whole + "4,0,0.3\n", ["the last step left out: 1 of 2 ranks logged it"]),
+        (whole + "4,0", ["the last row left out: cut"]),
+        (whole + "4,0,0.3\n4,1", ["the last row left out: cut", "the last step left out: 1 of 2 ranks logged it"]),
+    ):
+        path.write_text(text)
+        found = steps.logged(path, About("mlp"))
+        assert found.length_s.tolist() == [0.2, 0.3, 0.4, 0.5]
+        assert list(found.notes) == [*said, "the first step, 0.2 s, is left out of the costs, as warm-up"]
+
+
 def test_packed_tables_are_read(tmp_path):
     path = tmp_path / "steps.csv.gz"
     pd.DataFrame(ROWS, columns=list(step_tables.NEEDED)).to_csv(path, index=False)

@@ -222,6 +222,7 @@ def test_what_no_protocol_moves_is_refused_or_said(tmp_path, model, capsys):
     assert "collectives that no protocol here makes: SendRecv 1.5 ms a step" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linked", [(), ("--link", "10 Gbit/s, 20 us")])
 def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, model, capsys, linked):
     """Each has cores enough that arrays answer, and rings are said with a link that is given, too."""
