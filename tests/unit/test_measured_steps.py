@@ -95,7 +95,7 @@ def test_precision_counts():
     assert "on A100 (bf16): " in trust.notes(job(asked, "A100"))[0]
     with pytest.raises(WrongSetting, match="precision: given 'bf16'; allowed: fp32, fp16 on V100"):
         job(half, "V100").check_computing()
-    with pytest.raises(ValueError, match="precision: given 'bf16'; allowed: gpu beside it"):
+    with pytest.raises(ValueError, match="given 'bf16'; allowed: gpu beside it"):
         model(PLAIN | {"precision": "bf16"})
 
 
