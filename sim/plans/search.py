@@ -66,17 +66,16 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             family = families.of(job.protocol, one)
             found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family))
-    return found, thrown + _of_memory(too_large)
+    return found, thrown + _of_memory(too_large, room.workload.optimiser)
 
 
-def _of_memory(too_large: dict[Gpu, list[float]]) -> Counter[str]:
-    """How many configurations fit no GPU, by kind."""
+def _of_memory(too_large: dict[Gpu, list[float]], optimiser: str) -> Counter[str]:
+    """How many configurations do not fit, by kind of GPU."""
     found: Counter[str] = Counter()
     for gpu, sizes in too_large.items():
         takes = " to ".join(dict.fromkeys(map(gpu_memory.gigabytes, (min(sizes), max(sizes)))))
-        found[f"do not fit the {gpu_memory.gigabytes(gpu.memory_bytes)} of {gpu.name}: a worker takes {takes}"] = len(
-            sizes
-        )
+        fit = f"do not fit the {gpu_memory.gigabytes(gpu.memory_bytes)} of {gpu.name}"
+        found[f"{fit}: a worker takes {takes} (optimiser {optimiser})"] = len(sizes)
     return found
 
 

@@ -124,9 +124,9 @@ def test_a_plan_throws_out_what_does_not_fit(optimiser, tmp_path):
     asked |= {"protocols": ["allreduce", "horovod"], "samples_per_s": 0.5}
     found, thrown = search.screened(Room(question.read(None, asked)))
     takes = {"sgd": 56, "adam": 112}[optimiser]
-    expected = {f"do not fit the 16 GB of T4: a worker takes {takes} GB": 4}
+    expected = {f"do not fit the 16 GB of T4: a worker takes {takes} GB (optimiser {optimiser})": 4}
     if optimiser == "adam":
-        expected["do not fit the 80 GB of H100: a worker takes 112 GB"] = 4
+        expected["do not fit the 80 GB of H100: a worker takes 112 GB (optimiser adam)"] = 4
     assert thrown == expected
     assert {one.configuration.host for one in found} == ({"p5.48xlarge"} if optimiser == "sgd" else set())
 
@@ -138,7 +138,7 @@ def test_batches_that_are_too_large_are_thrown_out_by_themselves(tmp_path):
     asked |= {"protocols": ["allreduce"], "batches": [8, 16, 32, 64, 128]}
     found, thrown = search.screened(Room(question.read(None, asked)))
     assert [one.configuration.batch for one in found] == [8, 16]
-    assert thrown == {"do not fit the 16 GB of T4: a worker takes 16.4 GB to 62 GB": 3}
+    assert thrown == {"do not fit the 16 GB of T4: a worker takes 16.4 GB to 62 GB (optimiser momentum)": 3}
 
 
 def test_a_plan_says_what_its_first_choice_takes():
