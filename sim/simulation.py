@@ -27,6 +27,7 @@ REPLICATIONS = {"vector": 20, "event": 10}  # the event world takes longer
 TOGETHER = 2**15  # ranks of all runs in arrays at once; larger arrays leave the cache and gain nothing
 FIRST_FEW = 2**12  # so many ranks of all runs take little longer than those of one run
 TRY_STEPS, TRY_S = 10, 2.0
+ON_ONE_HOST = "all on one host, where a message leaves when its receiver takes it: let one rank receive before it sends, or use me.exchange"
 
 
 class _Asked(NamedTuple):
@@ -153,19 +154,27 @@ def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
 
 
 def try_out(scenario: Scenario) -> None:
-    """Run the first steps of a user's own protocol in the event world, each rank on a host of its own, before it is run for real.
+    """Run the first steps of a user's own protocol in the event world, before it is run for real.
+
+    Each rank has a host of its own, and then one host has all. There a message leaves when its receiver takes it, as long ones do over
+    MPI, so that ranks that all send first wait for ever.
 
     Raises:
         RunFailed: its texts wait for one another for ever, or do what no world can run.
     """
     from sim import event
     from sim.job.scenario import LATER
+    from sim.platform.cluster import one_host
     from sim.protocols import is_ours
 
-    if not is_ours(scenario.protocol):
-        steps, warmup = min(scenario.steps, TRY_STEPS), min(scenario.warmup, 1)
-        few = replace(scenario, steps=steps, warmup=warmup, cluster=LATER)
-        event.run(few, within_s=TRY_S, want_trace=False)
+    if is_ours(scenario.protocol):
+        return
+    few = replace(scenario, steps=min(scenario.steps, TRY_STEPS), warmup=min(scenario.warmup, 1), cluster=LATER)
+    event.run(few, within_s=TRY_S, want_trace=False)
+    try:
+        event.run(replace(few, cluster=one_host(scenario.ranks)), within_s=TRY_S, want_trace=False)
+    except RunFailed as error:
+        raise RunFailed(f"{error}; {ON_ONE_HOST}") from error
 
 
 def _of_ends(scenario: Scenario, asked: int) -> dict[str, Ends]:

@@ -120,7 +120,21 @@ class Messages:
 
     def end_messages(self) -> None:
         """Wait until all that was sent has been received."""
-        poll(lambda: self.settle() or not (self._answers.pending or self._posted), "the last messages to be received")
+        poll(
+            lambda: self._drop() or self.settle() or not (self._answers.pending or self._posted),
+            "the last messages to be received",
+        )
+        if self.comm is not None:
+            others = self.comm.Ibarrier()
+            poll(lambda: self._drop() or others.Test(), "the end of the other ranks")
+
+    def _drop(self) -> None:
+        """Receive a message that no text will take, if there is one: its sender would wait for ever."""
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        if self.comm is not None and self.comm.Iprobe(MPI.ANY_SOURCE, TAG, status):
+            self.comm.Recv(np.empty(status.Get_count(MPI.BYTE), np.uint8), status.source, TAG)
 
     # ---- messages that come
 

@@ -105,7 +105,7 @@ class Rank(Work, Messages):
         return Layers(self, [[(number, slice(None))] for number in into], into)
 
     def finish(self) -> None:
-        """The run is over: wait until all that was sent has been received."""
+        """The run is over: wait until all that was sent has been received, by ranks that may have ended too."""
         self.end_messages()
         self.exchanges.end()
         self._layers.end()

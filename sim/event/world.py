@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 from sim import collectives
@@ -144,7 +144,7 @@ class EventWorld:
             RunFailed: the texts wait for one another for ever.
         """
         threads = [
-            Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), self._ended)
+            Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), partial(self._ended, rank))
             for rank in self.ranks
         ]
         if self.cohort is not None:
@@ -163,8 +163,10 @@ class EventWorld:
         if not self.patience.over:
             self.patience.check_complete()
 
-    def _ended(self) -> None:
-        """Count a text that has ended."""
+    def _ended(self, rank: Rank | None = None) -> None:
+        """Count a text that has ended; of a rank, what is sent to it leaves unread."""
+        if rank is not None:
+            rank.mechanics.end()
         self._at_work -= 1
         if not self._at_work and not self._over.triggered:
             self._over.succeed()

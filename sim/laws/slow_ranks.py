@@ -39,7 +39,10 @@ class SlowRanks(Effect):
         first, last = scenario.servers, scenario.ranks - 1
         wrong = [rank for rank in self.rank if not first <= rank <= last]
         if wrong:
-            allowed = f"{first} to {last}, the ranks of the workers" if first <= last <= MOST_RANKS else "none"
+            before = {0: "", 1: ": 0 is the master"}.get(first, f": 0 to {first - 1} are servers")
+            if first == 1 and scenario.protocol.has_servers:
+                before = ": 0 is the server"
+            allowed = f"{first} to {last}, the ranks of the workers{before}" if first <= last <= MOST_RANKS else "none"
             raise WrongSetting("--stragglers: slow-ranks: rank", wrong[0], allowed)
 
     def steps(self, scenario, random, worker, neutral):

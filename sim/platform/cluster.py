@@ -384,6 +384,11 @@ def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Clust
     return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),))
 
 
+def one_host(ranks: int) -> Cluster:
+    """A host with all ranks, and two cores for each."""
+    return Cluster(name="one host", hosts=(Host(name="host", count=1, cores=2 * max(1, ranks), slots=max(1, ranks)),))
+
+
 def read(text: str | os.PathLike[str]) -> Cluster:
     """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
 

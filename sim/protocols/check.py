@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
+MOST_RANKS = WORKERS[-1] + SERVERS[-1]
 JOB = {"batch": 32, "steps": 6, "warmup": 2}
 REAL_WORKERS, WITH_RACKS = (2, 3), 4  # of real runs, and of one more where workers treat one another differently
 BY_PLACE = ("hosts", "neighbours", "aggregators", "senders")  # what texts say of racks and hosts
@@ -64,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     ranges.check("--time-limit", given.time_limit, LEAST_S, MOST_S, "seconds")
     jobs = jobs_of(given)
-    traces = [simulated(job, given.time_limit) for job in jobs]
+    traces = all_simulated(jobs, given.time_limit)
     lines = [("simulated", f"{len(jobs)} jobs of {_range(jobs)}; none deadlocks, and each repeats itself")]
     lines.append(("gradients", gradients(jobs, traces)))
     lines.append(("vector world", by_vector(jobs, traces, given.time_limit)))
@@ -75,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def jobs_of(given: argparse.Namespace) -> list[Scenario]:
-    """Small jobs of one to four workers, each rank on a host of its own and two ranks a host.
+    """Small jobs of one to four workers, each rank on a host of its own, two ranks a host, and all on one.
 
     Raises:
         WrongSetting: the protocol, its settings or the workload are wrong, or no job fits them.
@@ -83,13 +84,13 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     from sim import stragglers
     from sim.job.scenario import LATER, Scenario
     from sim.model import workload
-    from sim.platform.cluster import Cluster, Host
+    from sim.platform.cluster import Cluster, Host, one_host
 
     protocol, model = protocols.make(given.protocol, given.set), workload.read(given.workload)
     together = Cluster(name="two ranks a host", hosts=(Host(name="host", count=4, cores=2),))
     servers = SERVERS if protocol.has_servers else (1,)
     jobs, refused = [], WrongSetting("--protocol", given.protocol, "one that some job fits")
-    for workers, count, law, cluster in product(WORKERS, servers, SLEEPS, (LATER, together)):
+    for cluster, workers, count, law in product((LATER, together, one_host(MOST_RANKS)), WORKERS, servers, SLEEPS):
         ranks: dict[str, Any] = {"workers": workers, "servers": count, **JOB}
         try:
             job = Scenario(protocol, model, cluster=cluster, stragglers=stragglers.read(law), **ranks)
@@ -99,6 +100,22 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     if not jobs:
         raise refused
     return jobs
+
+
+def all_simulated(jobs: list[Scenario], limit_s: float) -> list[Trace]:
+    """The traces of all jobs in the event world.
+
+    Raises:
+        RunFailed: see `simulated`; or a gradient is lost in a job before, which says more than who waits for it.
+    """
+    traces: list[Trace] = []
+    try:
+        for job in jobs:
+            traces.append(simulated(job, limit_s))
+    except RunFailed:
+        gradients(jobs[: len(traces)], traces)
+        raise
+    return traces
 
 
 def simulated(job: Scenario, limit_s: float = LIMIT_S) -> Trace:

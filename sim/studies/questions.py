@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sim import options
+from sim.base.errors import WrongSetting
 from sim.command import Parser
 
 if TYPE_CHECKING:
@@ -106,7 +107,13 @@ class Questions:
     def _job(self, text: str) -> Scenario:
         from sim.studies import changes
 
-        return changes.applied(changes.parse(text), self._given, self._read)
+        try:
+            return changes.applied(changes.parse(text), self._given, self._read)
+        except WrongSetting as error:
+            if error.setting.startswith(changes.OPTION):
+                raise
+            setting = f"{changes.OPTION} {text}: {error.setting}"  # which of several changes the job could not bear
+            raise WrongSetting(setting, error.given, error.allowed) from error
 
 
 def _failures(text: str | None) -> Failures | None:

@@ -82,8 +82,8 @@ def test_all_of_ours_pass(checked, name):
 def test_a_text_for_all_worlds_is_answered_alike(checked):
     code, said, _ = checked(GATHERS)
     assert code == 0
-    assert re.search(r"^simulated +16 jobs of 1 to 4 workers; none deadlocks", said, re.MULTILINE)
-    assert re.search(r"^vector world +answers 16 of the jobs, as the event world does$", said, re.MULTILINE)
+    assert re.search(r"^simulated +24 jobs of 1 to 4 workers; none deadlocks", said, re.MULTILINE)
+    assert re.search(r"^vector world +answers 24 of the jobs, as the event world does$", said, re.MULTILINE)
     assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
 
 
@@ -122,6 +122,18 @@ def test_a_text_that_drops_gradients_is_told_how_to_say_so(checked):
     assert "on purpose receives them with take(me, ...)" in complaint
 
 
+FIRST_SEND = """
+    def worker(self, me):
+        from sim.collectives.base import hand, take
+
+        count = len(me.workers)
+        for _ in me.steps():
+            yield from me.compute()
+            if count > 1:
+                yield from me.exchange(hand((me.rank + 1) % count, slice(0, 9)))
+                yield from me.exchange(take((me.rank - 1) % count, slice(0, 9), adds=True))
+            yield from me.update()
+"""
 GATHER, ADD = "yield from gather(me, me.workers)", "yield from me.add(letter)"
 SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(PARAMETERS, me.workers)\n"
 MISTAKES = {  # of a text, and what is said
@@ -134,6 +146,12 @@ MISTAKES = {  # of a text, and what is said
         r"samples were computed.*3 workers",
     ),
     "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 7 > 0): {SLEEP}", "two simulations differ"),
+    "all send before they receive": (
+        FIRST_SEND,
+        "count > 1",
+        "count > 1",
+        r"deadlock in .*: ranks 0, 1 wait for ever \(2 workers, stragglers none, on two ranks a host",
+    ),
     "a misspelt verb": (GATHERS, "me.compute()", "me.compote()", "the nearest is me.compute"),
 }
 

@@ -467,6 +467,21 @@ def test_a_text_is_tried_before_it_is_run_for_real(module):
     simulation.try_out(Scenario(late, workload.read("mlp"), steps=10**6))
 
 
+def test_ranks_that_all_send_first_are_told_before_they_wait_for_ever(module):
+    """Apart they are simulated; real messages that are long leave when they are received, on whatever host."""
+    text = WORKER.replace("me.send(GRADIENT, me.master)", "me.send(GRADIENT, me.rank % 2 + 1)")
+    text = (
+        text.rstrip()
+        + "\n            yield from gather(me, me.rank % 2 + 1)\n            yield from me.send(GRADIENT, me.master)\n"
+    )
+    swaps = Scenario(protocols.make(f"{module(CLASS + text + MASTER)}:Own"), workload.read("mlp"), 2, steps=5)
+    event.run(swaps)
+    with pytest.raises(
+        RunFailed, match=r"deadlock in .*: ranks 0, 1, 2 wait for ever; all on one host, where a message"
+    ):
+        simulation.try_out(swaps)
+
+
 def test_a_protocol_of_ours_is_not_tried():
     with mock.patch.object(event, "run") as run:
         simulation.try_out(Scenario(protocols.make("fmb"), workload.read("mlp")))

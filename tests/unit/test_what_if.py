@@ -222,3 +222,36 @@ def test_an_error_on_work_counts_as_much_as_a_step_shows(workers):
     outcome = simulate(job, replications=2).outcome
     assert 0.75 * 1.645 * 0.2 < outcome.ends["all work"][0] <= 1.65 * 0.2
     assert (extrapolation.share_of_computing(job, outcome) < 0.5) == (workers > 2)
+
+
+def test_the_change_that_shifted_a_rank_is_named(capsys):
+    """Ranks are numbered as in traces: another protocol's master or servers come first."""
+    line = [
+        "--protocol",
+        "allreduce",
+        "--workers",
+        "4",
+        "--stragglers",
+        "slow-ranks(rank=0, factor=1.3)",
+        "--steps",
+        "3",
+    ]
+    line += ["--what-if", "batch=8", "--what-if", "protocol=fmb", "--what-if", "protocol=ps-sync, servers=2"]
+    with pytest.raises(WrongSetting) as caught:
+        run.main(line)
+    said = "--what-if protocol=fmb: --stragglers: slow-ranks: rank: given 0; allowed: 1 to 4, the ranks of the workers: 0 is the master"
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("protocol", "servers", "allowed"),
+    [
+        ("allreduce", 1, "0 to 3, the ranks of the workers$"),
+        ("ps-async", 1, "1 to 4, the ranks of the workers: 0 is the server$"),
+        ("ps-async", 4, "4 to 7, the ranks of the workers: 0 to 3 are servers$"),
+    ],
+)
+def test_who_has_which_rank_is_said(protocol, servers, allowed):
+    line = ["--protocol", protocol, "--workers", "4", "--stragglers", "slow-ranks(rank=99, factor=1.3)"]
+    with pytest.raises(WrongSetting, match=f"rank: given 99; allowed: {allowed}"):
+        run.main([*line, *(["--servers", str(servers)] if servers > 1 else [])])

@@ -51,6 +51,16 @@ class Contended:
         self.rank = None
         self._to.clear()
 
+    def end(self) -> None:
+        """The rank's text has ended: what nobody takes leaves its sender all the same, as at the end of a real run."""
+        self.inbox.end(self._leave)
+
+    def _leave(self, message: Message) -> None:
+        if message.asked is not None:
+            self.ports.ask(message)
+        elif message.departure is not None:
+            message.departure.succeed()
+
     # ---- work
 
     def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):

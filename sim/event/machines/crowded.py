@@ -14,10 +14,11 @@ class Crowded(Free):
     """Free's mechanics where other ranks are on the host: ranks take turns at its port, and a receiver copies messages within the host."""
 
     own_port = False
-    __slots__ = ("_last", "neighbour_comes")
+    __slots__ = ("_last", "_over", "neighbour_comes")
 
     def __init__(self, rank):
         super().__init__(rank)
+        self._over = False  # whether the rank's text has ended
         self._last: Any = None  # the departure of the last message after which the next may leave
         # neighbour_comes(reach_s, message): a message is on its way from a rank of this host
         self.neighbour_comes: Any = self.machine.coming.to(self.copied)
@@ -38,7 +39,18 @@ class Crowded(Free):
 
     def copied(self, reach_s: float, message: Message) -> None:
         """A message of a rank on this host comes."""
-        self.put(message, reach_s, None)
+        if self._over:
+            message.departure.fire(reach_s)
+        else:
+            self.put(message, reach_s, None)
+
+    def end(self) -> None:
+        """The rank's text has ended: what nobody takes leaves its sender all the same, as at the end of a real run."""
+        self._over, left = True, self._inbox
+        self._inbox = []
+        for message, _, end_s in left:
+            if end_s is None:
+                message.departure.fire(self.rank.clock_s)
 
     def send_all(self, peers, letter):
         """Send a message to each of `peers`, in order; go on when all have left."""

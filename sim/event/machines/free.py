@@ -131,6 +131,9 @@ class Free:
         """Whether the rank waits for the next message of a sender, however long that takes."""
         return self._wake is not None and not self._timed and sender in self._peers
 
+    def end(self) -> None:
+        """The rank's text has ended: from now on nobody takes what comes."""
+
     def reaches(self, reach_s: float, message: Message) -> None:
         """A message reaches the port, at which messages of a call of all ranks may be served too."""
         if self.course is None:

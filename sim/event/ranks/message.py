@@ -60,17 +60,27 @@ HEADER = (HEADER_BYTES,), HEADER_BYTES  # bytes of the messages that travel toge
 class Inbox:
     """Messages in order of arrival, and the thread that waits for one."""
 
-    __slots__ = ("_messages", "_peers", "_wake")
+    __slots__ = ("_leave", "_messages", "_peers", "_wake")
 
     def __init__(self):
         self._messages: list[Message] = []
         self._peers: Any = ()
         self._wake: Any = None
+        self._leave: Any = None  # called with each message, once nobody takes them
+
+    def end(self, leave) -> None:
+        """Call `leave` with all messages that are kept or come: nobody takes them."""
+        self._leave, left = leave, self._messages
+        self._messages = []
+        for message in left:
+            leave(message)
 
     def put(self, message: Message) -> None:
         """Deliver a message: a waiting thread takes it, or it is kept."""
         wake = self._wake
-        if wake is not None and message.sender in self._peers:
+        if self._leave is not None:
+            self._leave(message)
+        elif wake is not None and message.sender in self._peers:
             self._wake = None
             wake(message)
         else:

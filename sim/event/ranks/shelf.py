@@ -20,6 +20,9 @@ class Shelf:
         self._here: set[tuple[int, int]] = set()
         self._awaited: dict[tuple[int, int], simpy.Event] = {}
 
+    def end(self, _leave) -> None:
+        """Nothing: other threads receive what comes."""
+
     def put(self, message: Message) -> None:
         """Begin to receive a message, which is kept when its last byte has come."""
         mechanics = self._mechanics
