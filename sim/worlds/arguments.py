@@ -9,11 +9,15 @@ import numpy as np
 
 from sim import collectives
 from sim.base.errors import WrongText
+from sim.collectives.base import DENSE
 from sim.job.scenario import Scenario
 from sim.protocols.horovod import ORDERS
 from sim.verbs.me import GRADIENT, PARAMETERS, Layer, Note, Partition, Variable
 
 PARTS = "Partition(index, of), Layer(variable, share) or None"
+SUMMING = ("allreduce(me)", "reduce(me)", "reduce_fused(me)", "reduce_in_cycles(me)")
+NO_SUMS = "workers of a master or servers sum nothing among themselves; they send their GRADIENT"
+OF_ROWS = "rows of sparse variables have gradients of whole minibatches, or of partitions, alone"
 MESSAGES = "GRADIENT, PARAMETERS, Note(...) or Variable(number)"
 
 
@@ -29,9 +33,33 @@ def check_arguments(name: str, given: tuple, named: dict, job: Scenario) -> None
             if allowed := wrong(value, job):
                 verb = name if "(" in name else f"me.{name}"
                 raise WrongText(f"{verb}: {argument} {value!r}; allowed: {allowed}")
+    if name in SUMMING and not job.summed:
+        raise WrongText(f"{name}: {NO_SUMS}")
+
+
+def _piece(piece, job: Scenario) -> str:
+    if not isinstance(piece, slice) or piece.step is not None:
+        return "a slice of the items that workers sum"
+    whole = _is_whole(piece.start) and _is_whole(piece.stop) and 0 <= piece.start <= piece.stop <= job.summed_items + 1
+    return "" if whole else f"a slice within slice(0, {job.summed_items + 1}), whose last item counts samples"
+
+
+def _exchange(exchange, job: Scenario) -> str:
+    if not isinstance(exchange, collectives.Exchange):
+        return "an Exchange of sim.collectives.base"
+    peers = [peer for peer in (exchange.to, exchange.source) if peer is not None]
+    if not all(_is_whole(peer) and peer in range(job.ranks) for peer in peers):
+        return f"ranks to and source from 0 to {job.ranks - 1}"
+    if exchange.kind != DENSE:
+        return ""
+    if not job.summed:
+        return f"none: {NO_SUMS}"
+    return _piece(exchange.sent, job) or _piece(exchange.taken, job)
 
 
 def _part(part, job: Scenario) -> str:
+    if isinstance(part, Layer) and job.traffic.in_parts:
+        return f"Partition(index, of) or None: {OF_ROWS}"
     if isinstance(part, Partition):
         ordered = _is_whole(part.index) and not _partitions(part.of, job) and 0 <= part.index < part.of
         return "" if ordered else f"an index from 0 to of - 1, and `of` from 1 to the batch, {job.batch}"
@@ -40,6 +68,10 @@ def _part(part, job: Scenario) -> str:
             return "a share from 0 to 1"
         return "" if part.variable is None else _number(part.variable, job)
     return "" if part is None else PARTS
+
+
+def _deadline(until_s, job: Scenario) -> str:
+    return f"none, but me.compute(Partition(...)): {OF_ROWS}" if job.traffic.in_parts else _moment(until_s, job)
 
 
 def _partitions(partitions, job: Scenario) -> str:
@@ -92,11 +124,13 @@ ARGUMENTS = {  # of verbs: the place and the name of each that is looked at, and
     "allreduce(me)": ((0, "algorithm", _algorithm),),
     "beside": ((0, "computing", _text), (1, "communicating", _text)),
     "compute": ((0, "part", _part),),
-    "compute_until": ((0, "deadline_s", _moment), (1, "partitions", _partitions)),
+    "compute_until": ((0, "deadline_s", _deadline), (1, "partitions", _partitions)),
+    "copy": ((0, "piece", _piece),),
     "compute_by_layer(me)": ((0, "order", _order),),
     "cycle": ((0, "cycle_s", _seconds),),
+    "exchange": ((0, "exchange", _exchange),),
     "receive": ((1, "until_s", _moment),),
-    "reduce(me)": ((0, "algorithm", _algorithm),),
+    "reduce(me)": ((0, "algorithm", _algorithm), (1, "piece", _piece)),
     "reduce_in_cycles(me)": ((0, "algorithm", _algorithm), (2, "cycle_s", _seconds)),
     "send": ((0, "what", _message),),
 }

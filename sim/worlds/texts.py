@@ -209,7 +209,7 @@ class Watched:
                 _line(_outside(currentframe())),
             )
 
-    def _check_send(self, what=None, to=(), **_named) -> None:
+    def _check_send(self, what=None, to=(), wait=True, **_named) -> None:
         """Refuse a message that no world could send.
 
         Raises:
@@ -217,6 +217,13 @@ class Watched:
         """
         if what in (GRADIENT, PARAMETERS) and self._serves is not (what is PARAMETERS):
             raise WrongText("me.send: the master and servers send PARAMETERS, and workers their GRADIENT")
+        job = self._me.scenario
+        if what in (GRADIENT, PARAMETERS) and job.protocol.layerwise:
+            raise WrongText("me.send: variables travel one by one here, as Variable(number)")
+        if what is PARAMETERS and not ranks_of(to).isdisjoint(range(job.servers)) and job.servers > 1:
+            raise WrongText("me.send: PARAMETERS go to workers")
+        if what is PARAMETERS and wait and job.traffic.sends_rows:
+            raise WrongText("me.send: rows of sparse variables are answers: use answer(me, ...), which does not wait")
         together = (
             getattr(self._me, "refuse_verb", None) is not None
         )  # one text for all workers, of which none has a number

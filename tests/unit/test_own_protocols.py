@@ -27,9 +27,10 @@ from typing import ClassVar
 from sim.base.errors import WrongSetting
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.verbs.me import GRADIENT, PARAMETERS, Gradient, Layer, Note, Partition
+from sim.verbs.me import GRADIENT, PARAMETERS, Gradient, Layer, Note, Partition, Variable
 from sim.protocols.horovod import Horovod
-from sim.verbs import allreduce, gather, pull, push, take
+from sim.collectives.base import Exchange
+from sim.verbs import allreduce, gather, pull, push, reduce, take
 
 """
 MASTER = """
@@ -260,6 +261,16 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
         "yield from allreduce(me, 'rung')",
         r"allreduce\(me\): algorithm 'rung'; .*ring",
     ),
+    "a sum beside a master": (
+        COMPUTE,
+        f"{COMPUTE}; yield from allreduce(me)",
+        r":LINE: allreduce\(me\): workers of a master or servers sum nothing among themselves",
+    ),
+    "an exchange beside a master": (
+        COMPUTE,
+        f"{COMPUTE}; yield from me.exchange(Exchange(1, slice(0, 3), 1, slice(0, 3)))",
+        ":LINE: me.exchange: exchange .*; allowed: none: workers of a master or servers sum nothing",
+    ),
     "leaving": (SEND, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
     "an exception": (
         SEND,
@@ -275,6 +286,19 @@ RING = f"""    def worker(self, me):
             {COMPUTE}
             {SUM}
             {UPDATE}
+"""
+SERVERS = f"""    def server(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers)
+            {GATHER}
+            {UPDATE}
+
+    def worker(self, me):
+        for _ in me.steps():
+            for server in me.servers:
+                yield from me.take_up((yield from me.receive(server)))
+            {COMPUTE}
+            yield from me.send(GRADIENT, me.servers)
 """
 TEXTS = {  # whole, and what is said of them
     "no yield": (
@@ -297,6 +321,21 @@ TEXTS = {  # whole, and what is said of them
         f"{WORKER}{MASTER}\n    def check(self, scenario):\n        scenario.x()\n",
         "mine.*.py:[0-9]+: .* attribute 'x'",
     ),
+    "a piece beyond the vector": (
+        RING.replace(SUM, "yield from me.exchange(Exchange(0, slice(0, 10**9), 0, slice(0, 3)))"),
+        r"me.exchange: exchange .*; allowed: a slice within slice\(0, \d+\), whose last item counts samples$",
+    ),
+    "a piece of every second item": (
+        RING.replace(SUM, "yield from me.exchange(Exchange(0, slice(0, 9, 2), 0, slice(0, 9, 2)))"),
+        "allowed: a slice of the items that workers sum$",
+    ),
+    "a piece from the end": (RING.replace(SUM, "yield from reduce(me, 'ring', slice(-9, 3))"), "reduce.* piece slice"),
+    "a copy of nothing": (RING.replace(SUM, "yield from me.copy(None)"), "me.copy: piece None; allowed: a slice"),
+    "an exchange with nobody": (
+        RING.replace(SUM, "yield from me.exchange(Exchange(7, slice(0, 3)))"),
+        "allowed: ranks to and source from 0 to 2$",
+    ),
+    "an exchange that is none": (RING.replace(SUM, "yield from me.exchange(3)"), "allowed: an Exchange of sim.coll"),
     "a ring that sums twice": (
         RING.replace(SUM, f"{SUM}; {SUM}"),
         r"allreduce\(me\) would sum twice",
@@ -321,6 +360,37 @@ def test_a_mistake_in_a_line_is_told_in_one(module, told, mistake):
 def test_a_mistake_in_a_text_is_told_in_one_line(module, told, mistake):
     text, expected = TEXTS[mistake]
     code, said = told("--protocol", f"{module(CLASS + text)}:Own")
+    assert code == 1
+    assert re.search(expected, said.strip()), said
+
+
+ROWS = ["--workload", "bigram", "--protocol"]
+WITH_SERVERS = {  # a text with servers, options and what is said
+    "parameters for a server": (
+        SERVERS.replace("PARAMETERS, me.workers", "PARAMETERS, 1 - me.rank"),
+        ["--servers", "2", "--protocol"],
+        "me.send: PARAMETERS go to workers$",
+    ),
+    "rows that nobody asked for": (SERVERS, ROWS, "me.send: rows of sparse variables are answers"),
+    "rows of some partitions": (
+        SERVERS.replace("me.workers)", "me.workers, wait=False)", 1).replace(
+            COMPUTE, "yield from me.compute_until(9, 4)"
+        ),
+        ROWS,
+        r"me.compute_until: deadline_s 9; allowed: none, but me.compute\(Partition",
+    ),
+    "gradients of variables and of all": (
+        SERVERS.replace("me.send(GRADIENT, me.servers)", "me.send(Variable(0), 0); yield from me.send(GRADIENT, 0)"),
+        ["--servers", "2", "--protocol"],
+        r"me.send: variables travel one by one here, as Variable\(number\)$",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", WITH_SERVERS)
+def test_what_no_real_rank_could_do_is_refused_where_it_is_simulated(module, told, mistake):
+    text, words, expected = WITH_SERVERS[mistake]
+    code, said = told(*words, f"{module(CLASS + text)}:Own")
     assert code == 1
     assert re.search(expected, said.strip()), said
 
