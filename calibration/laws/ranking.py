@@ -48,7 +48,7 @@ def ranked(values: np.ndarray, seed: int = 0) -> tuple[list[Fitted], list[str]]:
         try:
             found.append(fitted(family, values, seed))
         except ValueError as error:  # a parameter out of its range
-            said = " ".join(str(error).split("\n")[1:3]) or str(error)
+            said = (" ".join(str(error).split("\n")[1:3]) or str(error)).replace("Input should be", "has to be")
             notes.append(f"{family.kind} is left out: {' '.join(said.split(' [')[0].split())}")
     return sorted(found, key=lambda one: one.aic), notes
 

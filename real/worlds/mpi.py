@@ -181,7 +181,7 @@ class Rank(Work, Messages):
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
         """Send a piece to one rank while receiving one from another; then add it up. The last number of the vector counts samples."""
         vector, dense = self.exchanges.vector, exchange.kind == DENSE
-        if dense and exchange.to is not None and exchange.sent.stop == vector.size:
+        if dense and vector.size in (exchange.sent.stop, exchange.taken.stop):
             vector[-1] = self.samples
         taken = self.exchanges.exchange(exchange, ready, messages)
         if dense and taken is not None and exchange.taken.start < exchange.taken.stop == vector.size:

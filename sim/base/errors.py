@@ -104,7 +104,7 @@ def from_validation(source: str, error, model=None) -> WrongSetting:
     place = ": ".join(part for part in (source, where) if part)
     if isinstance(cause, WrongSetting):
         return WrongSetting(place, cause.given, cause.allowed)
-    allowed = first["msg"].removeprefix("Value error, ")
+    allowed = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if first["type"] == "missing":
         return WrongSetting(place, None, "this key")
     if first["type"] == "extra_forbidden":

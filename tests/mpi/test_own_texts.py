@@ -70,6 +70,26 @@ class InParts(Protocol):
 
 
 @dataclass(frozen=True)
+class Leader(Protocol):
+    """The first worker adds up all gradients, and hands the sum back."""
+
+    def worker(self, me):
+        whole, (first, *others) = slice(0, sum(variable.size for variable in me.scenario.summed) + 1), me.workers
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            if me.rank == first:
+                for other in others:
+                    yield from me.exchange(Exchange(source=other, taken=whole, adds=True))
+                for other in others:
+                    yield from me.exchange(Exchange(to=other, sent=whole))
+            else:
+                yield from me.exchange(Exchange(to=first, sent=whole))
+                yield from me.exchange(Exchange(source=first, taken=whole))
+            yield from me.update()
+
+
+@dataclass(frozen=True)
 class Master(Protocol):
     """Workers send to the master."""
 
@@ -156,13 +176,21 @@ CELLS = {  # a class and its options: how many workers, and further ones
     "Swap": ("Swap", 2, {}),
     "InParts": ("InParts", 2, {}),
     "Allreduce": ("InParts", 2, {"parts": 1}),
+    "Ring": ("InParts", 3, {"parts": 1}),
+    "Leader": ("Leader", 3, {}),
     "Master": ("Master", 3, {}),
     "Racks": ("Racks", 3, {}),
     "Drops": ("Drops", 3, {}),
     "Servers": ("Servers", 3, {}),
     "ByRack": ("Servers", 3, {"by_rack": True}),
 }
-EQUAL = (("InParts", "Allreduce"), ("Master", "Racks"), ("Servers", "ByRack"), ("Master", "Servers"))
+EQUAL = (
+    ("InParts", "Allreduce"),
+    ("Ring", "Leader"),
+    ("Master", "Racks"),
+    ("Servers", "ByRack"),
+    ("Master", "Servers"),
+)
 
 
 @pytest.fixture
