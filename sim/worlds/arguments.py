@@ -52,8 +52,8 @@ def _exchange(exchange, job: Scenario) -> str:
         return f"ranks to and source from 0 to {job.ranks - 1}"
     if exchange.kind != DENSE:
         return ""
-    if not job.summed:
-        return f"none: {NO_SUMS}"
+    if not job.summed and (exchange.sent_bytes or exchange.taken_bytes):
+        return f"empty pieces: {NO_SUMS}"
     return _piece(exchange.sent, job) or _piece(exchange.taken, job)
 
 

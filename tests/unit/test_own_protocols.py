@@ -269,7 +269,7 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "an exchange beside a master": (
         COMPUTE,
         f"{COMPUTE}; yield from me.exchange(Exchange(1, slice(0, 3), 1, slice(0, 3)))",
-        ":LINE: me.exchange: exchange .*; allowed: none: workers of a master or servers sum nothing",
+        ":LINE: me.exchange: exchange .*; allowed: empty pieces: workers of a master or servers sum nothing",
     ),
     "leaving": (SEND, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
     "an exception": (
