@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -39,7 +38,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
     largest, called = max(tests, key=lambda test: len(test.hosts)), ", ".join(Path(path).name for path in paths)
     sums = largest.collective == "all_reduce"
     with checks.fitting(called):
-        inner, called_inner = inner_of(gpu_of(largest.device))
+        inner, called_inner = inner_of(catalogue.gpu_of(largest.device))
         able = {one: of_all(one, tests, inner, sum_s_per_byte(largest)) for one in candidates(tests)} if sums else {}
         free = 2 * (
             len(tests) - len({place(test)[0] > 1 for test in tests})
@@ -138,7 +137,7 @@ def _left_out(read_of: list[Measured], used: list[Measured]) -> list[str]:
 def _hosts(measured: Measured) -> tuple[Host, ...]:
     """Hosts with as many GPUs as had ranks; of a name, where the catalogue has the device."""
     each = Counter(measured.hosts)
-    gpu = gpu_of(measured.device)
+    gpu = catalogue.gpu_of(measured.device)
     several = [(name, several) for name, several in each.items()]
     if len({count for _, count in several}) == 1:
         count = several[0][1]
@@ -146,16 +145,9 @@ def _hosts(measured: Measured) -> tuple[Host, ...]:
     return tuple(Host(name=name, cores=count, gpus=count, gpu=gpu) for name, count in several)
 
 
-def gpu_of(device: str):
-    """The GPU of the catalogue whose name is a word of the device's, "A100" of "NVIDIA A100-SXM4-40GB"; None if there is none."""
-    words = set(re.split(r"[\s\-_/]+", device.lower()))
-    names = [name for name in catalogue.all_of("gpus") if set(re.split(r"[\s\-_/]+", name.lower())) <= words]
-    return catalogue.find("gpus", max(names, key=len)) if names else None
-
-
 def sum_s_per_byte(measured: Measured) -> float:
     """Seconds in which a rank adds a byte: as its GPU's memory passes it, or that of a GPU without a name."""
-    gpu = gpu_of(measured.device)
+    gpu = catalogue.gpu_of(measured.device)
     return nominal.of_memory(gpu.memory_bytes_per_s if gpu else nominal.GPU_BYTES_PER_S)["reduce"].slope_s
 
 
@@ -179,7 +171,7 @@ def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str,
         notes.append(
             "the largest message takes less than twice as long as the smallest: the bandwidth is hardly known, test larger ones"
         )
-    if measured.device and gpu_of(measured.device) is None:
+    if measured.device and catalogue.gpu_of(measured.device) is None:
         notes.append(f"{measured.device} is no GPU of the catalogue: computing is nominal")
     if not measured.whole:
         notes.append("the text has no end (average bus bandwidth): further sizes may be missing")

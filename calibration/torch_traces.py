@@ -15,6 +15,7 @@ from calibration.importers.torch_events import MOST_RANKS, SOURCE
 from calibration.importers.torch_profiler import read
 from calibration.profiles import Source
 from calibration.torch_messages import Run, Summed
+from sim import catalogue
 from sim.answers import outcome
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check_integer
@@ -59,7 +60,7 @@ def profile(
     trace = steps.trace_of(_logged(run), told_of, called, measured=about.link is None)
     made = profiles.make([Source(called, trace)], name, network=link, item_bytes=gradients.item_bytes)
     device = run.ranks[0].device
-    gpu = nccl_links.gpu_of(device)
+    gpu = catalogue.gpu_of(device)
     made = seating.seated(made, each, nccl_links.inner_of(gpu))
     if device:  # or the ranks are on CPUs
         here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.nccl_links import gpu_of
 from experiments.kit import pages
 from experiments.reports import validate_report
 from sim.answers.interval import of_normal
+from sim.catalogue import gpu_of
 from sim.model.nominal import TRAINING
 from sim.model.workload import NAMED
 

@@ -99,6 +99,17 @@ def find(section: str, name: str, setting: str = ""):
     return known[names[name.lower()]]
 
 
+def gpu_of(device: str) -> Gpu | None:
+    """The GPU whose name is words of a device's, "A100" of "NVIDIA A100-SXM4-40GB"; None if there is none."""
+    words = _words(device)
+    names = [name for name in all_of("gpus") if _words(name) <= words]
+    return find("gpus", max(names, key=len)) if names else None
+
+
+def _words(text: str) -> set[str]:
+    return set(re.split(r"[\s\-_/]+", text.lower()))
+
+
 def inner_link(gpu: str) -> str | None:
     """The name of the link between GPUs of this name in one host; None where no host has several, or hosts differ."""
     names = {kind.local for kind in all_of("hosts").values() if kind.gpu == gpu and kind.local}

@@ -67,7 +67,7 @@ def _carried(steps: Sequence[Step], gpu: Gpu, workload: Workload, cluster: Clust
 
 
 def named(name: str, cluster: Cluster | None = None) -> Gpu:
-    """The GPU of this name: of a host of the cluster, or of the catalogue.
+    """The GPU of this name: of a host of the cluster, or of the catalogue, which has "NVIDIA A100-SXM4-40GB" as A100.
 
     Raises:
         WrongSetting: there is none, so that no rate of it is known.
@@ -75,7 +75,7 @@ def named(name: str, cluster: Cluster | None = None) -> Gpu:
     from sim import catalogue
 
     theirs = {host.gpu.name.lower(): host.gpu for host in cluster.hosts if host.gpu} if cluster else {}
-    return theirs.get(name.lower()) or catalogue.find("gpus", name, "step: gpu")
+    return theirs.get(name.lower()) or catalogue.gpu_of(name) or catalogue.find("gpus", name, "step: gpu")
 
 
 def check(scenario: Scenario) -> None:

@@ -112,6 +112,20 @@ def test_a_gpu_of_the_cluster_s_file_may_be_named():
     assert computing_s(job(model(A100), own)) == pytest.approx(0.4 * reached("A100") / 10e12)
 
 
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [
+        ("a100", "A100"),
+        ("NVIDIA A100-SXM4-40GB", "A100"),
+        ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
+        ("Tesla V100", "V100"),
+    ],
+)
+def test_a_device_s_own_name_is_known(name, gpu):
+    assert computing_s(job(model(A100 | {"gpu": name}), gpu)) == pytest.approx(0.4)
+    assert job(model(A100 | {"gpu": name})).cluster.hosts[0].gpu.name == gpu
+
+
 def test_without_a_gpu_a_step_holds_on_the_hosts_and_the_note_says_so():
     for gpu in ("K80", "A100"):
         here = job(model(PLAIN), gpu, gpu)
