@@ -23,7 +23,7 @@ TIMELINE, STEPS, NCCL, TORCH, SCALING = "horovod-timeline", "steps", "nccl-tests
 PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
 OF_SOURCES = {
     "ranks": (TIMELINE, STEPS, NCCL, TORCH),
-    "gpus_per_host": (STEPS, NCCL, TORCH),
+    "gpus_per_host": (TIMELINE, STEPS, NCCL, TORCH),
     "batch": (TIMELINE, STEPS, TORCH),
     "protocol": (STEPS, TORCH, SCALING),
     "set": (STEPS, TORCH),
@@ -113,7 +113,7 @@ def _by_itself(given: Namespace) -> Cluster:
         if not given.workload:
             raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
         return torch_traces.profile(given.traces, name, about, given.ranks, given.gpus_per_host)
-    return timelines.profile(path, name, about.workload, given.ranks, given.batch)
+    return timelines.profile(path, name, about.workload, given.ranks, given.batch, given.gpus_per_host)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
@@ -184,7 +184,7 @@ def parser() -> command.Parser:
         "--gpus-per-host",
         type=int,
         metavar="N",
-        help="ranks on each host, of a test, a trace or a table of steps that does not say them (default: 1)",
+        help="ranks on each host, of a log that does not say them (default: 1)",
     )
     imported.add_argument(
         "--batch", type=int, metavar="N", help="samples per rank and step (default: as logged, or the workload's)"

@@ -14,7 +14,8 @@ from calibration.estimators import lines
 from calibration.evidence import factors
 from calibration.importers.about import About
 from calibration.importers.horovod_timeline import Reduction, Timeline, read
-from calibration.profiles import SLOTS
+from calibration.profiles import FREE, SLOTS
+from calibration.seating import OPTION
 from sim.base.errors import WrongSetting
 from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
@@ -24,7 +25,7 @@ from sim.platform.cluster import LOCAL, Candidate, Cluster, Host, Link, Model, P
 
 CORES = 2  # cores of each rank: one computes, and Horovod's thread has the other
 MOST = 10**6  # ranks, and samples of a batch
-STEPS, WITHIN_S = 20, 3.0  # to simulate the run again
+STEPS, WITHIN_S, MOST_PLAYED = 20, 3.0, 256  # to simulate the run again, of so many ranks at most
 OTHERS = 0.01  # share of a step's bytes that may be averaged metrics, and no gradients
 
 
@@ -43,8 +44,8 @@ class Learned:
     copy_s: float
 
 
-def learned(reductions: list[Reduction], ranks: int) -> Learned:
-    """The costs of reductions among `ranks` ranks, as fitted.
+def learned(reductions: list[Reduction], ranks: int, each: int = 1) -> Learned:
+    """The costs of reductions among `ranks` ranks, `each` on a host, as fitted.
 
     Raises:
         WrongSetting: fewer than two ranks, or nothing that moved.
@@ -59,10 +60,11 @@ def learned(reductions: list[Reduction], ranks: int) -> Learned:
     base_s, slope_s = lines.line(sizes[kept], moved_s[kept])
     told, copied = int(np.log2(ranks)), [(r.copied_s / 2, r.bytes) for r in reductions if r.copied_s > 0]
     links = {}
-    for name in algorithms.names(ranks, 1):
-        of = algorithms.travel(name, ranks, 1)
-        bandwidth = of.between / slope_s if slope_s else float("inf")
-        links[name] = Link(latency_s=base_s / (of.rounds + told), overhead_s=0, bandwidth_bytes_per_s=bandwidth)
+    for name in algorithms.names(ranks // each, each):
+        of = algorithms.travel(name, ranks // each, each)
+        rounds, share = (of.rounds, of.between) if ranks > each else (of.inner, of.within)
+        bandwidth = share / slope_s if slope_s else float("inf")
+        links[name] = Link(latency_s=base_s / (rounds + told), overhead_s=0, bandwidth_bytes_per_s=bandwidth)
     return Learned(links, float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0)
 
 
@@ -88,8 +90,10 @@ def step_s(reductions: list[Reduction]) -> np.ndarray:
     return np.diff([ended[step] for step in sorted(ended)])
 
 
-def profile(path: str, name: str, workload: str, ranks: int | None = None, batch: int | None = None) -> Cluster:
-    """The cluster that a timeline is of, with a host for each rank, and for as many more as may be asked for.
+def profile(
+    path: str, name: str, workload: str, ranks: int | None = None, batch: int | None = None, each: int | None = None
+) -> Cluster:
+    """The cluster that a timeline is of, with hosts for its ranks, and for as many more as may be asked for.
 
     The first step is left out: ranks connect in it.
 
@@ -97,21 +101,24 @@ def profile(path: str, name: str, workload: str, ranks: int | None = None, batch
         workload: whose gradients it reduced: a name, or a TOML file.
         ranks: of the run; as many as marked the first negotiations if None.
         batch: samples of each rank and step; the workload's if None.
+        each: ranks of a host; one if None.
 
     Raises:
         WrongSetting: no timeline, or too short; one of another workload; ranks or a batch that cannot be.
         RunFailed: numbers to which no costs fit.
     """
     with checks.fitting(Path(path).name):
-        return _profile(path, name, workload, ranks, batch)
+        return _profile(path, name, workload, ranks, batch, each)
 
 
-def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int | None) -> Cluster:
+def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int | None, each: int | None) -> Cluster:
     trained, timeline = workloads.read(workload), read(path)
     for option, value in (("--ranks", ranks), ("--batch", batch)):
         if value is not None and not 1 <= value <= MOST:
             raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
-    ranks = timeline.ranks if ranks is None else ranks
+    ranks, each = timeline.ranks if ranks is None else ranks, 1 if each is None else each
+    if each < 1 or ranks % each:
+        raise WrongSetting(OPTION, each, f"a number that divides the {ranks} ranks")
     about = About(batch=batch)
     batch = about.batch_of(trained)
     reductions = _whole_steps(timeline.reductions)
@@ -122,12 +129,12 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
         raise WrongSetting("timeline", path, "one of two steps at least")
     _check_workload(trained, kept, workload)
     going = seconds <= lines.STALL * np.median(seconds)
-    weights = algorithms.weights(dict.fromkeys(algorithms.names(ranks, 1), 0.0), 0)
-    mean_s, costs = float(np.mean(seconds[going])), learned(kept, ranks)
+    weights = algorithms.weights(dict.fromkeys(algorithms.names(ranks // each, each), 0.0), 0)
+    mean_s, costs = float(np.mean(seconds[going])), learned(kept, ranks, each)
     made = Cluster(
         name=name,
-        hosts=(Host(name="rank", count=SLOTS, cores=CORES, slots=1),),
-        network=costs.links["ring"],
+        hosts=(Host(name="rank" if each == 1 else "host", count=SLOTS, cores=CORES * each, slots=each),),
+        **_links(costs.links["ring"], ranks, each),
         costs={
             trained.name: Costs(
                 compute=Line(slope_s=mean_s / batch),
@@ -143,17 +150,37 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
                 *_notes(kept, batch, going),
                 *_left_out(timeline, reductions),
                 *about.batch_note(trained),
+                *_seated(ranks, each),
                 algorithms.note(weights, 0),
             ),
             models={trained.name: Model.of(trained)},
             workers=ranks,
-            hosts=ranks,
+            hosts=ranks // each,
+            links_measured=ranks > each,
+            local_measured=ranks == each > 1,
             algorithms={
-                one: Candidate(weight=weights[one], network=link, local=LOCAL) for one, link in costs.links.items()
+                one: Candidate(weight=weights[one], **_links(link, ranks, each)) for one, link in costs.links.items()
             },
         ),
     )
     return _checked(made, trained, ranks, batch, float(np.mean(whole_s[going])))
+
+
+def _links(found: Link, ranks: int, each: int) -> dict[str, Link]:
+    """The links between hosts and within them, of which reductions tell one."""
+    if ranks == each:
+        return {"network": Link(), "local": found}
+    return {"network": found, "local": LOCAL if each == 1 else FREE}
+
+
+def _seated(ranks: int, each: int) -> list[str]:
+    if each == 1:
+        return []
+    if ranks == each:
+        return ["all ranks on one host: the link is that within it, and the network is taken as the usual one"]
+    return [
+        f"{each} ranks on each of {ranks // each} hosts: the link is that between them, and that within is taken as free"
+    ]
 
 
 def _checked(made: Cluster, trained: Workload, ranks: int, batch: int, step_s: float) -> Cluster:
@@ -162,6 +189,8 @@ def _checked(made: Cluster, trained: Workload, ranks: int, batch: int, step_s: f
     from sim.job.scenario import Scenario
     from sim.simulation import simulate
 
+    if ranks > MOST_PLAYED:
+        return made
     job = Scenario(protocols.make("horovod", ["algorithm=ring"]), trained, ranks, STEPS, 1, batch, made)
     again_s = float(simulate(job, replications=1, within_s=WITHIN_S).step_s.mean())
     said = f"simulated, such a step takes {again_s * 1e3:.4g} ms, {again_s / step_s - 1:+.1%} of the {step_s * 1e3:.4g} ms in the timeline"
