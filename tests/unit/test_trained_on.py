@@ -17,7 +17,10 @@ def said(workload: str, data: str | None = None) -> list[str]:
     return trained_on(SimpleNamespace(header=SimpleNamespace(details=details)))
 
 
-@pytest.mark.parametrize(("workload", "size"), [("cifar10", "32x32x3"), ("mnist", "28x28"), ("mlp", "28x28")])
+@pytest.mark.parametrize(
+    ("workload", "size"),
+    [pytest.param("cifar10", "32x32x3", marks=pytest.mark.slow), ("mnist", "28x28"), ("mlp", "28x28")],
+)
 def test_digits_that_are_enlarged_are_said(workload, size):
     (line,) = said(workload)
     assert line.startswith(f"trained on digits resized to {size}")
