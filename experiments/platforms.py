@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit.agreement import Agreement, tolerance, unequal_updates
-from experiments.kit.cells import fitted, measure, simulated_runs
+from experiments.kit.cells import ends, fitted, measure, simulated_runs
 from experiments.reports import platforms_report
 from experiments.reports.platforms_rows import Row, every
 from real.cells import Cell, interleaved, refusal
@@ -224,8 +224,11 @@ def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], pr
     learnt = []
     if "accuracy" in cells:
         learnt = traces[f"accuracy-{platform.slug}-0"].header.evaluations
-    predicted = None if profile is None else step_s(simulated_runs(cells["speed"], profile, REPLICATIONS))
-    return Row(platform.name, step_s(measured), [(step + 1, *said) for step, *said in learnt], predicted)
+    found = Row(platform.name, step_s(measured), [(step + 1, *said) for step, *said in learnt])
+    if profile is None:
+        return found
+    predicted_s = step_s(simulated_runs(cells["speed"], profile, REPLICATIONS))
+    return replace(found, predicted_s=predicted_s, ends=tuple(ends(cells["speed"], profile).values()))
 
 
 def step_s(traces: list[Trace]) -> np.ndarray:

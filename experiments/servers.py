@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import fitted, measure, simulated_runs
+from experiments.kit.cells import ends, fitted, measure, simulated_runs
 from experiments.kit.comparison import Comparison
 from experiments.reports import validate_report
 from experiments.validate import STRAGGLERS, Plan, order
@@ -67,6 +67,7 @@ def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
         real = [traces[f"predict-{index}-{repeat}"] for repeat in range(chosen.repeats)]
         played = simulated_runs(cell, clusters[way], REPLICATIONS)
         predicted, measured = join([of_trace(t) for t in played]), [of_trace(t) for t in real]
+        predicted = replace(predicted, ends=ends(cell, clusters[way]))
         rows.append(Comparison(cell, predicted, measured, scenario=cell.scenario(clusters[way])))
         if cell.protocol == "ps-async" and cell.workers > 1:
             stale.append((cell, histogram(played), histogram(real)))

@@ -92,14 +92,17 @@ def mixed(
 
     Args:
         one: simulates one of them: one(scenario, replications, within_s).
-        replications: of all together; if None, RUNS of each, or as many in all where they are weighed.
+        replications: of all together; if None, RUNS of each. Where they are weighed, at least as many in all.
         within_s: seconds for all of them.
     """
     from sim.answers.outcome import join
 
     jobs, found, shares = of(scenario), {}, weights(scenario)
     alike = not weighed(scenario)
-    whole = replications or RUNS * len(jobs if alike else CANDIDATES)
+    usual = RUNS * len(jobs if alike else CANDIDATES)
+    whole = (
+        (replications or usual) if alike else max(replications or 0, usual)
+    )  # fewer runs have other shares than the weights
     asked = dict.fromkeys(jobs, max(1, round(whole / len(jobs)))) if alike else shared_out(shares, whole)
     began_s, left = time.monotonic(), sum(asked.values())
     for name, job in jobs.items():

@@ -69,6 +69,11 @@ def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
     return simulate(cell.scenario(cluster), replications=replications).outcome
 
 
+def ends(cell: Cell, cluster: Cluster) -> dict[str, tuple[float, float]]:
+    """What unknown costs do to a step of a cell, see sim.answers.ends."""
+    return simulate(cell.scenario(cluster), "event", 2).outcome.ends
+
+
 def simulated_runs(cell: Cell, cluster: Cluster, replications: int) -> list[Trace]:
     """The event world's runs of a cell."""
     scenario = cell.scenario(cluster)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.reports.platforms_rows import every, late, windows
+from experiments.reports.platforms_rows import every, late, predicted_interval, windows
 from sim.answers import interval
 from sim.answers.summary import number
 from sim.reports import Cell, Code, Figure, Section, Table, Text, page
@@ -55,7 +55,7 @@ def _told(row: Row) -> dict:
         "steps_per_s": float(speed.mean()),
         "runs": speed.tolist(),
         "predicted_steps_per_s": None if said is None else interval.middle(said),
-        "interval": None if said is None else list(interval.of_runs(said)),
+        "interval": None if said is None else list(predicted_interval(row)),
         "error": None if said is None else row.error,
         "accuracy": {str(step): accuracy for step, _, accuracy in row.learnt},
     }

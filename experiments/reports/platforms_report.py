@@ -72,7 +72,7 @@ def show(rows: list[Row], agreement: Agreement, excused: dict[str, str], title: 
 
 
 def _speeds(rows: list[Row], title: str):
-    from experiments.reports.platforms_rows import every, late, windows
+    from experiments.reports.platforms_rows import every, late, predicted_interval, windows
 
     steps = rows[0].step_s.shape[1]
     ends = [(i + 1) * every(steps) for i in range(steps // every(steps))]
@@ -94,7 +94,7 @@ def _speeds(rows: list[Row], title: str):
         predicted = ["", ""]
         if row.predicted_s is not None:
             said = late(row.predicted_s)
-            low, high = interval.of_runs(said)
+            low, high = predicted_interval(row)
             predicted = [f"{interval.middle(said):.1f} ({low:.1f}-{high:.1f})", f"{row.error:+.0%}"]
         accuracies = {step: accuracy for step, _, accuracy in row.learnt}
         table.add_row(
@@ -131,7 +131,7 @@ def _agreements(agreement: Agreement, excused: dict[str, str]):
 
 def figure(rows: list[Row], path: Path) -> None:
     """Left: steps/s of the second half, each run, and predicted. Right: accuracy by step."""
-    from experiments.reports.platforms_rows import late
+    from experiments.reports.platforms_rows import late, predicted_interval
 
     drawing, (left, right) = pages.figure(1, 2, (12, 5))
     places = np.arange(len(rows))
@@ -141,7 +141,7 @@ def figure(rows: list[Row], path: Path) -> None:
         left.plot(speed, np.full(len(speed), place), "o", color="C0", ms=4)
         if row.predicted_s is not None:
             said = late(row.predicted_s)
-            middle, ends = interval.middle(said), np.array(interval.of_runs(said))
+            middle, ends = interval.middle(said), np.array(predicted_interval(row))
             left.errorbar(middle, place, xerr=np.abs(ends - middle)[:, None], fmt="kx", capsize=3)
         steps, _, accuracies = zip(*row.learnt, strict=True) if row.learnt else ((), (), ())
         right.plot(steps, accuracies, "o-", ms=3, label=row.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.answers import interval
+from sim.answers import extrapolation, interval
 
 EVERY = 50  # steps between two lines of seed 000
 
@@ -19,12 +19,14 @@ class Row:
         step_s: seconds of each step after warm-up, shape (repeats, steps).
         learnt: step, loss and accuracy, of each evaluation.
         predicted_s: as step_s, shape (replications, steps); None if nothing was fitted.
+        ends: logarithms by which a predicted step may be longer and shorter, see sim.answers.ends.
     """
 
     name: str
     step_s: np.ndarray
     learnt: list[tuple[int, float, float]]
     predicted_s: np.ndarray | None = None
+    ends: tuple[tuple[float, float], ...] = ()
 
     @property
     def error(self) -> float:
@@ -32,6 +34,19 @@ class Row:
         if self.predicted_s is None:
             raise ValueError(f"{self.name}: nothing was predicted")
         return float(interval.middle(late(self.predicted_s)) / late(self.step_s).mean() - 1)
+
+
+def predicted_interval(row: Row) -> tuple[float, float]:
+    """Of one more run's steps/s in its second half.
+
+    Raises:
+        ValueError: nothing was predicted.
+    """
+    if row.predicted_s is None:
+        raise ValueError(f"{row.name}: nothing was predicted")
+    said = late(row.predicted_s)
+    unknown = [extrapolation.Unknown(*off) for off in row.ends]
+    return extrapolation.widened(interval.of_runs(said), interval.middle(said), unknown)
 
 
 def every(steps: int) -> int:

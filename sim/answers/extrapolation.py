@@ -60,17 +60,25 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All unknowns of a simulated job; of costs that are the user's own only the errors that they state themselves."""
+    return [*besides_costs(scenario, outcome), *of_costs(scenario, outcome)]
+
+
+def besides_costs(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
+    """Those that are not simulated."""
     step_s = mean_step_s(outcome)
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
-    found = of_step(scenario, step_s) or ([_of_law(scenario, 0.0, _messages(scenario, step_s))] if short else [])
-    return [*found, *of_costs(scenario, outcome)]
+    return of_step(scenario, step_s) or ([_of_law(scenario, 0.0, _messages(scenario, step_s))] if short else [])
 
 
-def of_costs(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
-    """The errors of costs: as far as they move a step when they are simulated, or else a step's computing."""
+def of_costs(scenario: Scenario, outcome: Outcome, share: float = 1.0) -> list[Unknown]:
+    """The errors of costs, as far as they move a step when they are simulated.
+
+    Args:
+        share: of a step that is work, where they were not.
+    """
     ends = dict(outcome.ends)
     if scenario.costs.error and WORK not in ends:
-        share, times = share_of_computing(scenario, outcome), exp(interval.of_normal(scenario.costs.error))
+        times = exp(interval.of_normal(scenario.costs.error))
         ends[WORK] = log(1 - share + share * times), -log(1 - share + share / times)
     return [
         Unknown(

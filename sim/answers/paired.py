@@ -55,7 +55,8 @@ def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All that is unknown of a job beside another one: with the drift that the pairs of runs have in common."""
     costs, share = scenario.costs, extrapolation.share_of_computing(scenario, outcome)
     drift = share * log(costs.run.quantile(0.95) / costs.run.quantile(0.05)) / 2 if costs.run.sole is None else 0.0
-    return [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
+    of_costs = extrapolation.of_costs(scenario, outcome, share)
+    return [*extrapolation.besides_costs(scenario, outcome), *of_costs, Unknown(drift, drift)]
 
 
 def _shared(unknowns: Sequence[Unknown]) -> dict[str, tuple[float, float]]:

@@ -5,21 +5,23 @@ Over all kinds of jobs: GPUs by name, GPUs of one's own rates, mixed GPUs, nomin
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sim import protocols, simulate
+from sim import candidates, protocols, simulate, vector
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import Candidate, Cluster, Host, Link, Model, Provenance
 from sim.studies import changes
 from sim.studies.what_if import compare
 from sim.studies.why import without_causes
+from sim.sweeps import jobs, work
 
 MINE = workload.Workload(name="mine", parameters="2 M", layers=4, batch=32, flops_per_sample="1 Gflop")
 MEASURED = workload.Workload(name="measured", parameters="2 M", layers=4, step={"time": "250 ms", "batch": 32})
@@ -159,3 +161,37 @@ def test_the_order_of_hosts_does_not_matter_where_ranks_meet():
         ]
         one, other = (result.samples_per_s for result in found)
         assert one == pytest.approx(other, rel=0.01)
+
+
+def test_the_number_of_runs_does_not_move_a_mixture_of_weighed_algorithms():
+    """One run of each had equal weights, whatever the profile says."""
+    weights = {"ring": 0.9, "tree": 0.1}
+    known = {name: Candidate(weight=weight, network=LINK, local=Link()) for name, weight in weights.items()}
+    about = Provenance(models={"mine": Model.of(MINE)}, hosts=5, workers=5, repeated=("mine",), algorithms=known)
+    where = on(Host(cores=2, count=5, slots=1), costs={"mine": FITTED}, provenance=about)
+    asked = Scenario(protocols.make("allreduce", ["algorithm=unknown"]), MINE, 5, 6, cluster=where)
+    found = [simulate(asked, replications=runs).samples_per_s for runs in (1, 4, 20)]
+    alone = [simulate(one, replications=4).samples_per_s for one in candidates.of(asked).values()]
+    assert max(alone) > 1.3 * min(alone)
+    assert found == pytest.approx([found[-1]] * 3, rel=0.02)
+
+
+@pytest.mark.parametrize("place", ["named GPUs", "servers on cores", "a crowded profile"])
+def test_a_row_of_a_sweep_is_the_answer_of_its_job(place):
+    one = job(place, "fmb", steps=4)
+    row = work.row(work.Task("d", one, jobs.How("auto", 3, math.inf)))
+    found = simulate(one, replications=3)
+    assert (row["samples_per_s"], row["samples_per_s_low"], row["samples_per_s_high"]) == (
+        found.samples_per_s,
+        *found.interval,
+    )
+
+
+@every("allreduce", "fmb", "ps-layers")
+def test_both_worlds_have_one_answer_and_one_interval(place, protocol):
+    one = job(place, protocol, steps=4)
+    if vector.refusal(one):
+        return
+    here, there = (simulate(one, world, 3) for world in ("vector", "event"))
+    assert here.samples_per_s == pytest.approx(there.samples_per_s, rel=1e-6)
+    assert here.interval == pytest.approx(there.interval, rel=1e-6)
