@@ -73,11 +73,12 @@ def test_a_front_is_of_what_was_simulated():
 
 def test_the_page_says_that_a_plan_was_cut_short_and_so_does_its_json():
     found = cut((3.0, 3000.0, WHOLE))
-    assert found.as_json()["notes"] == [plan.CUT] == show.notes(found)
+    assert found.as_json()["notes"] == show.notes(found)
+    assert plan.CUT in show.notes(found)
     assert plan.CUT in plan_page(found.as_json())
     whole = replace(found, whole=True).as_json()
-    assert whole["notes"] == []
-    assert plan.CUT not in plan_page(whole | {"whole": True})
+    assert plan.CUT not in whole["notes"]
+    assert plan.CUT not in plan_page(whole)
 
 
 @pytest.mark.processes
