@@ -23,7 +23,8 @@ def draw(law: Law, rng: np.random.Generator, count: int) -> np.ndarray:
 class OldStream:
     """In place of sim.randomness.Stream."""
 
-    def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str):
+    def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str, call: int = 0):
+        assert call == 0  # a step had one sleep
         self.sole, self._law, self._drawn = law.sole, law, np.empty(0)
         self._rng = generator(seed, replication, rank, purpose)
 
