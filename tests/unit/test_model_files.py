@@ -174,6 +174,12 @@ def test_tied_weights_are_one(tmp_path):
         8,
         ["left out: 8 numbers in 1 tensor, the same numbers as wte.weight: lm_head.weight"],
     )
+    t5 = {
+        f"{name}.weight": ("F32", [4, 2])
+        for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
+    }
+    path.write_bytes(safetensors(t5, data=bytes(range(32)) * 4))
+    assert found(path)[0] == 8
     path.write_bytes(safetensors(twice, data=bytes(range(64))))
     assert found(path) == (16, [])
 

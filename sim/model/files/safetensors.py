@@ -25,7 +25,13 @@ SHARD = re.compile(r"(.+)-(\d+)-of-(\d+)\.safetensors")
 PART = re.compile(r"consolidated\.\d+\.safetensors|.*mp_rank_\d+.*")
 ADAPTER = re.compile(r"(?:^|[._])lora|(?:^|\.)(?:modules_to_save|ia3_l|prompt_embeddings)", re.IGNORECASE)
 ADAPTER_ALONE = "adapters alone: the model below them, which is not trained, is in another file"
-HEADS = ("lm_head.weight", "embed_out.weight", "output.weight", "lm_head.decoder.weight")
+HEADS = (
+    "lm_head.weight",
+    "embed_out.weight",
+    "output.weight",
+    "lm_head.decoder.weight",
+    "cls.predictions.decoder.weight",
+)
 EMBEDDINGS = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|embed_in|tok_embeddings|shared|embed)\.weight$")
 
 
@@ -182,11 +188,14 @@ def _adapted(names: set[str]) -> bool:
 
 
 def _tied(held: list[Held]) -> dict[str, str]:
-    """The heads that have the same numbers as an embedding, and which: libraries write tied weights once, some twice."""
-    heads = [one for one in held if one.name.endswith(HEADS)]
-    embeddings = [one for one in held if EMBEDDINGS.search(one.name)]
-    pairs = ((head, one) for head in heads for one in embeddings if head.name != one.name)
-    return {head.name: one.name for head, one in pairs if _alike(head, one)}
+    """The heads and embeddings that have the same numbers as an embedding before, and which: most libraries write tied weights once."""
+    tables = [one for one in held if EMBEDDINGS.search(one.name)]
+    found: dict[str, str] = {}
+    for place, one in enumerate([*tables, *(one for one in held if one.name.endswith(HEADS))]):
+        before = [other for other in tables[:place] if other.name not in found]
+        if first := next((other for other in before if _alike(one, other)), None):
+            found[one.name] = first.name
+    return found
 
 
 def _alike(one: Held, other: Held) -> bool:
