@@ -17,7 +17,8 @@ CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
 LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
 LEAST_BANDWIDTH = 1.0
-MOST_INSIDE = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
+MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
+MOST_RANKS = algorithms.MOST_RANKS  # beyond which messages within hosts are not told from those between them
 MOST_SPREAD = 3.0
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
@@ -79,42 +80,64 @@ def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: f
     Texts of one host tell the link within hosts, and texts of several the link between them.
 
     Args:
-        inner: the link within hosts, where no text of one host tells it.
+        inner: the link within hosts, where no text of one host tells it. Its messages are then as late as those between hosts.
         sum_s_per_byte: seconds in which a rank adds a byte, which the tests' times contain.
     """
     apart = [test for test in tests if place(test)[0] > 1]
     within = [test for test in tests if place(test)[0] == 1]
-    if not apart:
-        return _of_some(algorithm, within, None, sum_s_per_byte)
-    known = _of_some(algorithm, within, None, sum_s_per_byte) if within else None
-    if known and not known.possible:
+    known = _of_some(algorithm, within, inner, False, sum_s_per_byte) if within else None
+    if known and not (apart and known.possible):
         return known
-    found = _of_some(algorithm, apart, known.link if known else inner, sum_s_per_byte)
+    found = _of_some(algorithm, apart, known.link if known else inner, known is not None, sum_s_per_byte)
     error = max(found.error, known.error) if known else found.error
     return replace(found, error=error, inner=known.link if known else None)
 
 
-def _of_some(algorithm: str, tests: list[Measured], inner: Link | None, sum_s_per_byte: float) -> Fit:
-    """Of texts of several hosts each, whose link within hosts is `inner`; or of one host each, without one."""
-    designs, spent_s = [], []
-    for test in tests:
-        of, sizes = algorithms.travel(algorithm, *place(test)), test.sizes
-        rounds, share = (of.inner, of.within) if inner is None else (of.rounds, of.between)
-        designs.append(np.column_stack([np.full(len(sizes), rounds), share * sizes]))
-        inside_s = _seconds(inner, of.inner, of.within * sizes) if inner else 0.0
-        sums_s = sum_s_per_byte * algorithms.added(algorithm, *place(test)) * sizes
-        spent_s.append(np.minimum(inside_s + sums_s, MOST_INSIDE * test.seconds))
+def _of_some(algorithm: str, tests: list[Measured], inner: Link, is_told: bool, sum_s_per_byte: float) -> Fit:
+    """Of texts of several hosts each, or of one host each."""
+    ways = [_way(algorithm, test, inner, is_told, sum_s_per_byte) for test in tests]
     seconds = np.concatenate([test.seconds for test in tests])
     most = max(float(test.sizes[-1]) for test in tests)
-    return _of(np.concatenate(designs), seconds, (algorithm, algorithm), most, np.concatenate(spent_s))
+    design, spent_s = (np.concatenate(parts) for parts in zip(*ways, strict=True))
+    return _of(design, seconds, (algorithm, algorithm), most, spent_s)
 
 
-def _seconds(link: Link, rounds: float, taken_bytes: np.ndarray) -> np.ndarray:
-    return rounds * (link.latency_s + 2 * link.overhead_s) + taken_bytes / link.bandwidth_bytes_per_s
+def _way(
+    algorithm: str, test: Measured, inner: Link, is_told: bool, sum_s_per_byte: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The latencies and bytes of the link that is fitted, shape (sizes, 2); and the seconds of each size that are spent otherwise.
+
+    Args:
+        is_told: whether tests told the link within hosts, its latency, too.
+    """
+    of, sizes = _travel(algorithm, test), test.sizes
+    sums_s = _sums_s(algorithm, test, sum_s_per_byte)
+    if place(test)[0] == 1:
+        rounds, share, spent_s = of.inner, of.within, sums_s
+    else:
+        rounds, share = of.rounds + (0.0 if is_told else of.inner), of.between
+        spent_s = sums_s + of.within * sizes / inner.bandwidth_bytes_per_s
+        spent_s += of.inner * (inner.latency_s + 2 * inner.overhead_s) if is_told else 0.0
+    design = np.column_stack([np.full(len(sizes), rounds), share * sizes])
+    return design, np.minimum(spent_s, MOST_SPENT * test.seconds)
 
 
-def fitted(measured: Measured, sum_s_per_byte: float) -> Fit:
-    """The link and the algorithms; `sum_s_per_byte` as in `of_all`.
+def _sums_s(algorithm: str, test: Measured, sum_s_per_byte: float) -> np.ndarray:
+    """Seconds in which the busiest rank adds, shape (sizes,)."""
+    return sum_s_per_byte * algorithms.added(algorithm, *place(test)) * test.sizes
+
+
+def _travel(algorithm: str, test: Measured) -> algorithms.Travel:
+    """The messages of an algorithm; of very many ranks all count as those between hosts."""
+    hosts, each = place(test)
+    if algorithm == "ring" or hosts * each <= MOST_RANKS:
+        return algorithms.travel(algorithm, hosts, each)
+    rounds, share = _rounds(algorithm, hosts * each)
+    return algorithms.Travel(rounds, share, 0.0, 0.0)
+
+
+def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
+    """The link and the algorithms; `inner` and `sum_s_per_byte` as in `of_all`.
 
     Of one number of ranks every algorithm takes a straight line, seconds by bytes, so that one alone cannot be told from another: it is
     taken as the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more. One whose sums alone
@@ -124,20 +147,22 @@ def fitted(measured: Measured, sum_s_per_byte: float) -> Fit:
     if measured.collective != "all_reduce":
         way = _chain(measured.collective, ranks, sizes)
         return _of(way, seconds, (measured.collective,) * 2, float(sizes[-1]))
-    ways = {name: amounts(name, ranks, sizes) for name in CANDIDATES if name == "ring" or ranks <= MOST_ROUNDS}
-    adding_s = {name: sum_s_per_byte * algorithms.added(name, *place(measured)) * sizes for name in ways}
-    ways = {name: way for name, way in ways.items() if name == "ring" or (adding_s[name] < seconds).all()}
-    sums_s = {name: np.minimum(adding_s[name], MOST_INSIDE * seconds) for name in ways}
-    one = _of(ways["ring"], seconds, ("ring", "ring"), float(sizes[-1]), sums_s["ring"])
+    one = _of_some("ring", [measured], inner, False, sum_s_per_byte)
     if one.error <= LEAST_ERROR:
         return one
+    able = ["ring"] + [
+        name
+        for name in CANDIDATES[1:]
+        if ranks <= MOST_ROUNDS and (_sums_s(name, measured, sum_s_per_byte) < seconds).all()
+    ]
+    ways = {name: _way(name, measured, inner, False, sum_s_per_byte) for name in able}
     both = [
         _of(
-            np.where((sizes <= until)[:, None], ways[small], ways[large]),
+            np.where((sizes <= until)[:, None], ways[small][0], ways[large][0]),
             seconds,
             (small, large),
             float(until),
-            np.where(sizes <= until, sums_s[small], sums_s[large]),
+            np.where(sizes <= until, ways[small][1], ways[large][1]),
         )
         for small in ways
         for large in ways
@@ -150,22 +175,16 @@ def fitted(measured: Measured, sum_s_per_byte: float) -> Fit:
 
 def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray) -> Link | None:
     """The link on which a ring of `ranks` ranks takes these seconds for these bytes, shape (calls,); None if there is none."""
-    found = _of(amounts("ring", ranks, sizes), seconds, ("ring", "ring"), float(sizes.max()))
+    found = _of(_ring(ranks, sizes), seconds, ("ring", "ring"), float(sizes.max()))
     if not found.seconds_per_byte or len(np.unique(sizes)) < 2:
-        seconds_per_byte = float((seconds / amounts("ring", ranks, sizes)[:, 1]).mean())
+        seconds_per_byte = float((seconds / _ring(ranks, sizes)[:, 1]).mean())
         found = Fit(0.0, seconds_per_byte, ("ring", "ring"), 0.0, 0.0)
     return found.link if found.possible else None
 
 
-def amounts(algorithm: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
-    """Latencies, and bytes that pass a port, one after another, in an allreduce of each size; shape (sizes, 2).
-
-    Rounds follow one another, each as long as its largest message.
-    """
-    if algorithm == "ring":
-        return np.column_stack([np.full(len(sizes), 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes])
-    rounds, shares = _rounds(algorithm, ranks)
-    return np.column_stack([np.full(len(sizes), float(rounds)), shares * sizes])
+def _ring(ranks: int, sizes: np.ndarray) -> np.ndarray:
+    """Latencies, and bytes that pass a port, one after another, in a ring's allreduce of each size; shape (sizes, 2)."""
+    return np.column_stack([np.full(len(sizes), 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes])
 
 
 def _rounds(algorithm: str, ranks: int) -> tuple[int, float]:

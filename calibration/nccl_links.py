@@ -45,7 +45,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
         )  # a line of each text, less one of each link
         weights = algorithms.weights({one: fit.error for one, fit in able.items()}, free)
         best = max(weights, key=lambda one: weights[one], default="ring")
-        found = able[best] if len(tests) > 1 else fitted(largest, sum_s_per_byte(largest))
+        found = able[best] if len(tests) > 1 else fitted(largest, inner, sum_s_per_byte(largest))
         able = {one: fit for one, fit in able.items() if fit.possible}
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
@@ -87,16 +87,15 @@ def _candidate(weight: float, network: Link, local: Link) -> Candidate:
 def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
     """The links between hosts and within them.
 
-    Where hosts had several ranks, no message within a host took longer than the slowest of all, which the tests see.
+    Where hosts had several ranks, messages within a host are as late as those between hosts, which the tests see, and no slower.
     """
     hosts, each = place(largest)
     if hosts == 1:
         return Link(), found.link
     if found.inner or each == 1:
         return found.link, found.inner or inner
-    latency_s = min(inner.latency_s + 2 * inner.overhead_s, found.link.latency_s)
     bandwidth = max(inner.bandwidth_bytes_per_s, found.link.bandwidth_bytes_per_s)
-    return found.link, Link(latency_s=latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
+    return found.link, Link(latency_s=found.link.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
 
 
 def _not_measured(largest: Measured, found: Fit, inner: str) -> list[str]:
