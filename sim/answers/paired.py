@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import extrapolation
+from sim.answers import ends, extrapolation
 from sim.answers.extrapolation import Unknown
 
 if TYPE_CHECKING:
@@ -29,9 +29,12 @@ def unknown(base: Result, changed: Result) -> tuple[float, float]:
 
 
 def of_same_costs(base: Result, changed: Result) -> tuple[float, float]:
-    """The same where costs alone are unknown, and off by the same in both."""
-    ends = (result.outcome.ends for result in (base, changed))
-    return difference(*([Unknown(*off, shared=((cause, *off),)) for cause, off in of.items()] for of in ends))
+    """The same where costs alone are unknown, and off by the same in both; what was not simulated of one of them is taken to cancel."""
+    known = [dict(result.outcome.ends) for result in (base, changed)]
+    if not all(ends.WORK in of for of in known):
+        for of in known:
+            of.pop(ends.WORK, None)
+    return difference(*([Unknown(*off, shared=((cause, *off),)) for cause, off in of.items()] for of in known))
 
 
 def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[float, float]:
