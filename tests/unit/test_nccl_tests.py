@@ -138,6 +138,7 @@ def test_tests_within_a_host_say_nothing_of_the_network(tmp_path):
     assert found.network == Link()
     assert (found.provenance.links_measured, found.provenance.local_measured) == (False, True)
     assert any("the link between hosts was not measured" in note for note in found.provenance.notes)
+    assert not any("by name" in note for note in simulate(stepped(found, 8), replications=2).notes)
     wide = other_sizes.on_hosts(found, 2)
     assert any("links are known by name" in note for note in simulate(stepped(wide, 16), replications=2).notes)
 
