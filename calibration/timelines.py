@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from calibration.importers.about import About
 from calibration.importers.horovod_timeline import Reduction, Timeline, read
 from calibration.profiles import FREE, SLOTS
 from calibration.seating import OPTION
+from calibration.timeline_costs import Learned, computed_s, item_bytes, learned, step_s
 from sim.base.errors import WrongSetting
 from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
@@ -27,67 +27,6 @@ CORES = 2  # cores of each rank: one computes, and Horovod's thread has the othe
 MOST = 10**6  # ranks, and samples of a batch
 STEPS, WITHIN_S, MOST_PLAYED = 20, 3.0, 256  # to simulate the run again, of so many ranks at most
 OTHERS = 0.01  # share of a step's bytes that may be averaged metrics, and no gradients
-
-
-@dataclass(frozen=True)
-class Learned:
-    """The costs of reductions.
-
-    Args:
-        links: by algorithm. A ring takes 2 (n - 1) (L + bytes / (n G)) seconds (Patarasuk and Yuan, 2009). Rank 0 sees log2(n) L more,
-            because it first knows which tensors are summed, and informs the others along a tree. The links contain the cost of adding
-            up. One number of ranks does not determine the algorithm: each explains the same line by another link.
-        copy_s: seconds for each byte of one copy into the fusion buffer or out of it.
-    """
-
-    links: dict[str, Link]
-    copy_s: float
-
-
-def learned(reductions: list[Reduction], ranks: int, each: int = 1) -> Learned:
-    """The costs of reductions among `ranks` ranks, `each` on a host, as fitted.
-
-    Raises:
-        WrongSetting: fewer than two ranks, or nothing that moved.
-    """
-    if ranks < 2:
-        raise WrongSetting("--ranks", ranks or None, "2 or more: one rank has nothing to sum")
-    sizes = np.array([r.bytes for r in reductions], float)
-    moved_s = np.array([r.moved_s for r in reductions])
-    kept = moved_s > 0
-    if not kept.any():
-        raise WrongSetting("timeline", "reductions without bytes that move", "one of several ranks")
-    base_s, slope_s = lines.line(sizes[kept], moved_s[kept])
-    told, copied = int(np.log2(ranks)), [(r.copied_s / 2, r.bytes) for r in reductions if r.copied_s > 0]
-    links = {}
-    for name in algorithms.names(ranks // each, each):
-        of = algorithms.travel(name, ranks // each, each)
-        rounds, share = (of.rounds, of.between) if ranks > each else (of.inner, of.within)
-        bandwidth = share / slope_s if slope_s else float("inf")
-        links[name] = Link(latency_s=base_s / (rounds + told), overhead_s=0, bandwidth_bytes_per_s=bandwidth)
-    return Learned(links, float(np.median([seconds / size for seconds, size in copied])) if copied else 0.0)
-
-
-def item_bytes(reductions: list[Reduction]) -> float:
-    """Bytes of a number, as it is summed: 2 where gradients are compressed (hvd.Compression.fp16)."""
-    return sum(one.bytes for one in reductions) / sum(one.items for one in reductions)
-
-
-def computed_s(reductions: list[Reduction]) -> np.ndarray:
-    """Seconds of each step but the first from the last reduction before it until rank 0 had all gradients, shape (steps - 1,)."""
-    ended, had = {}, {}
-    for one in reductions:
-        ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
-        had[one.step] = max(one.had_s, had.get(one.step, 0.0))
-    return np.array([had[step] - ended[step - 1] for step in sorted(had)[1:]])
-
-
-def step_s(reductions: list[Reduction]) -> np.ndarray:
-    """Seconds of each step but the first, from end to end, shape (steps - 1,)."""
-    ended: dict[int, float] = {}
-    for one in reductions:
-        ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
-    return np.diff([ended[step] for step in sorted(ended)])
 
 
 def profile(
@@ -113,12 +52,7 @@ def profile(
 
 def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int | None, each: int | None) -> Cluster:
     trained, timeline = workloads.read(workload), read(path)
-    for option, value in (("--ranks", ranks), ("--batch", batch)):
-        if value is not None and not 1 <= value <= MOST:
-            raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
-    ranks, each = timeline.ranks if ranks is None else ranks, 1 if each is None else each
-    if each < 1 or ranks % each:
-        raise WrongSetting(OPTION, each, f"a number that divides the {ranks} ranks")
+    ranks, each = _placed(timeline, ranks, batch, each)
     about = About(batch=batch)
     batch = about.batch_of(trained)
     reductions = _whole_steps(timeline.reductions)
@@ -129,41 +63,62 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
         raise WrongSetting("timeline", path, "one of two steps at least")
     _check_workload(trained, kept, workload)
     going = seconds <= lines.STALL * np.median(seconds)
-    weights = algorithms.weights(dict.fromkeys(algorithms.names(ranks // each, each), 0.0), 0)
-    mean_s, costs = float(np.mean(seconds[going])), learned(kept, ranks, each)
+    found = learned(kept, ranks, each)
+    notes = (*_notes(kept, batch, going), *_left_out(timeline, reductions), *about.batch_note(trained))
     made = Cluster(
         name=name,
         hosts=(Host(name="rank" if each == 1 else "host", count=SLOTS, cores=CORES * each, slots=each),),
-        **_links(costs.links["ring"], ranks, each),
-        costs={
-            trained.name: Costs(
-                compute=Line(slope_s=mean_s / batch),
-                pack=Line(slope_s=costs.copy_s * item_bytes(kept) / ITEM_BYTES),
-                item_bytes=item_bytes(kept),
-                noise=factors.law(seconds[going] / mean_s),
-            )
-        },
-        provenance=Provenance(
-            traces=(Path(path).name,),
-            made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=(
-                *_notes(kept, batch, going),
-                *_left_out(timeline, reductions),
-                *about.batch_note(trained),
-                *_seated(ranks, each),
-                algorithms.note(weights, 0),
-            ),
-            models={trained.name: Model.of(trained)},
-            workers=ranks,
-            hosts=ranks // each,
-            links_measured=ranks > each,
-            local_measured=ranks == each > 1,
-            algorithms={
-                one: Candidate(weight=weights[one], **_links(link, ranks, each)) for one, link in costs.links.items()
-            },
-        ),
+        **_links(found.links["ring"], ranks, each),
+        costs={trained.name: _costs(kept, found, seconds[going], batch)},
+        provenance=_provenance(path, trained, found, (ranks, each), notes),
     )
     return _checked(made, trained, ranks, batch, float(np.mean(whole_s[going])))
+
+
+def _placed(timeline: Timeline, ranks: int | None, batch: int | None, each: int | None) -> tuple[int, int]:
+    """The number of ranks, and of those on a host.
+
+    Raises:
+        WrongSetting: numbers that cannot be.
+    """
+    for option, value in (("--ranks", ranks), ("--batch", batch)):
+        if value is not None and not 1 <= value <= MOST:
+            raise WrongSetting(option, value, f"an integer from 1 to {MOST}")
+    ranks, each = timeline.ranks if ranks is None else ranks, 1 if each is None else each
+    if each < 1 or ranks % each:
+        raise WrongSetting(OPTION, each, f"a number that divides the {ranks} ranks")
+    return ranks, each
+
+
+def _costs(reductions: list[Reduction], found: Learned, seconds: np.ndarray, batch: int) -> Costs:
+    """Of rank 0, which computed for so many seconds in each step."""
+    mean_s, each_bytes = float(np.mean(seconds)), item_bytes(reductions)
+    return Costs(
+        compute=Line(slope_s=mean_s / batch),
+        pack=Line(slope_s=found.copy_s * each_bytes / ITEM_BYTES),
+        item_bytes=each_bytes,
+        noise=factors.law(seconds / mean_s),
+    )
+
+
+def _provenance(
+    path: str, trained: Workload, found: Learned, placed: tuple[int, int], notes: tuple[str, ...]
+) -> Provenance:
+    ranks, each = placed
+    weights = algorithms.weights(dict.fromkeys(found.links, 0.0), 0)
+    return Provenance(
+        traces=(Path(path).name,),
+        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        notes=(*notes, *_seated(ranks, each), algorithms.note(weights, 0)),
+        models={trained.name: Model.of(trained)},
+        workers=ranks,
+        hosts=ranks // each,
+        links_measured=ranks > each,
+        local_measured=ranks == each > 1,
+        algorithms={
+            one: Candidate(weight=weights[one], **_links(link, ranks, each)) for one, link in found.links.items()
+        },
+    )
 
 
 def _links(found: Link, ranks: int, each: int) -> dict[str, Link]:

@@ -1,9 +1,9 @@
 """Step times that anybody can log: a table (CSV or parquet) with the columns step, rank and seconds.
 
-Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). Other names are read by
-`step_tables`. A row is the duration of one step at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as
-at the median rank, and at least as long as the slowest rank computes. Where some ranks logged, or rank 0 alone, and the user says how many
-there were, the others are taken to be like these.
+Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). `logged_steps` reads them. A row is the
+duration of one step at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and at
+least as long as the slowest rank computes. Where some ranks logged, or rank 0 alone, and the user says how many there were, the others are
+taken to be like these.
 
 Messages are part of a step's seconds. If the link between the hosts is known, the simulator gives their time on it. The rest of the
 step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.importers import step_tables
 from calibration.importers.about import LINK, About
-from calibration.importers.rounds import shortened
+from calibration.importers.logged_steps import Steps, logged
 from sim.base.errors import WrongSetting
-from sim.base.ranges import check_integer
 from sim.job import header as heads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
@@ -31,32 +29,11 @@ from sim.recording import records
 from sim.recording.traces import Activity, Trace
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from sim.job.scenario import Scenario
 
 IMPORTED = "imported"  # the world of a trace
 LEAST = 0.01  # of a step that is computing, in steps that were shorter than messages usually take
-MOST_ROWS = 10**6  # steps of all ranks, of ranks that did not log
 PLAYED_STEPS, CLOSE = 3, 1e-4  # steps that are simulated, and how close to the measured mean they must come
-
-
-class Steps(NamedTuple):
-    """The logged steps.
-
-    Args:
-        length_s: of each step, shape (steps,).
-        compute_s: seconds that each rank computed, shape (steps, ranks); None if that was not logged.
-        samples: of each rank and step; None if they were not logged.
-        ranks: of the run.
-        notes: how the table was read.
-    """
-
-    length_s: np.ndarray
-    compute_s: np.ndarray | None
-    samples: int | None
-    ranks: int
-    notes: tuple[str, ...] = ()
 
 
 def read(path: str | Path, about: About) -> list[Trace]:
@@ -66,53 +43,6 @@ def read(path: str | Path, about: About) -> list[Trace]:
         WrongSetting: no such table, a step or a rank that is missing, numbers that cannot be, or a link that is too slow.
     """
     return [trace_of(logged(path, about), about, Path(path).name)]
-
-
-def logged(path: str | Path, about: About) -> Steps:
-    """The steps in a table.
-
-    Raises:
-        WrongSetting: see `read`.
-    """
-    table, notes = step_tables.read(Path(path))
-    table, of_last = _complete(table)
-    found, every = _steps(table, str(path))
-    said = [f"every {every}th step was logged"] * (every > 1)
-    if about.ranks is not None:
-        found, of_ranks = _of_all(found, about.ranks)
-        said += of_ranks
-    said.append(f"the first step, {found.length_s[0]:.4g} s, is left out of the costs, as warm-up")
-    return found._replace(notes=(*notes, *of_last, *said))
-
-
-def _complete(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Without the last step, if it alone lacks ranks: the log was cut within it, or is being written."""
-    counts = table.groupby("step").size()
-    ranks = table["rank"].nunique()
-    if len(counts) < 3 or counts.iloc[-1] >= ranks or (counts.iloc[:-1] != ranks).any():
-        return table, []
-    said = f"the last step left out: {counts.iloc[-1]} of {ranks} ranks logged it"
-    return table[table["step"] < counts.index[-1]], [said]
-
-
-def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:
-    """The steps of all ranks of a run of which some logged.
-
-    Raises:
-        WrongSetting: fewer ranks than logged.
-    """
-    check_integer("--ranks", ranks, found.ranks, max(found.ranks, MOST_ROWS // len(found.length_s)))
-    if ranks == found.ranks:
-        return found, []
-    compute_s = found.compute_s
-    if compute_s is not None:
-        known = compute_s.shape[1]
-        compute_s = np.column_stack([np.roll(compute_s[:, rank % known], rank // known) for rank in range(ranks)])
-    said = (
-        f"{found.ranks} of {ranks} ranks logged: the others are taken to be like {'it' if found.ranks == 1 else 'them'}"
-    )
-    length_s = found.length_s if compute_s is None else np.maximum(found.length_s, compute_s.max(axis=1))
-    return found._replace(length_s=length_s, compute_s=compute_s, ranks=ranks), [said]
 
 
 def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -> Trace:
@@ -128,33 +58,6 @@ def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -
     scenario = _scenario(logged, about)
     computed_s, messages_s = _apart(logged, scenario, about, measured)
     return _trace(logged, scenario, computed_s, messages_s, about, source)
-
-
-def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:
-    """The steps of all ranks, in order, and how many lie between two that were logged.
-
-    Raises:
-        WrongSetting: ranks or steps are missing or there twice, or counts of samples differ.
-    """
-    steps, ranks = (np.unique(table[name]) for name in ("step", "rank"))
-    if len(table) != len(steps) * len(ranks) or table.duplicated(["step", "rank"]).any():
-        allowed = f"{len(steps) * len(ranks)}: each of {len(ranks)} ranks once in each of {len(steps)} steps"
-        raise WrongSetting(f"{source}: rows", len(table), allowed)
-    if ranks[0] not in (0, 1) or ranks[-1] - ranks[0] != len(ranks) - 1:
-        raise WrongSetting(f"{source}: ranks", shortened(list(ranks)), "0, 1, 2, ... (or from 1 on), each of them")
-    apart = np.unique(np.diff(steps))
-    if len(apart) != 1 or (apart[0] > 1 and len(steps) < 3):
-        raise WrongSetting(f"{source}: steps", shortened(list(steps)), "at least two, one after another")
-    ordered = table.sort_values(["step", "rank"])
-    by_step = {name: ordered[name].to_numpy().reshape(len(steps), len(ranks)) for name in ordered.columns}
-    samples, compute_s = by_step.get("samples"), by_step.get("compute_s")
-    if samples is not None and (np.ptp(samples) > 0 or samples[0, 0] == 0):
-        given = shortened([f"{count:g}" for count in np.unique(samples)])
-        raise WrongSetting(f"{source}: samples", given, "one number above 0 for all: fixed minibatches")
-    length_s = np.median(by_step["seconds"], axis=1)
-    if compute_s is not None:
-        length_s = np.maximum(length_s, compute_s.max(axis=1))
-    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks)), int(apart[0])
 
 
 def _scenario(logged: Steps, about: About) -> Scenario:

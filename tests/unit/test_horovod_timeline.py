@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from calibration import algorithms, fit, timelines
+from calibration import algorithms, fit, timeline_costs, timelines
 from calibration.importers.horovod_timeline import read
 from sim import event, protocols
 from sim.answers.outcome import of_trace
@@ -84,7 +84,7 @@ def test_a_tensor_that_the_cache_knows_is_rank_0s_from_the_begin_of_its_negotiat
 
 
 def test_planted_costs_of_a_ring_are_recovered(timeline):
-    found = timelines.learned(read(timeline).reductions, RANKS)
+    found = timeline_costs.learned(read(timeline).reductions, RANKS)
     ring = found.links["ring"]
     assert (ring.latency_s, ring.bandwidth_bytes_per_s) == pytest.approx((LATENCY_S, BANDWIDTH), rel=1e-3)
     assert found.copy_s == pytest.approx(COPY_S)
@@ -249,7 +249,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(timeline):
 
 def test_one_rank_has_no_ring(timeline):
     with pytest.raises(WrongSetting, match="--ranks"):
-        timelines.learned(read(timeline).reductions, 1)
+        timeline_costs.learned(read(timeline).reductions, 1)
 
 
 SAMPLE_S, BATCH = 2e-4, 100  # planted in a simulated run
@@ -376,7 +376,7 @@ def test_a_pause_is_no_computation(timeline):
         start_us += pause_us
         events += reduction(FUSED, start_us)
     timeline.write_text(json.dumps(events))
-    went_s = timelines.computed_s(read(timeline).reductions)
+    went_s = timeline_costs.computed_s(read(timeline).reductions)
     assert went_s.max() > 0.9
     flat = workload.Workload(name="flat", variables=[workload.Variable(name="w", shape=(100_007,))])
     file = timeline.with_suffix(".toml")

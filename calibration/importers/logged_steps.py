@@ -1,0 +1,112 @@
+"""The steps that a table has, of all ranks or of some, in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from calibration.importers import step_tables
+from calibration.importers.rounds import shortened
+from sim.base.errors import WrongSetting
+from sim.base.ranges import check_integer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from calibration.importers.about import About
+
+MOST_ROWS = 10**6  # steps of all ranks, of ranks that did not log
+
+
+class Steps(NamedTuple):
+    """The logged steps.
+
+    Args:
+        length_s: of each step, shape (steps,).
+        compute_s: seconds that each rank computed, shape (steps, ranks); None if that was not logged.
+        samples: of each rank and step; None if they were not logged.
+        ranks: of the run.
+        notes: how the table was read.
+    """
+
+    length_s: np.ndarray
+    compute_s: np.ndarray | None
+    samples: int | None
+    ranks: int
+    notes: tuple[str, ...] = ()
+
+
+def logged(path: str | Path, about: About) -> Steps:
+    """The steps in a table.
+
+    Raises:
+        WrongSetting: see `read`.
+    """
+    table, notes = step_tables.read(Path(path))
+    table, of_last = _complete(table)
+    found, every = _steps(table, str(path))
+    said = [f"every {every}th step was logged"] * (every > 1)
+    if about.ranks is not None:
+        found, of_ranks = _of_all(found, about.ranks)
+        said += of_ranks
+    said.append(f"the first step, {found.length_s[0]:.4g} s, is left out of the costs, as warm-up")
+    return found._replace(notes=(*notes, *of_last, *said))
+
+
+def _complete(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Without the last step, if it alone lacks ranks: the log was cut within it, or is being written."""
+    counts = table.groupby("step").size()
+    ranks = table["rank"].nunique()
+    if len(counts) < 3 or counts.iloc[-1] >= ranks or (counts.iloc[:-1] != ranks).any():
+        return table, []
+    said = f"the last step left out: {counts.iloc[-1]} of {ranks} ranks logged it"
+    return table[table["step"] < counts.index[-1]], [said]
+
+
+def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:
+    """The steps of all ranks of a run of which some logged.
+
+    Raises:
+        WrongSetting: fewer ranks than logged.
+    """
+    check_integer("--ranks", ranks, found.ranks, max(found.ranks, MOST_ROWS // len(found.length_s)))
+    if ranks == found.ranks:
+        return found, []
+    compute_s = found.compute_s
+    if compute_s is not None:
+        known = compute_s.shape[1]
+        compute_s = np.column_stack([np.roll(compute_s[:, rank % known], rank // known) for rank in range(ranks)])
+    said = (
+        f"{found.ranks} of {ranks} ranks logged: the others are taken to be like {'it' if found.ranks == 1 else 'them'}"
+    )
+    length_s = found.length_s if compute_s is None else np.maximum(found.length_s, compute_s.max(axis=1))
+    return found._replace(length_s=length_s, compute_s=compute_s, ranks=ranks), [said]
+
+
+def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:
+    """The steps of all ranks, in order, and how many lie between two that were logged.
+
+    Raises:
+        WrongSetting: ranks or steps are missing or there twice, or counts of samples differ.
+    """
+    steps, ranks = (np.unique(table[name]) for name in ("step", "rank"))
+    if len(table) != len(steps) * len(ranks) or table.duplicated(["step", "rank"]).any():
+        allowed = f"{len(steps) * len(ranks)}: each of {len(ranks)} ranks once in each of {len(steps)} steps"
+        raise WrongSetting(f"{source}: rows", len(table), allowed)
+    if ranks[0] not in (0, 1) or ranks[-1] - ranks[0] != len(ranks) - 1:
+        raise WrongSetting(f"{source}: ranks", shortened(list(ranks)), "0, 1, 2, ... (or from 1 on), each of them")
+    apart = np.unique(np.diff(steps))
+    if len(apart) != 1 or (apart[0] > 1 and len(steps) < 3):
+        raise WrongSetting(f"{source}: steps", shortened(list(steps)), "at least two, one after another")
+    ordered = table.sort_values(["step", "rank"])
+    by_step = {name: ordered[name].to_numpy().reshape(len(steps), len(ranks)) for name in ordered.columns}
+    samples, compute_s = by_step.get("samples"), by_step.get("compute_s")
+    if samples is not None and (np.ptp(samples) > 0 or samples[0, 0] == 0):
+        given = shortened([f"{count:g}" for count in np.unique(samples)])
+        raise WrongSetting(f"{source}: samples", given, "one number above 0 for all: fixed minibatches")
+    length_s = np.median(by_step["seconds"], axis=1)
+    if compute_s is not None:
+        length_s = np.maximum(length_s, compute_s.max(axis=1))
+    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks)), int(apart[0])
