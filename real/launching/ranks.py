@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from real.launching.mpirun import REASON
+from sim import command
 from sim.base.errors import RunFailed, WrongSetting
 
 LET_RANK_0_SPEAK_S = 2.0
@@ -30,7 +31,7 @@ def join(program: str, work: Callable[[object], int | None]) -> int:
         say("failed", f"rank {comm.rank}: {error}", program)
         _leave(comm, 1)
     except (OSError, MemoryError) as error:  # a disk that is full, say
-        say("failed", f"rank {comm.rank}: {error}", program)
+        say("failed", f"rank {comm.rank}: {command.failure(error)}", program)
         _leave(comm, 1)
     except KeyboardInterrupt:
         say("failed", f"rank {comm.rank} was interrupted")

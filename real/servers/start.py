@@ -13,6 +13,7 @@ from real.options import training
 from real.runtime import Work
 from real.servers.task_runner import TaskRunner, leave
 from real.servers.tasks import LOOPBACK, Tasks, by_hand, free_port
+from sim import command
 from sim.base.errors import RunFailed, WrongSetting
 
 LINGER_S = 1.0  # a server's, for processes that have not yet heard that the run is over
@@ -34,6 +35,9 @@ def _by_itself(tasks: Tasks, work) -> int:
     except (WrongSetting, RunFailed, KeyboardInterrupt) as error:
         kind, code = {WrongSetting: ("refused", 2), RunFailed: ("failed", 1)}.get(type(error), ("failed", 130))
         ranks.say(kind, str(error) or f"{tasks.name} was interrupted")
+    except (OSError, MemoryError) as error:  # a stdout that is full, say
+        kind, code = "failed", 1
+        ranks.say(kind, f"{tasks.name}: {command.failure(error)}")
     except Exception as error:
         traceback.print_exc()
         kind, code = "failed", 1

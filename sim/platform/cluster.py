@@ -285,10 +285,10 @@ class Provenance(Checked):
     traces: tuple[Words, ...] = ()
     made: Words = ""
     notes: tuple[Words, ...] = ()
-    models: dict[Words, Model] = Field(default_factory=dict)
+    models: dict[Words, Model] = Field(default={})
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
-    batches: dict[str, tuple[Count, Count]] = Field(default_factory=dict)
+    batches: dict[str, tuple[Count, Count]] = Field(default={})
     repeated: tuple[Words, ...] = ()
     slept: Flag = False
     crowded: Flag = False
@@ -296,7 +296,7 @@ class Provenance(Checked):
     links_measured: Flag = True
     local_measured: Flag = False
     engines: tuple[Words, ...] = ()
-    algorithms: dict[Words, Candidate] = Field(default_factory=dict)
+    algorithms: dict[Words, Candidate] = Field(default={})
 
 
 class Cluster(Checked):
@@ -326,7 +326,7 @@ class Cluster(Checked):
     oversleep_s: Seconds = 0.0
     oversleep_spread: LogSpread | None = None
     poll_s: Seconds = 0.0
-    costs: dict[Words, Costs] = Field(default_factory=dict)
+    costs: dict[Words, Costs] = Field(default={})
     provenance: Provenance | None = None
 
     @model_validator(mode="before")

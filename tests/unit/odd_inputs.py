@@ -145,6 +145,7 @@ EXTREME = (
     "1" * 18,
     "9" * 400,
     "１",
+    *("1000000", "1000000000000", str(2**64 - 1)),  # the ends of most ranges
 )  # where numbers belong
 FITTING_VALUES = (
     0,
@@ -265,14 +266,124 @@ def _models(annotation, by_name: bool = False) -> Iterator[tuple[type[BaseModel]
         yield from _models(part, by_name or get_origin(annotation) is dict)
 
 
+def ends(model: type[BaseModel]) -> dict[tuple[str, ...], tuple[float, ...]]:
+    """The ends of the range of every number of a file, by the path of its key."""
+    found = {}
+    for name, field in model.model_fields.items():
+        path = (field.alias or name,)
+        said = [getattr(rule, end, None) for rule in _rules(field) for end in ("ge", "gt", "le")]
+        if limits := tuple(value for value in said if isinstance(value, int | float)):
+            found[path] = limits
+        for part, by_name in _models(field.annotation):
+            below = (*path, "mlp") if by_name else path
+            found |= {(*below, *further): limits for further, limits in ends(part).items()}
+    return found
+
+
+def _rules(field) -> Iterator:
+    """The rules of a field: its own, and those of types that it may have."""
+    yield from field.metadata
+    for part in get_args(field.annotation):
+        yield from (rule for one in getattr(part, "__metadata__", ()) for rule in (one, *getattr(one, "metadata", ())))
+
+
 @draw.composite
 def texts(pick, model: type[BaseModel], good: dict) -> str:
-    """A TOML file: a good one of which up to three keys are missing or have odd values."""
-    table = _copy(good)
+    """A TOML file: a good one of which up to three keys are missing, have odd values, or those at the ends of their ranges."""
+    table, limits = _copy(good), ends(model)
     for path in pick(draw.lists(draw.sampled_from(list(keys(model))), max_size=3)):
-        pool = ODD_VALUES if pick(draw.integers(0, 2)) == 0 else FITTING_VALUES
+        pool = pick(draw.sampled_from([ODD_VALUES, FITTING_VALUES, limits.get(path, FITTING_VALUES)]))
         _put(table, path, pick(draw.sampled_from(pool)), gone=pick(draw.integers(0, 9)) == 0)
     return tomli_w.dumps(table)
+
+
+DRAWS = (  # what a law of one's own may give by mistake
+    *(
+        "-1.0",
+        "rng.normal(0.01, 0.02, size)",
+        "rng.random(size)",
+        "np.full(size, np.nan)",
+        "np.inf",
+        "1e300",
+        "np.full(size, -0.0)",
+    ),
+    *(
+        "None",
+        "'a'",
+        "[0.1]",
+        "np.zeros(3)",
+        "np.zeros(size).tolist()",
+        "1j",
+        "object()",
+        "1 / 0",
+        "undefined",
+        "np.zeros((size, 2))",
+    ),
+    *("np.array(['a'] * 9)", "iter(())", "True", "np.zeros(size, int)", "rng", "self.mean * np.ones(size)", "exit()"),
+)
+
+
+@draw.composite
+def laws(pick) -> str:
+    """A module with a law of one's own, Odd, that may be wrong."""
+    given, mean = (
+        pick(draw.sampled_from(DRAWS)),
+        pick(draw.sampled_from(["0.01", "-1.0", "np.nan", "None", "1 / 0", "'a'"])),
+    )
+    base = pick(draw.sampled_from(["Law", "Law", "Law", "Stragglers", "object"]))
+    method = pick(draw.sampled_from(["draw(self, rng, size)", "draw(self, rng, size)", "draw(self)", "other(self)"]))
+    lines = [
+        "import numpy as np",
+        "from sim.laws import Law, Stragglers",
+        f"class Odd({base}):",
+        f"    def {method}:",
+        f"        return {given}",
+    ]
+    if pick(draw.integers(0, 3)):
+        lines += ["    @property", "    def mean(self):", f"        return {mean}"]
+    return "\n".join(lines) + "\n"
+
+
+WHOLE = ["--trace", "cell.parquet", "--workers", "1"]
+ODD_CELLS = (
+    {},
+    1,
+    None,
+    "a",
+    [],
+    [[]],
+    [{}],
+    [1],
+    ["--help"],
+    ["--trace"],
+    ["--trace", "a\0b"],
+    ["-h"],
+    ["--json"],
+    [*WHOLE, "stray"],
+    WHOLE,
+)
+CELLS = draw.sampled_from(ODD_CELLS) | draw.lists(draw.sampled_from(ODD_CELLS), max_size=3)
+
+SURROUNDINGS = {  # of a process, besides its command line
+    "MPLBACKEND": ("nope", "", "agg", "module://nope", "tkagg"),
+    "COLUMNS": ("0", "1", "-1", "x", "\u00b2", "9" * 30, "200"),
+    "LINES": ("0", "\u00b2", "x"),
+    "TERM": ("", "dumb", "xterm-256color", "x"),
+    "NO_COLOR": ("", "1"),
+    "FORCE_COLOR": ("", "1", "x"),
+    "TRAINSIM_CATALOGUE": ("", "empty", "broken.toml", "folder", "nowhere", "catalogue.toml", "a\nb", "n" * 300),
+    "TRAINSIM_CALLED": ("", "=", "x", "sim.run=a b", "sim.run=\u2603"),
+    "HOME": ("", "/nowhere", "/proc"),
+    "XDG_CACHE_HOME": ("", "/nowhere", "/proc", "x"),
+    "TMPDIR": ("", "/nowhere"),
+}
+
+
+@draw.composite
+def surroundings(pick) -> dict[str, str]:
+    """Some variables of the environment."""
+    names = pick(draw.lists(draw.sampled_from(sorted(SURROUNDINGS)), max_size=3, unique=True))
+    return {name: pick(draw.sampled_from(SURROUNDINGS[name])) for name in names}
 
 
 @draw.composite

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import io
 import json
 import math
@@ -14,6 +15,7 @@ import os
 import resource
 import signal
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -24,7 +26,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as draw
 
-from sim import command
+from sim import catalogue, command
 from sim.laws import KINDS, FoldedMixture
 from sim.model.workload import Workload
 from sim.platform.cluster import Cluster
@@ -117,14 +119,18 @@ def limits(case: object):
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def ended(module: str, line: list[str]) -> tuple[int, str, str]:
-    """The exit code of a command, what it printed, and what it complained of."""
-    out, err = io.StringIO(), io.StringIO()
+def ended(module: str, line: list[str], stdout=None) -> tuple[int, str, str]:
+    """The exit code of a command, what it printed, and what it complained of.
+
+    Args:
+        stdout: in place of one that takes all characters; what it got is not returned.
+    """
+    out, err = stdout or io.StringIO(), io.StringIO()
     try:
         with limits((module, line)), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             command.run(module, lambda: import_module(module).main(line))
     except SystemExit as end:
-        return end.code, out.getvalue(), err.getvalue()
+        return end.code, "" if stdout else out.getvalue(), err.getvalue()
     raise AssertionError("a command leaves by SystemExit")
 
 
@@ -235,6 +241,91 @@ def test_files_of_laws(folder, data):
     kind = data.draw(draw.sampled_from(sorted(LAWS)))
     Path("odd.toml").write_text(data.draw(odd_inputs.texts(*LAWS[kind])))
     check_answer([*line_of(data, "odd.toml"), "--json"])
+
+
+@pytest.fixture(scope="module")
+def modules(folder):
+    """Modules of the folder can be imported, as by a program that is started there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield count()
+
+
+@examples(150)
+@given(data=draw.data())
+def test_laws_of_ones_own(modules, data):
+    name = f"odd_law_{next(modules)}"
+    Path(f"{name}.py").write_text(data.draw(odd_inputs.laws()))
+    importlib.invalidate_caches()
+    world = data.draw(draw.sampled_from(["auto", "event"]))
+    check_answer([*line_of(data, f"{name}:Odd"), "--json", "--world", world])
+
+
+CATALOGUE = {
+    "schema": "catalogue/1",
+    "gpus": {"mlp": {"fp32": {"peak": 1e13, "share": 0.5}, "memory_bytes_per_s": 1e12}},
+    "links": {"mlp": {"bandwidth_bytes_per_s": 1e10}},
+    "hosts": {"mlp": {"cores": 4, "gpus": 2, "gpu": "mlp", "local": "mlp", "network": {"bandwidth_bytes_per_s": 1e9}}},
+}
+
+
+@examples(120)
+@given(data=draw.data())
+def test_catalogues(folder, data):
+    """Listed, shown, and simulated on."""
+    Path("odd.toml").write_text(data.draw(odd_inputs.texts(catalogue.Catalogue, CATALOGUE)))
+    with mock.patch.dict(os.environ, {catalogue.VARIABLE: str(Path("odd.toml").absolute())}):
+        catalogue._read.cache_clear()
+        check("sim.hosts", ["list"])
+        check("sim.hosts", ["show", "mlp"])
+        check_answer([*line_of(data, "none"), "--cluster", "mlp*2", "--json"])
+    catalogue._read.cache_clear()
+
+
+@examples(100)
+@given(
+    odd_inputs.surroundings(),
+    draw.sampled_from(["ascii", "latin-1", "utf-8"]),
+    draw.sampled_from([0o077, 0o022, 0o777]),
+    draw.data(),
+)
+def test_surroundings(folder, variables, encoding, umask, data):
+    """An answer on a terminal of some encoding, and files, whatever the environment says."""
+    line = [
+        "--protocol",
+        "fmb",
+        "--workload",
+        "mlp",
+        "--cluster",
+        "named.toml",
+        "--workers",
+        "2",
+        "--steps",
+        "3",
+        "--replications",
+        "1",
+    ]
+    line += data.draw(
+        draw.sampled_from(
+            [["--json"], [], ["--plot", "a.svg"], ["--report", "a.html"], ["--trace", "a.jsonl"], ["--why"]]
+        )
+    )
+    Path("named.toml").write_text(
+        'schema = "cluster/1"\nname = "\u2603 gr\u00f6\u00dfe"\nhosts = [{ count = 4 }]\n', encoding="utf-8"
+    )
+    for name in ("a.svg", "a.html", "a.jsonl"):
+        Path(name).unlink(missing_ok=True)
+    printed, before = io.TextIOWrapper(io.BytesIO(), encoding), os.umask(umask)
+    catalogue._read.cache_clear()
+    try:
+        with mock.patch.dict(os.environ, variables), contextlib.redirect_stdout(printed):
+            code, out, err = ended("sim.run", line, printed)
+    finally:
+        os.umask(before)
+        catalogue._read.cache_clear()
+    assert (code, err) == (0, "") or (code in (1, 2) and err.count("\n") == 1 and not out), (code, err)
+    modes = [Path(name).stat().st_mode & 0o777 for name in ("a.svg", "a.html", "a.jsonl") if Path(name).exists()]
+    assert all(mode == 0o666 & ~umask for mode in modes)
 
 
 WORDS = [
@@ -358,6 +449,11 @@ def test_lines_of_probes(unlaunched, line):
 @examples(20)
 @given(lines("real.calibrate", output=("a.toml",)))
 def test_lines_of_calibrations(unlaunched, line):
+    check_calibration(line)
+
+
+def check_calibration(line: list[str]) -> None:
+    """Of real.calibrate, as far as its launch."""
     with mock.patch("real.calibrate.concluded", return_value=0):
         check("real.calibrate", line)
 
@@ -366,6 +462,14 @@ def test_lines_of_calibrations(unlaunched, line):
 @given(lines("real.campaign", cells=("cells.json",)))
 def test_lines_of_campaigns(unlaunched, line):
     check("real.campaign", line)
+
+
+@examples(60)
+@given(odd_inputs.CELLS)
+def test_files_of_campaigns(unlaunched, cells):
+    """Which are no lists of lists of options, or say something that no cell may."""
+    Path("odd.json").write_text(json.dumps(cells))
+    check("real.campaign", ["odd.json"])
 
 
 @examples(60)
@@ -400,14 +504,17 @@ NUMBERS = {
     "sim.sweep": SWEEP,
     "real.run": REAL,
     "calibration.fit": {"traces": ("t.jsonl",), "output": ("a.toml",)},
+    "calibration.check": {"profile": ("cluster.toml",), "traces": ("t.jsonl",)},
+    "real.calibrate": {"output": ("a.toml",), "workload": ("mlp",)},
     "experiments.run": {"name": ("benchmark",)},
 }
+CHECKS = {"sim.run": check_answer, "sim.sweep": check_sweep, "real.calibrate": check_calibration}
 
 
 @pytest.mark.parametrize("module", NUMBERS)
 def test_every_number_is_refused_or_can_be(unlaunched, idle, in_process, module):
     """One at a time: so large, so small, infinite or none."""
     cases = list(odd_inputs.each_number(import_module(module).parser(), NUMBERS[module]))
-    assert len(cases) >= 3 * len(odd_inputs.EXTREME)
+    assert len(cases) >= len(odd_inputs.EXTREME)
     for line in cases:
-        {"sim.run": check_answer, "sim.sweep": check_sweep}.get(module, functools.partial(check, module))(line)
+        CHECKS.get(module, functools.partial(check, module))(line)
