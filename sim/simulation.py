@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import candidates, needs
-from sim.base.deadline import deadline
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
 from sim.worlds import WORLDS
@@ -90,9 +89,11 @@ def simulate(
         from sim.recording.horovod_timeline import check as check_timeline
 
         check_timeline(timeline)
+    from sim.protocols.time_limit import ended_after
+
     longest_s = max(needs.patience_s(within_s), 2 * within_s)
     too_long = f"no answer after {longest_s:,.0f} seconds of the processor: the least takes longer; --within SECONDS waits for it"
-    with deadline(longest_s, too_long):
+    with ended_after(longest_s, too_long):
         return _simulated(scenario, world, _Asked(replications, first, want_trace, timeline, within_s, done))
 
 

@@ -6,10 +6,8 @@ import ctypes
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from sim.base.errors import RunFailed
 
 EVERY_S = 1.0  # between two looks at the clock, at most
 
@@ -19,11 +17,11 @@ class _Over(BaseException):
 
 
 @contextmanager
-def deadline(seconds: float, said: str) -> Iterator[None]:
+def deadline(seconds: float, failure: Callable[[BaseException], Exception]) -> Iterator[None]:
     """End what is done within it after so many seconds of the processor, between two of its steps in Python.
 
-    Raises:
-        RunFailed: it was ended, with what is `said`.
+    Args:
+        failure: the error that is raised then, of one whose traceback says where the work was.
     """
     if seconds == math.inf:
         yield
@@ -39,8 +37,8 @@ def deadline(seconds: float, said: str) -> Iterator[None]:
             _settle(one)
             raise
         _settle(one)
-    except _Over:
-        raise RunFailed(said) from None
+    except _Over as error:
+        raise failure(error) from None
 
 
 def _settle(one: object) -> None:

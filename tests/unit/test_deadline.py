@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import threading
 
@@ -9,10 +10,10 @@ import pytest
 
 from sim import needs, protocols, simulation
 from sim.base import deadline as module
-from sim.base.deadline import deadline
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
+from sim.protocols.time_limit import ended_after
 from sim.verbs.fusion import layer_shares
 
 
@@ -28,13 +29,13 @@ def spin() -> None:
 
 
 def test_a_loop_that_never_ends_is_ended():
-    with pytest.raises(RunFailed, match="too long"), deadline(0.02, "too long"):
+    with pytest.raises(RunFailed, match="too long"), ended_after(0.02, "too long"):
         spin()
 
 
 def test_the_inner_one_of_two_ends_what_is_within_it():
-    with deadline(60, "outer"):
-        with pytest.raises(RunFailed, match="inner"), deadline(0.02, "inner"):
+    with ended_after(60, "outer"):
+        with pytest.raises(RunFailed, match="inner"), ended_after(0.02, "inner"):
             spin()
         for _ in range(1000):  # nothing comes later
             pass
@@ -42,7 +43,7 @@ def test_the_inner_one_of_two_ends_what_is_within_it():
 
 @pytest.mark.parametrize("seconds", [60, math.inf])
 def test_what_ends_in_time_is_left_alone(seconds):
-    with deadline(seconds, "too long"):
+    with ended_after(seconds, "too long"):
         done = sum(range(10))
     assert done == 45
 
@@ -53,14 +54,14 @@ def test_each_thread_has_its_own():
 
     def work():
         try:
-            with deadline(0.02, "in a thread"):
+            with ended_after(0.02, "in a thread"):
                 spin()
         except RunFailed as error:
             said.append(str(error))
 
     thread = threading.Thread(target=work)
     thread.start()
-    with deadline(60, "here"):
+    with ended_after(60, "here"):
         thread.join()
     assert said == ["in a thread"]
 
@@ -71,6 +72,30 @@ def test_a_simulation_without_an_answer_is_a_line(monkeypatch):
     scenario = Scenario(protocols.make("fmb"), workload.read("mlp"))
     with pytest.raises(RunFailed, match=r"no answer after 0 seconds of the processor: .*--within"):
         simulation.simulate(scenario, within_s=1e-3)
+
+
+LOOP = """
+from dataclasses import dataclass
+from sim.protocols.fmb import FixedMinibatch
+
+@dataclass(frozen=True)
+class Endless(FixedMinibatch):
+    def master(self, me):
+        while me:
+            pass
+        yield from me.update()
+"""
+
+
+def test_a_text_that_does_not_end_is_named_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "endless.py").write_text(LOOP)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    monkeypatch.setattr(needs, "patience_s", lambda _: 0.1)
+    simulation.simulate(Scenario(protocols.make("fmb"), workload.read("mlp"), steps=1), "event", 1)  # loads all
+    scenario = Scenario(protocols.make("endless:Endless"), workload.read("mlp"))
+    with pytest.raises(RunFailed, match=r"^endless.py:\d+: no answer after"):
+        simulation.simulate(scenario, "event", within_s=1e-3)
 
 
 def test_patience_grows_with_what_was_said():
