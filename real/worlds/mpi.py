@@ -68,7 +68,7 @@ class Rank(Work, Messages):
             scenario.draws.every_sleep(replication, number),
             scenario.draws.delays(replication, number),
         )
-        self.log, self._minibatch = Log(log, scenario.stragglers.mean > 0), None
+        self.log, self._fetched, self._minibatch = Log(log, scenario.stragglers.mean > 0), None, None
         self._begin_messages(hosts)
         self._held = self._initially_held(trainee)
         self.summed = bool(scenario.summed) and not self.serves

@@ -111,6 +111,9 @@ class SparseRank(Rank):
         slices = [self._gradient_rows[part] for part in self._parts_with(peer)]
         return [Parcel.of(of.rows, of.values) for of in slices]
 
+    def _handed_over(self, peer: int) -> list[Parcel]:
+        return self._parcels(peer)  # copies
+
     # ---- a server, or the rank that adds up a host's gradients
 
     def _hand_out(self, workers: list[int]) -> None:

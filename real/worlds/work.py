@@ -22,16 +22,16 @@ class Work:
     @verb
     def fetch(self):
         """Fetch a minibatch before the parameters for it have come."""
-        self._minibatch = self._input()
+        self._fetched = self._input()
 
     @property
     def has_fetched(self) -> bool:
         """Whether a fetched minibatch has not been used yet."""
-        return self._minibatch is not None
+        return self._fetched is not None
 
     def minibatch(self) -> tuple[np.ndarray, np.ndarray]:
         """The fetched minibatch, or the next."""
-        fetched, self._minibatch = self._minibatch or self._input(), None
+        fetched, self._fetched = self._fetched or self._input(), None
         return fetched
 
     @verb
@@ -56,7 +56,7 @@ class Work:
     def compute_until(self, deadline_s, partitions):
         """Compute partitions while there is time, at least one. The last one overruns."""
         self.at_hand.begin_gradient()
-        x, y = self._input()
+        x, y = self.minibatch()
         start_s, self.minibatches = self.now_s, 1
         gradient = self.trainee.gradients.anytime(self.parameters, x, y, partitions, deadline_s - start_s)
         if gradient.samples == len(x) // partitions * partitions and start_s + gradient.computed_s < deadline_s:
@@ -68,7 +68,7 @@ class Work:
         self.at_hand.begin_partition(part)
         if part.index == 0:
             self.samples, self.oldest, self.minibatches = 0, self.version, 1
-            self._minibatch = self._input()
+            self._minibatch = self.minibatch()
         x, y = self._minibatch
         size = len(x) // part.of
         items, start_s = slice(part.index * size, (part.index + 1) * size), self.now_s

@@ -151,7 +151,9 @@ class Group(Hub, Overlap, Barrier):
         """Partitions while there is time, at least one; the last overruns."""
         batch, costs = self.world.scenario.batch, self.world.scenario.costs
         self.at_hand.begin_gradient()
-        self._input(batch)
+        if not self._fetched:
+            self._input(batch)
+        self._fetched = False
         if self._to_device_s:
             self._spend(self._to_device_s)
         factor, micro_batch = self._of_step(self._factors), batch // partitions

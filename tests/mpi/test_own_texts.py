@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from sim.collectives.base import Exchange
 from sim.protocols.base import Protocol
-from sim.verbs import allreduce, gather, hear, take, tell
+from sim.verbs import allreduce, answer, gather, hear, pull, take, tell
 from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 
 
@@ -171,6 +171,38 @@ class Servers(Protocol):
             else:
                 yield from tell(me, first)
                 yield from me.send(GRADIENT, first)
+
+
+@dataclass(frozen=True)
+class Rows(Protocol):
+    """Servers of sparse rows, which workers ask for once they have a minibatch."""
+
+    parts: int = 1
+    by_rack: bool = False
+
+    def server(self, me):
+        for _ in me.steps():
+            for _ in me.workers:
+                note = yield from me.receive(me.workers)
+                yield from answer(me, [note.sender])
+            yield from gather(me, me.workers[:1] if self.by_rack else me.workers)
+            yield from me.update()
+
+    def worker(self, me):
+        first, *others = me.workers
+        for _ in me.steps():
+            yield from me.fetch()
+            yield from pull(me, me.servers)
+            for index in range(self.parts):
+                yield from me.compute(Partition(index, self.parts) if self.parts > 1 else None)
+            if not self.by_rack:
+                yield from me.send(GRADIENT, me.servers, wait=False)
+            elif me.rank == first:
+                for worker in others:
+                    yield from gather(me, worker)
+                yield from me.send(GRADIENT, me.servers)
+            else:
+                yield from me.send(GRADIENT, first)
 '''
 CELLS = {  # a class and its options: how many workers, and further ones
     "Swap": ("Swap", 2, {}),
@@ -183,8 +215,14 @@ CELLS = {  # a class and its options: how many workers, and further ones
     "Drops": ("Drops", 3, {}),
     "Servers": ("Servers", 3, {}),
     "ByRack": ("Servers", 3, {"by_rack": True}),
+    "Rows": ("Rows", 2, {}),
+    "RowsInParts": ("Rows", 2, {"parts": 2}),
+    "RowsByRack": ("Rows", 2, {"by_rack": True}),
 }
+MODELS = {"Rows": "bigram"}
 EQUAL = (
+    ("Rows", "RowsInParts"),
+    ("Rows", "RowsByRack"),
     ("InParts", "Allreduce"),
     ("Ring", "Leader"),
     ("Master", "Racks"),
@@ -207,7 +245,8 @@ def module(tmp_path, monkeypatch):
 def test_what_is_simulated_runs(module, campaign, tmp_path):
     cells = []
     for cell, (name, workers, settings) in CELLS.items():
-        line = ["--protocol", f"{module}:{name}", "--workers", str(workers), "--workload", "mlp", "--batch", "32"]
+        line = ["--protocol", f"{module}:{name}", "--workers", str(workers), "--batch", "32"]
+        line += ["--workload", MODELS.get(name, "mlp")]
         line += [word for key, value in settings.items() for word in ("--set", f"{key}={str(value).lower()}")]
         line += ["--servers", "2"] if name == "Servers" else []
         line += ["--steps", "5", "--warmup", "2", "--optimiser", "sgd", "--stragglers", "exponential(mean=2ms)"]
@@ -217,7 +256,9 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
         real = read(tmp_path / f"{cell}.parquet")
         protocol = protocols.make(f"{module}:{name}", [f"{key}={value}" for key, value in settings.items()])
         job = {"workers": workers, "batch": 32, "steps": 5, "warmup": 2, "servers": 2 if name == "Servers" else 1}
-        scenario = Scenario(protocol, workload.read("mlp"), stragglers=stragglers.read("exponential(mean=2ms)"), **job)
+        scenario = Scenario(
+            protocol, workload.read(MODELS.get(name, "mlp")), stragglers=stragglers.read("exponential(mean=2ms)"), **job
+        )
         assert real.header.complete
         if name == "Drops":  # whose gradient is first, no world tells another
             continue

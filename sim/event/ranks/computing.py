@@ -133,7 +133,7 @@ class Computing:
         rank.at_hand.begin_partition(part)
         if part.index == 0:
             rank.samples, rank.minibatches, rank.oldest = 0, 1, rank.version
-            works.append(self.input())
+            works += [] if self.fetched() else [self.input()]
         seconds = self._gradient_s(costs.compute(micro_batch), costs.compute)
         works += [*self._amounts.staged_part(micro_batch), ("compute", seconds, micro_batch, 0), *self._amounts.packed]
         rank.samples += micro_batch
@@ -145,7 +145,7 @@ class Computing:
         """Compute partitions while there is time, at least one. The last one overruns."""
         rank, costs, spend = self.rank, self._amounts.costs, self.rank.mechanics.spend
         rank.at_hand.begin_gradient()
-        yield from rank.works((self.input(), *self._amounts.staged))
+        yield from rank.works((*(() if self.fetched() else (self.input(),)), *self._amounts.staged))
         start_s, factor, micro_batch = rank.clock_s, self.factor(), self._amounts.batch // partitions
         yield from spend(factor * costs.loop_s + self.cold_s(costs.partition), computing=True)
         done, partition_s = 0, factor * costs.partition(micro_batch)
