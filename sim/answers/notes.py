@@ -32,10 +32,20 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
     found += scenario.stragglers.notes(scenario)
     if measured(world):
-        return found
+        return found + (_of_evaluations(scenario, trace) if trace is not None else [])
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
     found += (_of_computing(scenario) or _of_batch(scenario)) + _of_sustained_rate(scenario, outcome)
     return found + trust.notes(scenario) + unused.notes(scenario) + unknown + gpu_memory.note(scenario)
+
+
+def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:
+    """Real evaluations of fewer samples than were asked for, because there are no more."""
+    samples = trace.rows.loc[trace.rows["activity"] == "evaluate", "samples"]
+    if samples.empty or samples.max() >= scenario.test_size:
+        return []
+    return [
+        f"evaluations are of {samples.max()} samples, all test samples that there are; --test-size {scenario.test_size}"
+    ]
 
 
 def _of_ranks(rank_step_s: np.ndarray) -> list[str]:

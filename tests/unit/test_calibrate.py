@@ -11,6 +11,7 @@ from real import calibration_plan as plan
 from real.calibration_plan import Asked
 from real.cells import Cell, refusal
 from sim import command, event
+from sim.answers import notes, outcome
 from sim.platform.cluster import one_rank_a_host
 from sim.protocols import PROTOCOLS
 from sim.recording import traces
@@ -55,6 +56,15 @@ def test_evaluations_of_two_sizes_are_fitted_and_cost_time():
         plan.expected_s([replace(cell, test_size=size)], asked(), steps_s, 2) for cell in cells for size in (0, 128)
     ]
     assert times_s[1] - times_s[0] == pytest.approx((10 + plan.WARMUP) * 0.128 / 3 / plan.EVERY)
+
+
+@pytest.mark.parametrize("there_are", [5000, 297])
+def test_an_evaluation_of_all_samples_that_there_are_says_so(there_are):
+    job = replace(plan.fitted(asked(), 0.1)[-1], test_size=5000).scenario(one_rank_a_host(2))
+    trace = event.trace(job)
+    trace.rows.loc[trace.rows["activity"] == "evaluate", "samples"] = there_are
+    found = notes.notes(job, outcome.of_trace(trace), "mpi", trace)
+    assert any("evaluations are of 297 samples" in one for one in found) == (there_are < 5000)
 
 
 def test_every_protocol_over_mpi_can_be_asked_for_and_real_run_would_run_it():
