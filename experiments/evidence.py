@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from experiments.extrapolation.links import Links
+    from experiments.extrapolation.one_host import Asked
 
 SOURCES = {  # module of experiments.extrapolation: seconds that it takes on 2 quiet cores, for the time left
     "t4": 2,
@@ -41,7 +42,7 @@ SOURCES = {  # module of experiments.extrapolation: seconds that it takes on 2 q
     "servers": 30,
     "parallax_figure": 8,
 }
-LEARNING = 12  # seconds
+LEARNING, ONE_HOST = 12, 25  # seconds
 FAR = 0.1  # errors of which a row is printed, of tables that are not large
 LARGE = 200  # rows
 PAGE = "TensorFlow's page, each model from a fit on the other: every row of several GPUs"
@@ -51,12 +52,15 @@ WIDE = 165  # characters of a line
 
 def run(out: Path, seed: int = 0, report: str | None = None) -> None:
     """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; the page `report` if it is asked for."""
-    with Progress("fitting and predicting", sum(SOURCES.values()) + LEARNING):
+    with Progress("fitting and predicting", sum(SOURCES.values()) + LEARNING + ONE_HOST):
         rows = held_out()
         of_others = law.left_out(rows)
         learned = law.learned(rows)
         advance(LEARNING, "the law")
-        from experiments.extrapolation import horovod_page, links, parallax_figure
+        from experiments.extrapolation import horovod_page, links, one_host, parallax_figure
+
+        in_one_host = one_host.answers()
+        advance(ONE_HOST, "one host")
 
         clusters = links.factors()
         known = links.learned(clusters)
@@ -65,7 +69,7 @@ def run(out: Path, seed: int = 0, report: str | None = None) -> None:
             ("Parallax's figure, nothing fitted on two machines", list(parallax_figure.unmeasured())),
         ]
     by_name = [_unmeasured(title, of, known) for title, of in unmeasured]
-    printed = [*_answer(rows, of_others, learned), _links_of_t4(), _links(clusters), *by_name]
+    printed = [*_answer(rows, of_others, learned), _links_of_t4(), _links(clusters), *by_name, *_one_host(in_one_host)]
     pages.show(*printed, width=WIDE)
     if report:
         from experiments.reports.evidence_page import evidence_page
@@ -224,6 +228,31 @@ def _links_of_t4() -> Table:
             )
             made.add_row(name, f"1 to {up_to} hosts", *cells)
     return made
+
+
+def _one_host(found: Sequence[Asked]) -> Iterator[str | Table]:
+    """The answers of the product where the step of one GPU is all that is known."""
+    from experiments.extrapolation import links, one_host
+
+    heads = ("source", "rows", "measured over predicted", "mean abs. error", "covered by 90 %", "median interval")
+    made = pages.table("One host of several GPUs, from the step of one, its links by name", *heads)
+    for name, of in one_host.sources(found).items():
+        off = np.array([one.off for one in of])
+        slower, faster = (
+            np.median([one.high_s / one.said_s for one in of]),
+            np.median([one.said_s / one.low_s for one in of]),
+        )
+        cells = (
+            f"{np.exp(off.mean()):.2f}",
+            f"{np.abs(np.exp(-off) - 1).mean():.1%}",
+            f"{np.mean([one.held for one in of]):.0%}",
+        )
+        made.add_row(name, str(len(of)), *cells, f"x {slower:.2f}, / {faster:.2f}")
+    yield made
+    hosts, known = one_host.learned(found), links.learned(within := one_host.links())
+    yield f"a step of GPUs that share a host: e^({hosts.mean:.2f} +- {hosts.deviation:.2f}) times that of one alone"
+    listed = ", ".join(f"{times:.1f} ({name})" for name, times in within.items())
+    yield f"a byte within a host takes e^({known.mean:.2f} +- {known.spread:.2f}) times as long as its link's name says: {listed}"
 
 
 def _unmeasured(what: str, rows: Sequence[Unmeasured], known: Links) -> Table:

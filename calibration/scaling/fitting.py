@@ -90,7 +90,7 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
     found, freedom = made(at), rows.size - len(free)
     misses = np.square(np.log(found.step_s(rows) / rows.step_s)).sum()
     scatter = ((misses + FEW_ROWS * SCATTER**2) / (max(0, freedom) + FEW_ROWS)) ** 0.5
-    residual = (misses / freedom) ** 0.5 if freedom > 0 else 0.0
+    residual = (misses / (freedom if freedom > 0 else rows.size)) ** 0.5
     known = {name: before[name].deviation(getattr(found, name)) for name in free}
     known |= {"uneven": UNEVEN_SPREAD} if (rows.hosts > 1).any() else {}
     return replace(

@@ -34,7 +34,7 @@ FEWEST = 3  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD = 3.0  # sim.base.ranges.LogSpread
-MOST_OFF = 2.0  # a factor by which a fit may miss its own rows (root mean square)
+MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
 LEAST_SHOWN = 5e-4  # of contention, in a note
 
 
@@ -111,8 +111,8 @@ def _of_fits(made: Cluster, model: Workload, found: dict[str, Scaling], best: st
     if off.size:
         said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
         yield f"simulated with the profile, {off.size} of the rows are off by {said}"
-    if not found[best].residual:
-        constants = len(found[best].fitted)
+    constants = len(found[best].fitted)
+    if rows.size <= constants:
         yield f"{rows.size} rows for {constants} constants leave no residual: what rows do not tell is in the interval"
     for other in found:
         if other != best:

@@ -68,7 +68,7 @@ class Scaling:
         within_s: seconds of a byte within a host.
         round_s: seconds of a round besides its bytes, between hosts.
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
-        residual: standard deviation of the logarithm of a step, of rows that were fitted; 0 if there are no more rows than constants.
+        residual: standard deviation of the logarithm of a step, of rows that were fitted.
         algorithm: by which gradients are summed: ring, or another candidate.
         fitted: names of the constants that rows told.
         covariance: of CONSTANTS, shape (constants, constants); those that rows do not tell are as uncertain as before.

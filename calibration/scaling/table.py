@@ -10,8 +10,10 @@ import numpy as np
 from calibration.importers.rounds import shortened
 from sim import tables
 from sim.base.errors import WrongSetting
+from sim.base.ranges import SHORTEST_S
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
+UNITS_S = {"step_ms": 1e-3, "step_us": 1e-6}  # other names of step_s
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
 
@@ -51,6 +53,9 @@ def read(path: str | Path) -> Table:
     """
     path, needed = Path(path), ", ".join(NEEDED)
     table = tables.read(path, SOURCE, NEEDED)
+    for name, unit_s in UNITS_S.items():
+        if name in table.columns and "step_s" not in table.columns:
+            table["step_s"] = _numbers(table[name]) * unit_s
     if any(name not in table.columns for name in NEEDED):
         raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
     if not 0 < len(table) <= MOST_ROWS:
@@ -64,15 +69,20 @@ def _checked(table, path: Path) -> Table:
     Raises:
         WrongSetting: a row with what is no number, or one that cannot be; fewer than two batches or arrangements.
     """
-    import pandas as pd
-
-    numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
+    numbers = table.apply(_numbers)
     whole = numbers[["hosts", "gpus_per_host", "batch"]]
     wrong = (~numbers.apply(lambda column: column.between(0, MOST, inclusive="right"))).any(axis=1)
-    wrong |= (whole % 1 != 0).any(axis=1)
+    wrong |= (whole % 1 != 0).any(axis=1) | (numbers["step_s"] < SHORTEST_S)
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy()))
-        allowed = f"numbers above 0 and up to {MOST:g}; hosts, gpus_per_host and batch whole"
+        allowed = f"numbers above 0 and up to {MOST:g}; hosts, gpus_per_host and batch whole; steps of {SHORTEST_S:g} s or more"
         raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
     hosts, each, batch, step_s = (numbers[name].to_numpy() for name in NEEDED)
     return Table(hosts, hosts * each, each, batch, step_s)
+
+
+def _numbers(column):
+    """A column as numbers, NaN where it has something else."""
+    import pandas as pd
+
+    return pd.to_numeric(column.astype(str), errors="coerce").astype(float)

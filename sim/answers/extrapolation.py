@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.answers import ignorance, interval, trust
 from sim.answers.ends import WORK
-from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED
+from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform import named_gpus
 
@@ -159,6 +159,8 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
         slower = log1p(cold_s / step_s)
         yield Unknown(slower, 0.0, "", (("caches after a sleep", slower, 0.0),))  # trust says which sleeps
+    if (known.workers or 1) == 1:
+        yield from _of_shared_hosts(scenario, step_s, share)
     if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
         yield _of_link(scenario, step_s, share)
 
@@ -170,6 +172,7 @@ def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unk
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
         said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
         yield Unknown(slower, faster, said, ((f"{scenario.workload.name} on {_machines(scenario)}", slower, faster),))
+    yield from _of_shared_hosts(scenario, step_s, share)
     known = scenario.cluster.provenance
     if hosts > 1 and known and known.links_measured:
         said = (
@@ -255,9 +258,21 @@ def _longer(scenario: Scenario, step_s: float, share: float, times: float) -> fl
     return longer
 
 
+def _of_shared_hosts(scenario: Scenario, step_s: float, share: float) -> Iterator[Unknown]:
+    """The unknowns of GPUs that share a host, of which the step of one alone is known: the host, and its links by name."""
+    hosts = set(scenario.hosts)
+    if len(hosts) == len(scenario.hosts) or not all(scenario.machines[host].gpus for host in hosts):
+        return
+    slower, faster = log(HOST.at(1)), -log(HOST.at(-1))
+    said = f"GPUs of a host share its memory and input: their step is {HOST.at(-1):.2g} to {HOST.at(1):.2g} times that of one alone"
+    yield Unknown(slower, faster, said, ((f"hosts of {_machines(scenario)}", slower, faster),))
+    if len(hosts) == 1:
+        yield _of_link(scenario, step_s, share)
+
+
 def _of_link(scenario: Scenario, step_s: float, share: float) -> Unknown:
     """Nothing is faster than the wire."""
-    times = LINK.at(1)
+    times = (LINK if len(set(scenario.hosts)) > 1 else LOCAL).at(1)
     slower = log(_longer(scenario, step_s, share, times))
     said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
     return Unknown(slower, 0.0, said if slower > LAW.step else "", ((f"links of {_machines(scenario)}", slower, 0.0),))

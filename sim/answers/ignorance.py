@@ -70,4 +70,8 @@ LAW = Law(step=0.025, step_growth=0.011, messages=0.093, growth=0.035, own=0.093
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.28
 LINK = Spread(0.49, 1.09)  # times as long as a byte takes at the bandwidth that a network is called by
+# Within a host, as `evidence` prints them: times as long as a byte takes at the rate that a link is called by; and as a step of one GPU
+# where several share a host.
+LOCAL = Spread(2.61, 0.58)
+HOST = Spread(0.12, 0.23)
 CORE = Spread(0.0, 1.48)  # times as long as a nominal core computes

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from calibration.scaling.fitting import fitted
-from experiments.extrapolation import cores, horovod_page, law, parallax_figure, t4, tensorflow_page
+from experiments.extrapolation import cores, horovod_page, law, links, one_host, parallax_figure, t4, tensorflow_page
 from experiments.extrapolation.held import Held, mean_error
-from sim.answers.ignorance import CORE, LAW, LINK, Law
+from sim.answers import extrapolation
+from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, Law
 
 T4 = list(t4.held_out())
 
@@ -132,6 +133,24 @@ def test_they_hold_parallax_s_figure():
     assert [held(row, horovod_page.links.Links(LINK.mean, LINK.deviation)) for row in found] == [True] * 8
     by_wire = [held(row, horovod_page.links.Links(0.0, 1e-9)) for row in found if row.row.startswith("lm1b")]
     assert by_wire == [False] * 3
+
+
+@pytest.mark.slow
+def test_one_host_is_held_from_the_step_of_one_gpu(monkeypatch):
+    """Gavel's V100, by either link, of which half of the rows were in no choice; with links and hosts as named a few: the control."""
+    found = one_host.answers()
+    for link in (one_host.PCIE, one_host.NVLINK):
+        of = [one for one in found if one.pair.source.startswith(f"Gavel, V100, as if {link}")]
+        assert len(of) == 57
+        assert np.mean([one.held for one in of]) >= 0.8
+    assert all(one.held for one in found if not one.pair.source.startswith("Gavel"))
+    hosts, within = one_host.learned(found), links.learned(one_host.links())
+    assert pytest.approx(hosts, abs=0.01) == HOST
+    assert pytest.approx(within, abs=0.01) == LOCAL
+    some = [one.pair for one in found if one.pair.model == "resnet50" and one.pair.source.startswith("Gavel")][::6]
+    monkeypatch.setattr(extrapolation, "HOST", HOST._replace(mean=0.0, deviation=0.0))
+    monkeypatch.setattr(extrapolation, "LOCAL", LOCAL._replace(mean=0.0, deviation=0.0))
+    assert not any(one_host.asked(pair).held for pair in some)
 
 
 def held(row, known) -> bool:

@@ -13,7 +13,7 @@ from experiments.extrapolation import law as learning
 from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import laws, protocols
 from sim.answers import extrapolation, interval
-from sim.answers.ignorance import CORE, LAW, LINK, UNCHANGED, Law
+from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED, Law
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -146,6 +146,35 @@ def test_a_step_that_was_measured_leaves_links_unknown():
         simulate(Scenario(protocols.make("allreduce", []), mine, workers=n, steps=10), replications=3) for n in (1, 16)
     )
     assert width(one) < 0.1 < width(many) < 2
+
+
+@pytest.mark.parametrize(("gpus", "measured_s"), [(4, 0.3933), (1, 0.3156)])
+def test_one_host_from_the_step_of_one_gpu_holds_what_was_measured(gpus, measured_s):
+    """ResNet-101 on V100 of PCIe (Horovod's issue 416): links by name and what GPUs share are unknown; of one alone nothing is."""
+    variables = workload.NAMED["resnet101"].variables
+    mine = workload.Workload(name="mine", variables=variables, step={"time": "315.6 ms", "batch": 64})
+    box = Cluster(hosts=[Host(cores=gpus, gpus=gpus)], local="PCIe 3 x16")
+    asked = Scenario(protocols.make("horovod", ["algorithm=ring"]), mine, gpus, 2, 1, batch=64, cluster=box)
+    found = simulate(asked.without_stragglers(), replications=2)
+    low, high = found.interval
+    assert low < gpus * 64 / measured_s < high
+    assert (high / low > 2) == (gpus > 1)
+    shared = f"{HOST.at(-1):.2g} to {HOST.at(1):.2g} times that of one alone"
+    assert any(shared in note for note in found.notes) == (gpus > 1)
+    assert any(f"may take {LOCAL.at(1):.0f} times" in note for note in found.notes) == (gpus > 1)
+
+
+def test_a_host_of_several_gpus_that_was_fitted_is_known():
+    """Profiles of one rank alone know no host that GPUs share; of two ranks they do."""
+    place = Cluster(hosts=[Host(cores=4, gpus=4)], costs=COSTS, provenance=job(1).cluster.provenance)
+
+    def wide(seen: int) -> float:
+        where = place.model_copy(
+            update={"provenance": place.provenance.model_copy(update={"workers": seen, "hosts": 1})}
+        )
+        return width(simulate(replace(job(4), cluster=where), replications=4))
+
+    assert wide(1) > wide(4) + 0.1
 
 
 def test_messages_that_hide_may_be_seen_on_a_slower_link():

@@ -123,10 +123,17 @@ def test_fewer_rows_than_constants_have_a_fit_without_a_residual(tmp_path):
 
 
 def test_steps_that_no_law_explains_are_refused_in_a_line(tmp_path):
+    """More hosts at one batch of a GPU are not faster."""
     path = tmp_path / "x.csv"
-    path.write_text("hosts,gpus_per_host,batch,step_s\n2,1,4,0.002\n2,1,8,0.001\n2,4,4,0.001\n4,4,4,0.001\n3,1,4,3\n")
+    path.write_text("hosts,gpus_per_host,batch,step_s\n2,1,4,0.002\n2,1,8,0.001\n2,4,4,0.001\n4,4,4,0.001\n")
     with pytest.raises(WrongSetting, match="step_s: given 'steps that the nearest law misses by a factor"):
         profiled.profile(str(path), "x", "bert_base")
+
+
+def test_a_step_may_be_in_milliseconds_by_its_name(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("hosts,gpus_per_host,batch,step_ms\n1,1,4,410\n2,1,8,500\n")
+    assert table.read(path).step_s == pytest.approx([0.41, 0.5])
 
 
 @pytest.mark.slow
@@ -224,6 +231,7 @@ GOOD = ["hosts,gpus_per_host,batch,step_s", "1,1,16,0.1", "2,1,16,0.2", "2,2,32,
         ([*GOOD, "2,1,16,inf"], "row 4"),
         ([*GOOD, "2,1,16,-1"], "row 4"),
         ([*GOOD, "2,1,16,0"], "row 4"),
+        ([*GOOD, "2,1,16,1e-300"], "row 4"),
         ([*GOOD, "2.5,1,16,0.2"], "row 4"),
         ([*GOOD, "many,1,16,0.2"], "row 4: given 'many, 1"),
         ([*GOOD, "2,1"], "row 4"),
