@@ -154,9 +154,11 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
     known = Provenance(
         made=made,
         models={model.name: Model.of(model)},
+        batches={model.name: (int(rows.batch.min()), int(rows.batch.max()))},
         workers=int(rows.gpus.max()),
         hosts=int(rows.hosts.max()),
         links_measured=apart,
+        local_measured=bool((rows.gpus[rows.hosts == 1] > 1).any()),
     )
     return Cluster(
         name=name,

@@ -10,6 +10,7 @@ horovod/horovod (416, 889, 288) and aws-samples/deep-learning-models (2), 2018 a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from math import log
@@ -34,7 +35,9 @@ PCIE, NVLINK, NVLINK_P100 = "PCIe 3 x16", "NVLink 2", "NVLink 1"
 PCIE_BYTES_PER_S = 12e9  # sim/catalogue/links.toml
 STEPS = 1
 HELD = ("Transformer", "LM")  # of Gavel: in no choice
-GAVEL = {  # parameters and layers; those of the last two are not published, and these are usual ones
+GAVEL: dict[
+    str, str | tuple[str, int]
+] = {  # parameters and layers; those of the last two are not published, and these are usual ones
     "ResNet-18": "resnet18_cifar",
     "ResNet-50": "resnet50",
     "Transformer": ("60 M", 100),
@@ -62,10 +65,11 @@ class Pair(NamedTuple):
     @property
     def workload(self) -> workload.Workload:
         """The model, with the step of one GPU as it was measured."""
+        table: dict[str, object] = {}
         if isinstance(self.model, str):
-            table = {"variables": workload.NAMED[self.model].variables}
+            table["variables"] = workload.NAMED[self.model].variables
         else:
-            table = dict(zip(("parameters", "layers"), self.model, strict=True))
+            table["parameters"], table["layers"] = self.model
         step = {"time": f"{self.single_s!r} s", "batch": self.batch}
         return workload.Workload.model_validate({"name": "one GPU's step", "step": step} | table)
 
@@ -141,7 +145,7 @@ def asked(pair: Pair) -> Asked:
     text = protocols.make("horovod", list(SETTINGS))
     job = Scenario(text, pair.workload, pair.gpus, STEPS, 1, batch=pair.batch, cluster=place).without_stragglers()
     found, samples = simulate(job, replications=1), pair.batch * pair.gpus
-    low, high = found.interval
+    low, high = found.interval or (math.nan, math.nan)
     return Asked(pair, samples / found.samples_per_s, samples / high, samples / low)
 
 

@@ -266,7 +266,8 @@ def _of_shared_hosts(scenario: Scenario, step_s: float, share: float) -> Iterato
     slower, faster = log(HOST.at(1)), -log(HOST.at(-1))
     said = f"GPUs of a host share its memory and input: their step is {HOST.at(-1):.2g} to {HOST.at(1):.2g} times that of one alone"
     yield Unknown(slower, faster, said, ((f"hosts of {_machines(scenario)}", slower, faster),))
-    if len(hosts) == 1:
+    measured = scenario.cluster.provenance and scenario.cluster.provenance.local_measured
+    if len(hosts) == 1 and not measured:
         yield _of_link(scenario, step_s, share)
 
 

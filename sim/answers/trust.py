@@ -6,6 +6,7 @@ from math import log2
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
+from sim.collectives import UNKNOWN
 from sim.model import measuring
 from sim.platform import measured_steps, named_gpus, unnamed_gpus
 
@@ -70,8 +71,8 @@ def free_links(scenario: Scenario) -> bool:
 
 
 def notes(scenario: Scenario) -> list[str]:
-    """Caveats about the evidence for costs and links, where it is weaker than a user may think."""
-    return _of_costs(scenario) + _of_evaluation(scenario)
+    """Caveats about the evidence for costs, links and algorithms, where it is weaker than a user may think."""
+    return _of_costs(scenario) + _of_evaluation(scenario) + _of_algorithm(scenario)
 
 
 def _of_costs(scenario: Scenario) -> list[str]:
@@ -86,6 +87,18 @@ def _of_costs(scenario: Scenario) -> list[str]:
         said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
         return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]
     return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+
+
+def _of_algorithm(scenario: Scenario) -> list[str]:
+    """More ranks than were fitted sum by an algorithm that fitted runs do not tell from others."""
+    known, asked = scenario.cluster.provenance, getattr(scenario.protocol, "algorithm", UNKNOWN)
+    weights = [one.weight for one in known.algorithms.values()] if known else []
+    if known is None or asked == UNKNOWN or len(weights) < 2 or min(weights) < max(weights):
+        return []
+    if scenario.workers <= (known.workers or 1):
+        return []
+    others = f"{len(weights)} algorithms that explain {known.workers} ranks as well"
+    return [f"{asked} is one of {others}: with --set algorithm={UNKNOWN} the interval holds all"]
 
 
 def _of_evaluation(scenario: Scenario) -> list[str]:

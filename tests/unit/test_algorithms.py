@@ -13,6 +13,7 @@ from calibration.scaling import profiled
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from sim import candidates, protocols
+from sim.answers import trust
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -66,6 +67,23 @@ def test_texts_of_three_numbers_of_ranks_tell_the_algorithm(tmp_path, planted):
     )
     assert found.provenance.algorithms[planted].network == found.network
     assert f"{planted} {weights[planted]:.2f}" in " ".join(found.provenance.notes)
+
+
+def test_more_ranks_by_an_algorithm_that_nothing_tells_are_said_to_be(tmp_path):
+    """Not of as many ranks as were fitted, nor where several numbers of ranks tell it."""
+
+    def said(ranks, workers, algorithm="ring"):
+        found = nccl_links.profile(texts(tmp_path, "ring", ranks), "x")
+        text = protocols.make("allreduce", [f"algorithm={algorithm}"])
+        return any(
+            "one of 4 algorithms that explain 8 ranks as well" in note
+            for note in trust.notes(Scenario(text, RESNET, workers, 3, 1, cluster=other_sizes.on_hosts(found, workers)))
+        )
+
+    assert said((8,), 16)
+    assert not said((8,), 8)
+    assert not said((2, 3, 8), 16)
+    assert not said((8,), 16, "unknown")
 
 
 def test_one_number_of_ranks_tells_nothing_and_each_candidate_has_its_link(tmp_path, capsys):
