@@ -26,7 +26,7 @@ BOTH_WAYS, BOTH_WAYS_SPREAD = (
     0.3,
 )  # 1 on V100 hosts (Gavel), 1.3 to 1.8 on T4 hosts; 0.35 if it were 1 or 2 alike
 CONTENTION_SPREAD = 0.05  # hosts of four T4 GPUs: 0.03 to 0.08
-UNEVEN_SPREAD = 0.1  # links of T4 hosts: 0.05 to 0.15
+UNEVEN_SPREAD = 0.1  # between fits of a table up to some number of hosts, and up to more
 FEW = 1e-9
 PASSES = 2  # of a fit; allreduces are counted before each
 WIDE = 2.0  # of a logarithm, where next to nothing is known
@@ -95,7 +95,6 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
     scatter = ((misses + FEW_ROWS * SCATTER**2) / (max(0, freedom) + FEW_ROWS)) ** 0.5
     residual = (misses / (freedom if freedom > 0 else rows.size)) ** 0.5
     known = {name: before[name].deviation(getattr(found, name)) for name in free}
-    known |= {"uneven": UNEVEN_SPREAD} if (rows.hosts > 1).any() else {}
     return replace(
         found, residual=float(residual), fitted=tuple(free), covariance=_covariance(found, rows, scatter, known)
     )
@@ -108,15 +107,18 @@ def _covariance(found: Scaling, rows: Table, scatter: float, known: dict[str, fl
         scatter: standard deviation of the logarithm of a row.
         known: by constant, its standard deviation before any row; infinite if nothing is known.
     """
-    slopes = found.slopes(rows)
-    places = [[*CONSTANTS].index(name) for name in known]
-    told = slopes[places] @ slopes[places].T / scatter**2 + np.diag([spread**-2 for spread in known.values()])
+    slopes, names = found.slopes(rows) / scatter, [*CONSTANTS]
+    places, uneven = [names.index(name) for name in known], names.index("uneven")
+    told = slopes[places] @ slopes[places].T + np.diag([spread**-2 for spread in known.values()])
     scale = np.diag(told) ** -0.5  # constants have other units
-    covariance = np.zeros((len(CONSTANTS),) * 2)
-    covariance[np.ix_(places, places)] = np.linalg.pinv(told * np.outer(scale, scale), hermitian=True) * np.outer(
-        scale, scale
-    )
-    return covariance
+    alone = np.linalg.pinv(told * np.outer(scale, scale), hermitian=True) * np.outer(scale, scale)
+    covariance = np.zeros((len(names),) * 2)
+    covariance[np.ix_(places, places)] = alone
+    if not (rows.hosts > 1).any():
+        return covariance
+    moved = np.zeros(len(names))  # constants, as `uneven` moves, which the means of rows do not tell
+    moved[places], moved[uneven] = -alone @ slopes[places] @ slopes[uneven], 1.0
+    return covariance + UNEVEN_SPREAD**2 * np.outer(moved, moved)
 
 
 def _uneven(rows: Table, found: Scaling) -> float:

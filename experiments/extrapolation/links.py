@@ -22,7 +22,7 @@ class Links(NamedTuple):
 @cache
 def factors() -> dict[str, float]:
     """Times as long as at the nominal bandwidth, by cluster; a cluster's several fits count once, by their geometric mean."""
-    t4s = [t4.byte_s(name, 4) * T4_BYTES_PER_S for name in t4.MODELS]
+    t4s = [t4.byte_s(name, 4) * T4_BYTES_PER_S for name in t4.ZOO]
     rows = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
     found = {"g4dn.12xlarge, 50 Gbit/s, DistributedDataParallel": float(np.exp(np.log(t4s).mean()))}
     found[tensorflow_page.HERE] = tensorflow_page.fitted(rows).byte_s * tensorflow_page.BYTES_PER_S

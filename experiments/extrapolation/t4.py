@@ -19,7 +19,8 @@ from sim.model.sparse_rows import ITEM_BYTES
 if TYPE_CHECKING:
     from sim.model.workload import Workload
 
-MODELS = {"bert": "bert_base", "imagenet": "resnet50", "cifar10": "resnet18_cifar", "deepspeech2": ""}
+ZOO = {"bert": "bert_base", "imagenet": "resnet50", "cifar10": "resnet18_cifar"}
+MODELS = ZOO | {"deepspeech2": ""}  # whose parameters the source does not list
 UP_TO = {
     "bert": (2, 3),
     "imagenet": (2, 3),
