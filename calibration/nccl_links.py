@@ -9,14 +9,16 @@ from pathlib import Path
 
 from calibration import algorithms, checks, nccl_checks
 from calibration.importers.nccl_tests import Measured, factors, read
-from calibration.nccl_fits import Fit, candidates, fitted, of_all, place
+from calibration.nccl_fits import MOST_SPENT, Fit, candidates, fitted, of_all, place
 from calibration.profiles import FREE
 from sim import catalogue
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model import nominal
 from sim.platform.cluster import Candidate, Cluster, Host, Link, Provenance
 from sim.platform.gpu import Gpu
-from sim.platform.other_sizes import told
+from sim.platform.other_sizes import BYTES_OF_GBIT, told
+
+LEAST_SUMS = 0.02  # of a test's time, from which sums are said
 
 
 def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int | None = None) -> Cluster:
@@ -53,6 +55,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
     notes = (
         *_notes(largest, found, found.link, len(tests)),
         *_not_measured(largest, found, called_inner),
+        *(_of_sums(largest, found) if sums else ()),
         *_left_out([one for _, of in read_in for one in of], tests),
     )
     made = Cluster(
@@ -148,6 +151,23 @@ def sum_s_per_byte(measured: Measured) -> float:
     """Seconds in which a rank adds a byte: as its GPU's memory passes it, or that of a GPU without a name."""
     gpu = catalogue.gpu_of(measured.device)
     return nominal.of_memory(gpu.memory_bytes_per_s if gpu else nominal.GPU_BYTES_PER_S)["reduce"].slope_s
+
+
+def _of_sums(measured: Measured, found: Fit) -> list[str]:
+    """The share of the largest test that is no link's, in a line, and what the link would be with it."""
+    whole_s, size_bytes = float(measured.seconds[-1]), float(measured.sizes[-1])
+    adds = algorithms.added(found.algorithms[1], *place(measured))
+    share = min(sum_s_per_byte(measured) * adds * size_bytes / whole_s, MOST_SPENT)
+    if share < LEAST_SUMS:
+        return []
+    gpu = catalogue.gpu_of(measured.device)
+    whose = gpu.name if gpu else f"a GPU without a name, {nominal.GPU_BYTES_PER_S / 1e9:.0f} GB/s"
+    of = algorithms.travel(found.algorithms[1], *place(measured))
+    seen = (of.between or of.within) * size_bytes / whole_s / BYTES_OF_GBIT
+    return [
+        f"{share:.0%} of the largest test's time is taken as sums, by the memory of {whose}, and the rest as the link: "
+        f"together they pass {seen:.4g} Gbit/s"
+    ]
 
 
 def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str, ...]:

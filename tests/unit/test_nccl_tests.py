@@ -347,6 +347,17 @@ def test_ranks_that_are_not_listed_are_asked_for(tmp_path):
             nccl_links.profile([str(tmp_path / "t.txt")], "tested", 4, each)
 
 
+def test_what_is_taken_as_sums_is_said(tmp_path):
+    """A ring of a GPU without a name: with its sums the link carries what the test printed."""
+    fast = fitted(tmp_path, text(lambda size: 2 * 15 * (10e-6 + size / 16 / 2e11), 16, 16, device=""))
+    (said,) = (note for note in fast.provenance.notes if "taken as sums" in note)
+    assert said.startswith("27% of the largest test's time")
+    assert float(said.split("pass ")[1].split()[0]) == pytest.approx(
+        2e11 * 0.82 / 125e6, rel=0.03
+    )  # latencies take a fifth
+    assert not any("taken as sums" in note for note in fitted(tmp_path, WHOLE).provenance.notes)
+
+
 def test_no_algorithm_whose_sums_take_longer_than_the_test_explains_it(tmp_path):
     """Of a GPU without a name, whose memory is guessed: recursive doubling adds four times as much as a ring."""
     sizes = [8 * 2**power for power in range(32)]
