@@ -68,9 +68,7 @@ def job(place: str, protocol: str = "allreduce", seed: int = 0, steps: int = 12)
     return Scenario(text, model, 3, steps, 2, cluster=cluster, seed=seed, servers=2 if served else 1)
 
 
-QUICK = [(place, "allreduce") for place in ("named GPUs", "mixed GPUs", "a profile")] + [
-    ("servers on cores", "ps-layers")
-]
+QUICK = [(place, "allreduce") for place in ("named GPUs", "mixed GPUs", "a profile")] + [("servers on cores", "fmb")]
 
 
 def every(*names: str):
