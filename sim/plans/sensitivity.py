@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim.answers import trust
 from sim.model import measuring
 from sim.plans.candidates import Candidate
 
@@ -77,7 +78,7 @@ class Value:
 
 
 def parameters(best: Candidate, question: Question, job: Scenario) -> list[Parameter]:
-    """The uncertain parameters of the best configuration.
+    """The uncertain parameters of the best configuration; none that were measured there.
 
     Args:
         job: of it.
@@ -85,9 +86,11 @@ def parameters(best: Candidate, question: Question, job: Scenario) -> list[Param
     host, batch, on_gpu = best.configuration.host, best.configuration.batch, bool(job.cluster.hosts[0].gpus)
     computing = f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}"
     links = f"on two {host}: {LINKS[on_gpu]}"
-    known = best.error or job.costs.error
-    found = [Parameter(COMPUTING, known or ASSUMED, not known, computing)]
-    return found + ([Parameter(MESSAGES, ASSUMED, True, links)] if best.configuration.hosts > 1 else [])
+    known, about = best.error or job.costs.error, job.cluster.provenance
+    stepped = job.workload.step and not known and trust.only_batch(job) in (batch, None)
+    found = [] if stepped else [Parameter(COMPUTING, known or ASSUMED, not known, computing)]
+    linked = best.configuration.hosts < 2 or (about and about.links_measured)
+    return found if linked else [*found, Parameter(MESSAGES, ASSUMED, True, links)]
 
 
 def values(best: Candidate, candidates: list[Candidate], question: Question, job: Scenario) -> list[Value]:

@@ -13,7 +13,7 @@ from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.model import workload_text
 from sim.model.workload import Workload
-from sim.plans import plan
+from sim.plans import plan, sensitivity
 from sim.plans.question import Question
 from sim.platform import measured_steps, named_gpus
 from sim.platform.cluster import Cluster, Model, Provenance
@@ -225,10 +225,9 @@ def test_kinds_of_gpu_are_compared_by_a_step_that_names_its_own(file, capsys):
     assert "cluster=p3.8xlarge" in capsys.readouterr().out
 
 
-def planned(path):
-    asked = Question(
-        workload=path, samples_per_s=1, hosts=("p4d.24xlarge", "p3.8xlarge"), counts=(1,), protocols=("allreduce",)
-    )
+def planned(path, *hosts):
+    hosts = hosts or ("p4d.24xlarge", "p3.8xlarge")
+    asked = Question(workload=path, samples_per_s=1, hosts=hosts, counts=(1,), protocols=("allreduce",))
     return plan.answer(asked, pools.of_size(1), 5.0)
 
 
@@ -238,6 +237,11 @@ def test_a_plan_over_kinds_of_gpu_needs_a_step_that_names_its_own(file):
     found = {one.configuration.host: one for one in planned(file(NAMED)).simulated}
     assert found["p4d.24xlarge"].error == 0
     assert found["p3.8xlarge"].error > 0.5
+
+
+def test_a_plan_does_not_advise_to_measure_what_was_measured(file):
+    named = [value.parameter.name for value in planned(file(NAMED), "p3.8xlarge").values]
+    assert (planned(file(NAMED), "p4d.24xlarge").values, named) == ([], [sensitivity.COMPUTING])
 
 
 def test_a_profile_s_costs_are_not_taken_for_those_of_another_gpu():
