@@ -63,7 +63,7 @@ class Variable(Checked):
             raise ValueError(f"{self.name}: rows.per_minibatch must be below the number of rows, {self.shape[0]}")
         return self
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from sim.sweeps.pools import Pool
 
 SCHEMA = "plan/1"
-# Shares of the time that are over when the search ends, when the front does, and when the limits of the best are known.
-SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.7, 0.82, 0.94
+# Shares of the time that are over when no further configuration is looked at, when the search
+# ends, when the front does, and when the limits of the best are known.
+SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.82, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
@@ -183,7 +184,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     start_s = time.monotonic()
     room = Room(question)
     with Progress("planning"):
-        candidates, thrown = search.screened(room)
+        candidates, thrown = search.screened(room, start_s + SCREENED_UNTIL * within_s)
         of_hosts = {one.configuration.host: one.configuration for one in candidates}
         measured_steps.check_one_kind(map(room.scenario, of_hosts.values()))
         if not candidates:
@@ -192,7 +193,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
         with pool as opened:
             simulating = Simulating(room, opened, within_s, start_s + SEARCH_UNTIL * within_s)
             best, met = _best(question, candidates, simulating)
-            whole = simulating.left_s > 0
+            whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
             best, met = _ranked(question, candidates, best, met)

@@ -8,6 +8,7 @@ grows for the remaining candidates is successive halving (Jamieson and Talwalkar
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from itertools import groupby
@@ -29,12 +30,17 @@ TOO_SLOW = "misses the target, however well its messages travel (closed form)"
 TOO_DEAR = "costs more an hour than allowed"
 MISSED = "misses the target when simulated"
 BEATEN = "misses the target, as a larger batch does when simulated"
+NO_TIME = "not looked at, because time ran out; --within SECONDS allows more"
 FAILED = "could not be simulated"
 Key = Callable[[Candidate], tuple[float, ...]]
 
 
-def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
-    """Every configuration that can be, with its bound; how many cannot be, by why."""
+def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Counter[str]]:
+    """Every configuration that can be, with its bound; how many cannot be, by why.
+
+    Args:
+        until_s: by time.monotonic, after which those that follow are not looked at, if any was found.
+    """
     from scipy.special import ndtri
 
     question, found = room.question, []
@@ -43,6 +49,9 @@ def screened(room: Room) -> tuple[list[Candidate], Counter[str]]:
     too_large: dict[Gpu, list[float]] = defaultdict(list)
     for _, alike in groupby(room.all, families.but_batch):
         several = list(alike)
+        if found and time.monotonic() > until_s:
+            thrown[NO_TIME] += len(several)
+            continue
         if question.usd_per_hour and several[0].usd_per_hour > question.usd_per_hour:
             thrown[TOO_DEAR] += len(several)
             continue

@@ -87,11 +87,12 @@ class Endless(FixedMinibatch):
 """
 
 
+@pytest.mark.slow
 def test_a_text_that_does_not_end_is_named_with_its_line(tmp_path, monkeypatch):
     (tmp_path / "endless.py").write_text(LOOP)
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
-    monkeypatch.setattr(needs, "patience_s", lambda _: 0.1)
+    monkeypatch.setattr(needs, "patience_s", lambda _: 0.5)
     simulation.simulate(Scenario(protocols.make("fmb"), workload.read("mlp"), steps=1), "event", 1)  # loads all
     scenario = Scenario(protocols.make("endless:Endless"), workload.read("mlp"))
     with pytest.raises(RunFailed, match=r"^endless.py:\d+: no answer after"):

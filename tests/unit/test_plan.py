@@ -55,7 +55,7 @@ def own_clock() -> Iterator[None]:
     """Whenever the clock is read a microsecond has passed, so that a busy machine simulates as much as an idle one."""
     clock = SimpleNamespace(monotonic=count(step=1e-6).__next__)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan, simulating, simulation, at_once, time_budget):
+        for module in (plan, search, simulating, simulation, at_once, time_budget):
             patch.setattr(module, "time", clock)
         yield
 
@@ -129,6 +129,17 @@ def test_the_best_are_those_of_exhaustive_simulation(target, every):
     assert found.met
     assert len(found.best) == min(len(wanted), found.question.keep)
     assert [price(one, target) for one in found.best] == pytest.approx(prices[: len(found.best)], rel=0.03)
+
+
+def test_time_that_is_over_leaves_configurations_that_are_not_looked_at():
+    """One at least is; a model of 10^5 variables takes seconds for each."""
+    room = Room(asked(samples_per_s=1))
+    found, thrown = search.screened(room, -math.inf)
+    whole, none = search.screened(room)
+    assert 0 < len(found) < len(whole)
+    assert thrown[search.NO_TIME]
+    assert not none[search.NO_TIME]
+    assert len(found) + thrown.total() == len(room.all)
 
 
 @pytest.mark.parametrize("effort", [1, 2])
