@@ -55,7 +55,7 @@ def test_a_plan_that_was_cut_short_is_never_less_dear_than_the_best(every, monke
 def test_what_is_just_above_the_probability_is_kept_though_its_first_steps_are_slow(monkeypatch):
     """Gradients of ps-sync's second step are dropped: it counted as one of three, and both of these were thrown out (P = 0.94)."""
     grid = exhaustive.GRID | {"workload": "toy_fc", "hosts": ["p3.8xlarge"], "counts": [1], "batches": [512, 1024]}
-    asked = exhaustive.asked(grid | {"protocols": ["ps-sync"]}, {"samples_per_s": 800_000})
+    asked = exhaustive.asked(grid | {"protocols": ["ps-sync"]}, {"samples_per_s": 270_000})
     alone = pools.of_size(1)
     monkeypatch.setattr(pools, "of_size", lambda _: alone)
     found = exhaustive.compared("here", asked, exhaustive.simulated(asked))
