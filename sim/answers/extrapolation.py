@@ -273,9 +273,10 @@ def _of_shared_hosts(scenario: Scenario, step_s: float, share: float) -> Iterato
 
 def _of_link(scenario: Scenario, step_s: float, share: float) -> Unknown:
     """Nothing is faster than the wire."""
-    times = (LINK if len(set(scenario.hosts)) > 1 else LOCAL).at(1)
+    apart = len(set(scenario.hosts)) > 1
+    times, which = LINK.at(1) if apart else LOCAL.at(1), "links" if apart else "links within the host"
     slower = log(_longer(scenario, step_s, share, times))
-    said = f"links are known by name alone: a byte may take {times:.0f} times as long as they say"
+    said = f"{which} are known by name alone: a byte may take {times:.0f} times as long as they say"
     return Unknown(slower, 0.0, said if slower > LAW.step else "", ((f"links of {_machines(scenario)}", slower, 0.0),))
 
 
