@@ -33,6 +33,11 @@ class Bounds:
         """A bound that does not depend on the whole."""
         return Bound(self, self._number((value,), 0))
 
+    @property
+    def formulas(self) -> list[tuple]:
+        """Of each bound, by its number: an operation and the numbers of its sides, an integer, or the name of an end of the whole."""
+        return list(self._known)
+
     def _number(self, key: tuple, depth: int) -> int:
         if key not in self._known:
             self._known[key] = len(self._depths)

@@ -1,0 +1,93 @@
+"""When the engine simulates: replications after the first, where it saves more than loading it, or compiling it, takes.
+
+The first replication is always the event world's, which records what is asked for and ends when time is over. Compiling never stands
+before a first answer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.vector import compiled
+from sim.vector.compiled import kept
+
+if TYPE_CHECKING:
+    from sim.answers.outcome import Outcome
+    from sim.engine.replications import Replications
+    from sim.job.scenario import Scenario
+
+SOURCES = Path(__file__).parent / "kernel"
+LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
+LEAST_S = 0.05  # of the event world, which building arrays takes too
+
+
+class Engine:
+    """The engine of this process, and how much the event world did that it could have done."""
+
+    def __init__(self) -> None:
+        self._spent_s, self._is_loaded, self._fails = 0.0, False, False
+
+    def suits(self, left_s: float, within_s: float) -> bool:
+        """Whether it is to do what would take the event world so many seconds, if the answer may take some others.
+
+        It is loaded, or compiled, if what is left takes longer, or what there has been: nobody knows how much else is to come.
+        """
+        if self._fails or left_s < LEAST_S:
+            return False
+        worth_s = max(left_s, self._spent_s)
+        if not self._is_loaded and worth_s > LOADING_S:
+            self._load(min(worth_s, within_s) > COMPILING_S)
+        self._spent_s += 0.0 if self._is_loaded else left_s
+        return self._is_loaded
+
+    def _load(self, may_compile: bool) -> None:
+        try:
+            is_kept = compiled.can_compile() and kept.are_kept(SOURCES)
+            self._is_loaded = is_kept or (may_compile and kept.keep(SOURCES, compile_all))
+        except Exception:  # the event world does as well
+            self._fails = True
+
+    def replications(self, scenario: Scenario) -> Replications | None:
+        """Replications of a scenario; None if it has something that the engine does not have.
+
+        None too if workers are alike, of whom the event world makes arrays: it takes a fifth of the time for 10,000 of them.
+        """
+        from sim.event.alike import suits
+
+        return None if suits(scenario) else self._built(scenario)
+
+    def _built(self, scenario: Scenario) -> Replications | None:
+        from sim.engine.lowering.values import NotLowered
+        from sim.engine.tables import NotBuilt
+
+        try:
+            from sim.engine.replications import Replications
+
+            return Replications(scenario)
+        except (NotBuilt, NotLowered):
+            return None
+        except Exception:
+            self._fails = True
+            return None
+
+    def outcome(self, replications: Replications, number: int) -> Outcome | None:
+        """One replication; None if it is the event world's to say what is wrong."""
+        try:
+            return replications.outcome(number)
+        except Exception:
+            self._fails = True
+            return None
+
+
+def compile_all() -> None:
+    """Compile the kernel, by running a small job."""
+    from sim.engine.replications import Replications
+    from sim.job.scenario import Scenario
+    from sim.model import workload
+    from sim.protocols import make
+
+    Replications(Scenario(make("fmb"), workload.read("mlp"), 2, steps=1, warmup=0)).outcome(0)
+
+
+engine = Engine()

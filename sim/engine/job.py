@@ -1,0 +1,318 @@
+"""A scenario as the kernel's arrays; and what its run comes to: ends of steps, waits and idle shares."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.engine.draws import draws_of, poll_shares, rows_of
+from sim.engine.kernel import layout, loop, ops
+from sim.engine.kernel.cores import TICK_S
+from sim.engine.kernel.layout import CONTENDED, DRAWS, FREE, GO, SHARED
+from sim.engine.kernel.state import State
+from sim.event import plain
+from sim.event.ranks.amounts import Amounts
+from sim.laws import LogNormal
+from sim.model.sparse_rows import HEADER_BYTES
+from sim.randomness import Stream
+from sim.verbs import fusion
+
+if TYPE_CHECKING:
+    from sim.engine.lowering.program import Code
+    from sim.engine.tables import Listed
+    from sim.job.scenario import Scenario
+
+LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so many more for each rank
+SHARES = 60  # blocks of shares of sleeps between polls
+WEIGHTS = 4096  # of a rank's flows
+TIES = 256  # events that come together
+LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call")  # by layout's numbers
+DRAWN = ("sleep", "computing", "input", "update")
+NOBODY = -1
+INTEGERS = np.int64
+
+
+class Job:
+    """One run.
+
+    Args:
+        code: the programs of all ranks.
+        tables: the collectives that they call.
+        columns: steps for which random numbers are drawn at first.
+        waits: room for so many waits, from which idle shares follow.
+        room: factor on the room for messages on their way, and for draws that are used by number.
+    """
+
+    def __init__(
+        self, scenario: Scenario, code: Code, tables: Listed, replication: int = 0, waits: int = 0, room: int = 1
+    ):
+        self.scenario, self.replication, self.code, self.tables = scenario, replication, code, tables
+        self.room, self.most = room, room * (EACH * scenario.ranks + LEAST)
+        self.contended = not plain.by_arithmetic(scenario)
+        self.mode = CONTENDED if self.contended else FREE if scenario.apart else SHARED
+        self.layered = "NEGO" in code.uses
+        self.variables = max(1, len(scenario.summed)) if self.layered else 1
+        steps = scenario.rounds + 8 if not scenario.protocol.counts_updates else 3 * scenario.rounds + 60
+        arrays = {
+            "tie": np.zeros(TIES, layout.EVENT),
+            "instruction": code.program(),
+            "line": self._lines(),
+            "size": self._sizes(),
+            "step_end": np.zeros(scenario.updates + 1, layout.STEP_END),
+            "wait": np.zeros(waits, layout.WAIT),
+        }
+        parts = (
+            self._programs(),
+            self._post(),
+            self._hosts(),
+            self._draws(steps),
+            self._layers(),
+            self._flows(),
+            tables.arrays(),
+        )
+        for part in parts:
+            arrays |= part
+        self.state = State(arrays, self._constants() | self._counters())
+
+    def _constants(self) -> dict[str, float]:
+        """Numbers that do not change: layout.CONSTANTS."""
+        of, link, local, cluster = (
+            self.scenario,
+            self.scenario.network,
+            self.scenario.local,
+            self.scenario.cluster,
+        )
+        amounts, costs, slow = Amounts(of), of.costs, not plain.queues(of)
+        integers = {
+            "mode": self.mode, "variables": self.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
+            "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
+            "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates, "gpu": bool(of.machines[0].gpus),
+            "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
+            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "fair": link.fair, "tcp": link.tcp is not None,
+            "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
+        }  # fmt: skip
+        floats = {
+            "latency_s": link.latency_s, "overhead_s": link.overhead_s, "gap_s": link.gap_s, "byte_s": 1 / link.bandwidth_bytes_per_s,
+            "bandwidth": link.bandwidth_bytes_per_s, "credit": 1 / (link.sustained_bytes_per_s or math.inf),
+            "local_latency_s": local.latency_s, "local_overhead_s": local.overhead_s, "local_gap_s": local.gap_s,
+            "local_bandwidth": local.bandwidth_bytes_per_s, "oversleep_s": cluster.oversleep_s, "poll_s": cluster.poll_s,
+            "resume_s": of.costs.resume_s, "batch": of.batch, "input_s": amounts.input_s,
+            "to_device_s": amounts.to_device_s, "compute_s": amounts.compute_s, "pack_s": amounts.pack_s,
+            "to_host_s": amounts.to_host_s, "loop_s": costs.loop_s, "agree_s": costs.agree_s,
+            "negotiate_s": costs.negotiate_s * (of.workers > 1), "negotiated_bytes": 256.0,
+            "fusion_bytes": getattr(of.protocol, "fusion_bytes", 0), "buffer_bytes": link.buffer_bytes, "ramp_bytes": link.ramp_bytes,
+            "eager_bytes": math.inf if link.eager_bytes is None else link.eager_bytes,
+            "forward": amounts.layer_shares(getattr(of.protocol, "order", ""))[0] if self.layered else 1.0,
+        }  # fmt: skip
+        if link.tcp:
+            floats |= {"window_bytes": link.tcp.initial_window_bytes * link.tcp.connections, "trip_s": 2 * link.latency_s,
+                       "most_window_bytes": link.tcp.window_bytes * link.tcp.connections}  # fmt: skip
+        return integers | floats
+
+    def _counters(self) -> dict[str, float]:
+        """Counters that do not begin at 0; where cores are shared each rank begins at an event of its own."""
+        ranks = self.scenario.ranks
+        begun = {"scheduled": ranks, "sequence": ranks} if self.contended else {"todo": ranks}
+        flows = self.most if self.scenario.network.fair else 1
+        return {"alive": ranks, "free_messages": self.most, "free_departures": self.most, "free_flows": flows, **begun}
+
+    def _lines(self) -> np.ndarray:
+        each = [getattr(self.scenario.costs, name) for name in LINES]
+        return np.array([(one.base_s, one.slope_s, one.cold_s, one.floor_s) for one in each], layout.LINE)
+
+    def _programs(self) -> dict[str, np.ndarray]:
+        """Ranks and their strands, what these keep, and who begins."""
+        of, code, strands = self.scenario, self.code, 2 * self.scenario.ranks
+        sets, lists = code.sets or [(0, 0, 0)], code.lists or [(0, 0)]
+        return {
+            "strand": self._strands(),
+            "rank": self._ranks(),
+            "todo": self._todo(),
+            "register": np.concatenate([code.registers] * 2).astype(float),
+            "rank_set": np.array(sets, layout.RANK_SET),
+            "bit": np.zeros(max(1, int(code.set_room.sum())), INTEGERS),
+            "member": np.zeros((strands, len(sets)), INTEGERS),
+            "number_list": np.array(lists, layout.NUMBER_LIST),
+            "item": np.zeros(max(1, int(code.list_room.sum()))),
+            "length": np.zeros((strands, len(lists)), INTEGERS),
+            "turn": self._turns(),
+            "inbox": np.full(6 * of.ranks, NOBODY, INTEGERS).view(layout.INBOX),
+        }
+
+    def _strands(self) -> np.ndarray:
+        ranks, code = self.scenario.ranks, self.code
+        strands = np.zeros(2 * ranks, layout.STRAND)
+        strands["rank"], strands["number"] = np.tile(np.arange(ranks), 2), np.arange(2 * ranks)
+        strands["cycle_s"], strands["previous"], strands["waits_for"] = -math.inf, NOBODY, NOBODY
+        strands["pc"][:ranks] = code.starts
+        strands["set_at"][:ranks], strands["list_at"][:ranks] = code.set_starts, code.list_starts
+        return strands
+
+    def _ranks(self) -> np.ndarray:
+        of = self.scenario
+        ranks, hosts = np.zeros(of.ranks, layout.RANK), np.array(of.hosts, INTEGERS)
+        ranks["host"], ranks["since_s"], ranks["number"], ranks["updates"] = (
+            hosts,
+            math.inf,
+            np.arange(of.ranks),
+            math.inf,
+        )
+        ranks["updates"][0] = of.updates
+        ranks["group"] = hosts if self.contended and not of.cluster.shared_cores else 0
+        ranks["speed"] = of.speeds
+        for rank in range(min(of.ranks, of.servers + 1)):  # workers are alike
+            ranks["update_bytes"][rank:] = of.traffic.updated_bytes(rank)[0] if rank < of.servers or of.summed else 0
+        return ranks
+
+    def _turns(self) -> np.ndarray:
+        turns = np.zeros(self.scenario.ranks, layout.TURN)
+        turns["core"] = NOBODY
+        return turns
+
+    def _todo(self) -> np.ndarray:
+        """All ranks in the order in which the event world begins them, the first one last."""
+        of = self.scenario
+        workers_first = of.servers == 1 and not self.contended
+        order = [*range(of.servers, of.ranks), *range(of.servers)] if workers_first else range(of.ranks)
+        todo = np.zeros(4 * of.ranks + 64, INTEGERS)
+        todo[: of.ranks] = list(order)[::-1]
+        return todo
+
+    def _post(self) -> dict[str, np.ndarray]:
+        """Messages, and events of ranks that begin."""
+        most, ranks = self.most, self.scenario.ranks
+        events = np.zeros(2 * most, layout.EVENT)
+        if self.contended:
+            events["kind"], events["a"][:ranks], events["key"][:ranks] = GO, np.arange(ranks), np.arange(1, ranks + 1)
+        return {
+            "event": events,
+            "message": np.zeros(most, layout.MESSAGE),
+            "free_message": np.arange(most),
+            "departure": np.zeros(most, layout.DEPARTURE),
+            "free_departure": np.arange(most),
+        }
+
+    def _hosts(self) -> dict[str, np.ndarray]:
+        """Ports and cores."""
+        of, shared, found, at = self.scenario, self.scenario.cluster.shared_cores, [], 0
+        for host in of.machines[:1] if shared else of.machines if self.contended else ():
+            found.append((0.0, host.speed, host.contention, TICK_S, shared or host.cores, 0, at))
+            at += shared or host.cores
+        groups = np.array(found or [(0.0, 1.0, 0.0, TICK_S, 1, 0, 0)], layout.GROUP)
+        cores = np.zeros(max(at, 1), layout.CORE)
+        cores["group"] = np.repeat(np.arange(len(groups)), groups["cores"])
+        return {
+            "port": np.zeros(max(of.hosts) + 1, layout.PORT),
+            "window": np.zeros(of.ranks**2 if of.network.tcp else 1, layout.WINDOW),
+            "group": groups,
+            "core": cores,
+            "task": np.zeros((len(cores), 2 * of.ranks + 4 if self.contended else 1), layout.TASK),
+        }
+
+    def _draws(self, columns: int) -> dict[str, np.ndarray]:
+        of = self.scenario
+        polls = np.zeros((of.ranks, 1))
+        if self.contended and of.cluster.poll_s:
+            polls = np.array([poll_shares(of, self.replication, rank, SHARES * self.room) for rank in range(of.ranks)])
+        return {"poll": polls, **dict(zip(DRAWN, draws_of(of, self.replication, columns), strict=True))}
+
+    def _sizes(self) -> np.ndarray:
+        """SIZE of messages to and from each server."""
+        of, found = self.scenario, np.zeros((4, max(1, self.scenario.servers)), layout.SIZE)
+        found["bytes"], found["count"] = HEADER_BYTES, 1
+        for server in range(of.servers):
+            loads = of.traffic.loads(server)
+            for what, name in (
+                (ops.GRADIENT, "gradient_bytes"),
+                (ops.PARAMETERS, "answer_bytes"),
+                (ops.REQUEST, "request_bytes"),
+            ):
+                found[what, server] = sum(getattr(load, name) for load in loads), len(loads)
+        return found
+
+    def _layers(self) -> dict[str, np.ndarray]:
+        """Which gradients are ready when, where they are computed layer by layer."""
+        of, count = self.scenario, self.variables
+        bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
+        bounds[-1] += 1
+        backward = parts = np.zeros(count)
+        if self.layered:
+            order = getattr(of.protocol, "order", "")
+            backward = np.asarray(Amounts(of).layer_shares(order)[1], np.float64)
+            parts = np.array(fusion.layer_shares([one.size for one in of.workload.variables], order)[::-1], np.float64)
+        return {
+            "variable_bound": bounds,
+            "backward": backward,
+            "part": parts,
+            "ready": np.zeros((of.ranks, count)),
+            "gradient": np.zeros(count * (of.rounds + 2), layout.GRADIENT),
+        }
+
+    def _flows(self) -> dict[str, np.ndarray]:
+        """What messages need that share ports."""
+        of, link, ranks = self.scenario, self.scenario.network, self.scenario.ranks
+        weights = np.ones((ranks, 1))
+        if link.fair and link.unfairness:
+            law, key = LogNormal(cv=link.unfairness), (of.seed, self.replication)
+            each = range(ranks)
+            weights = rows_of(
+                lambda rank: Stream(law, *key, of.worker_number(rank), "share"), WEIGHTS * self.room, each
+            )
+        buckets = np.zeros(2 * (max(of.hosts) + 1), layout.BUCKET)
+        buckets["rate"], buckets["queue"] = link.bandwidth_bytes_per_s, link.queue_bytes
+        buckets["depth"] = buckets["level"] = link.burst_bytes
+        most, peers = (self.most, (ranks, ranks)) if link.fair else (1, (1, 1))
+        return {
+            "flow": np.zeros(most, layout.FLOW),
+            "free_flow": np.arange(most),
+            "active": np.zeros(most, INTEGERS),
+            "bucket": buckets,
+            "callback": np.zeros(2 * most, layout.CALLBACK),
+            "stream": np.full(peers, NOBODY, INTEGERS),
+            "announced": np.full(peers, NOBODY, INTEGERS),
+            "weight": weights,
+        }
+
+    def run(self) -> int:
+        """Run to the end, with further draws where those that there are do not suffice; the status."""
+        status, columns = loop.run(self.state.record), 0
+        while status == DRAWS:
+            columns = 2 * max(columns, *(self.state.arrays[name].shape[1] for name in DRAWN[:3]))
+            for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns), strict=True):
+                self.state.place(name, rows)
+            status = loop.run(self.state.record)
+        return status
+
+    @property
+    def waits(self) -> int:
+        """The number of waits, with those for which there was no room."""
+        return int(self.state.record["waits"][0])
+
+    @property
+    def ran_out(self) -> int:
+        """How often a rank had no more partitions to compute, and time left."""
+        return int(self.state.arrays["rank"]["ran_out"].sum())
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Of each step's updates."""
+        each = self.scenario.updates_per_step
+        steps = self.state.record["ends"][0] // each
+        return self.state.arrays["step_end"]["samples"][: steps * each].reshape(steps, each).sum(axis=1)
+
+    @property
+    def ends_s(self) -> np.ndarray:
+        """When each step ended."""
+        each = self.scenario.updates_per_step
+        count = self.state.record["ends"][0] // each
+        return self.state.arrays["step_end"]["at_s"][each - 1 : count * each : each]
+
+    def idle_fraction(self, warmup: int) -> np.ndarray:
+        """Each rank's waits between the end of the warm-up and the last update, as a share of that time."""
+        ends_s = self.ends_s
+        start_s, end_s = (ends_s[warmup - 1] if warmup else 0.0), ends_s[-1]
+        waits = self.state.arrays["wait"][: self.waits]
+        inside_s = np.clip(np.minimum(waits["to_s"], end_s) - np.maximum(waits["from_s"], start_s), 0, None)
+        return np.bincount(waits["rank"], inside_s, self.scenario.ranks) / (end_s - start_s)

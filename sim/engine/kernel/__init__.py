@@ -1,0 +1,1 @@
+"""The compiled kernel: flat arrays, events in order, and programs of ranks."""

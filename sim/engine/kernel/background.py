@@ -1,0 +1,117 @@
+"""What a thread beside the computation needs: a second strand of its rank, cycles, and gradients that are summed together."""
+
+from __future__ import annotations
+
+import math
+
+from sim.engine.kernel import state
+from sim.engine.kernel.compiling import compiled
+from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, WAITS
+from sim.engine.kernel.records import note_wait
+
+NOBODY = -1
+ALWAYS_S = 1e300
+
+
+@compiled
+def later(S, time_s, kind, a):
+    """An event in the order of scheduling, or after messages of the same moment where these go by their senders."""
+    at_s = max(time_s, S.now_s)
+    if S.mode == CONTENDED:
+        schedule(S, at_s, kind, a, 0)
+    else:
+        schedule_after_messages(S, at_s, kind, a, 0)
+
+
+@compiled
+def cycle(S, strand, rank, s, r, line):
+    """Wait for the next cycle in which the rank has a gradient that all ranks have."""
+    n, cycle_s = rank.reduced, state.register(S, s, line.a).value
+    ready = state.gradient(S, n)
+    if strand.phase == 0:
+        strand.t0_s, strand.began_s = max(strand.clock_s, strand.cycle_s + cycle_s), strand.clock_s
+        if ready.ranks < S.ranks or ready.at_s > S.now_s:
+            return await_gradient(S, strand, n)
+    if strand.phase != 2:
+        begin_s, ready_s = strand.t0_s, max(strand.clock_s, ready.at_s)
+        if ready_s > begin_s:
+            begin_s = begin_s + math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
+        if S.mode == CONTENDED:
+            schedule(S, S.now_s + max(0.0, max(ready_s, begin_s) - S.now_s), GO, s, 0)
+            strand.phase = 2
+            return WAITS
+        strand.clock_s = max(strand.clock_s, max(ready_s, begin_s))
+    strand.cycle_s = strand.clock_s
+    note_wait(S, r, max(strand.began_s, rank.idle_s), strand.clock_s)
+    return NEXT
+
+
+@compiled
+def await_gradient(S, strand, n):
+    """Wait until all ranks have a gradient."""
+    ready = state.gradient(S, n)
+    strand.phase, strand.waits_for = 1, n
+    ready.waiting += 1
+    if ready.ranks == S.ranks and S.mode != CONTENDED:
+        schedule_after_messages(S, ready.at_s, GRADIENT_READY, n, 0)
+    return WAITS
+
+
+@compiled
+def fuse(S, s, line):
+    """The next gradients that fit into one buffer: where they begin and stop, and whether they are several."""
+    n, last, variables = (
+        int(state.register(S, s, line.a).value),
+        int(state.register(S, s, line.a + 1).value),
+        S.variables,
+    )
+    room, start, stop, count = -1.0, 0, 0, 0
+    while n < last:
+        v = variables - 1 - n % variables
+        begin, end = state.variable_bound(S, v).value, state.variable_bound(S, v + 1).value
+        size_bytes = 4.0 * (end - begin)
+        if count == 0:
+            stop, room = end, S.fusion_bytes
+        elif size_bytes > room:
+            break
+        room -= size_bytes
+        start = begin
+        count += 1
+        n += 1
+    state.register(S, s, line.a).value, state.register(S, s, line.a + 2).value = n, start
+    state.register(S, s, line.a + 3).value, state.register(S, s, line.a + 4).value = stop, count > 1
+    return NEXT
+
+
+@compiled
+def fork(S, strand, rank, s, r, line):
+    """The rank's other strand begins; both go on."""
+    k = S.ranks + r
+    other = state.strand(S, k)
+    other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
+    strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
+    strand.pc += 1
+    later(S, strand.clock_s, GO, s)
+    later(S, strand.clock_s, GO, k)
+    return WAITS
+
+
+@compiled
+def join(S, strand, rank, s, line):
+    """A strand is done; when both are, the one that computes goes on."""
+    computes = line.a == 1
+    first = s if computes else strand.parent
+    if strand.phase == 0:
+        if computes:
+            rank.idle_s = strand.clock_s
+        strand.phase, parent = 1, state.strand(S, first)
+        parent.left -= 1
+        parent.t0_s = strand.clock_s if parent.left == 1 else max(parent.t0_s, strand.clock_s)
+        if parent.left == 0:
+            later(S, parent.t0_s, GO, first)
+        return WAITS
+    strand.clock_s = strand.t0_s
+    rank.ready_before += S.variables
+    rank.ready = 0
+    return NEXT

@@ -1,0 +1,231 @@
+"""Collective calls: exchanges of a table, one after another. Bytes follow from the bounds of a vector, which are computed once a call."""
+
+from __future__ import annotations
+
+from sim.engine.kernel import layout, ops, state
+from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.layout import AWAITS, CONTENDED, NEXT, SPENDS, WAITS
+from sim.engine.kernel.memory import read
+from sim.engine.kernel.phases import ADDED, ALL_AHEAD, ALL_LEFT, CALLS_PORT, CHOOSES, DEPARTS, OVER, RECEIVES
+from sim.engine.kernel.post import NONE, end_departure, go_on_later
+from sim.engine.kernel.ring import play_ring
+from sim.engine.kernel.work import seconds_of, spend
+
+ITEM_BYTES = 4.0
+
+
+@compiled
+def bounds_of(S, k, start, stop):
+    """The slot with the values of all bounds of a table for a call from start to stop."""
+    for slot in range(S.called_count):
+        called = state.called(S, slot)
+        if called.table == k and called.start == start and called.stop == stop:
+            return slot
+    slot = S.slots % S.called_count
+    S.slots += 1
+    called = state.called(S, slot)
+    called.table, called.start, called.stop = k, start, stop
+    fill_bounds(S, state.table(S, k), slot, start, stop)
+    return slot
+
+
+@compiled
+def fill_bounds(S, table, slot, start, stop):
+    """Compute all bounds: parts of a ring, or what a table's formulas say."""
+    if table.rotates == 1:
+        for i in range(table.ranks + 1):
+            state.value(S, slot, i).value = start + (stop - start) * i // table.ranks
+        return
+    state.value(S, slot, 0).value, state.value(S, slot, 1).value = start, stop
+    for i in range(2, table.bounds):
+        bound = state.bound(S, table.first + i)
+        if bound.operation == 0:
+            state.value(S, slot, i).value = bound.a
+        else:
+            left, right = state.value(S, slot, bound.a).value, state.value(S, slot, bound.b).value
+            state.value(S, slot, i).value = bound_of(bound.operation, left, right)
+
+
+@compiled
+def bound_of(operation, left, right):
+    """The bound that an operation makes of two."""
+    if operation == 1:
+        return left + right
+    if operation == 2:
+        return left - right
+    if operation == 3:
+        return left * right
+    return left // right
+
+
+@compiled
+def begin_call(S, strand, rank, s, r, line):
+    """Choose the table by the size of the vector, and enter the library."""
+    op = line.op
+    strand.start, strand.stop = 0, 0
+    if op == ops.CALL:
+        strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
+    size_bytes, choice = ITEM_BYTES * (strand.stop - strand.start), line.a
+    while state.choice(S, choice).below_bytes <= size_bytes:
+        choice += 1
+    k = state.choice(S, choice).table
+    rows = state.rows(S, k, r - S.first)
+    strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
+    if op == ops.NEGO:
+        strand.least = rank.ready_before + ready_by(S, r, rank.ready, strand.clock_s)
+    if op != ops.CALL:
+        return CHOOSES
+    seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
+    if S.rings == 1 and state.table(S, k).rotates == 1:
+        strand.clock_s += seconds / rank.speed
+        return enter_ring(S, strand, k)
+    return SPENDS if spend(S, strand, rank, seconds, CHOOSES) == SPENDS else CHOOSES
+
+
+@compiled
+def ready_by(S, r, count, time_s):
+    """How many of a rank's gradients are ready by then."""
+    k = 0
+    while k < count and state.ready(S, r, k).value <= time_s:
+        k += 1
+    return k
+
+
+@compiled
+def enter_ring(S, strand, k):
+    """Wait until all ranks have entered a ring's call; then it is played, and all go on."""
+    S.entered += 1
+    strand.phase = OVER
+    if S.entered == S.ranks:
+        S.entered = 0
+        play_ring(S, k, strand.start, strand.stop)
+        for q in range(S.ranks - 1, -1, -1):
+            go_on_later(S, q)
+    return WAITS
+
+
+@in_place
+def choose_exchange(S, strand, r, line):
+    """The next exchange: to whom, from whom, and how large."""
+    if strand.row == strand.row_end:
+        return ALL_AHEAD
+    op, row, table = line.op, state.row(S, strand.row), state.table(S, strand.table)
+    to, source, first, end = row.to, row.source, row.sent_from, row.sent_to
+    if table.rotates == 1:  # rank q does what rank 0 does, q places further on
+        q, n = r - S.first, table.ranks
+        to, source, first = (to + q) % n, (source + q) % n, (first + q) % n
+        end = first + 1
+    strand.to, strand.what = to + S.first if to >= 0 else to, source + S.first if source >= 0 else source
+    strand.count, strand.adds, strand.ahead = 1, row.adds, row.ahead
+    strand.version = int(state.rank(S, r).version)
+    if op == ops.CALL:
+        slot = bounds_of(S, strand.table, strand.start, strand.stop)
+        strand.bytes = ITEM_BYTES * (state.value(S, slot, end).value - state.value(S, slot, first).value)
+    else:
+        strand.bytes = S.negotiated_bytes if op == ops.NEGO else 0.0
+    if op == ops.NEGO and row.sent_from != 0:
+        name_gradients(strand, state.rank(S, r), row.sent_from)
+    if strand.to >= 0:
+        return CALLS_PORT
+    strand.departure, strand.departed_s = NONE, -1.0
+    return RECEIVES
+
+
+@compiled
+def name_gradients(strand, rank, count):
+    """By name: so many messages, or one for each gradient that rank 0 has not been told of."""
+    strand.count = count
+    if count < 0:
+        strand.count = strand.least - rank.told + 1
+        rank.told = strand.least
+    strand.bytes *= strand.count
+
+
+@in_place
+def take_exchange(S, strand, r, line):
+    """What an exchange has brought: gradients that all have, or samples of others."""
+    message, op = state.message(S, strand.message), line.op
+    strand.t0_s = message.bytes
+    if op == ops.NEGO:
+        strand.least = min(strand.least, message.ready) if strand.adds else message.ready
+    elif op == ops.CALL and carries_samples(S, strand, r):
+        rank = state.rank(S, r)
+        rank.samples = message.samples + rank.samples * strand.adds
+    return DEPARTS
+
+
+@in_place
+def carries_samples(S, strand, r):
+    """Whether the piece that has come has the item with the number of samples, behind all others."""
+    row, table = state.row(S, strand.row), state.table(S, strand.table)
+    first, end = row.taken_from, row.taken_to
+    if table.rotates == 1:
+        first = (first + r - S.first) % table.ranks
+        end = first + 1
+    slot = bounds_of(S, strand.table, strand.start, strand.stop)
+    stop = state.value(S, slot, end).value
+    return stop == S.nothing and state.value(S, slot, first).value < stop
+
+
+@in_place
+def depart(S, strand, rank, s, line):
+    """The rank's own message of an exchange has to leave; then what came is added."""
+    d = strand.departure
+    if strand.to >= 0 and strand.ahead == 0:
+        if d < 0:
+            strand.clock_s = max(strand.clock_s, strand.departed_s)
+        elif state.departure(S, d).over == 0:
+            state.departure(S, d).waiter, strand.phase = s, DEPARTS
+            return AWAITS
+        else:
+            end_departure(S, strand, d)
+            strand.departure = NONE
+    if line.op == ops.CALL and strand.adds == 1:
+        seconds = seconds_of(state.line(S, layout.REDUCE), strand.t0_s)
+        return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
+    return ADDED
+
+
+@in_place
+def wait_for_all(S, strand, s):
+    """Where events say when messages leave, all that were sent ahead and have not left are waited for as one event."""
+    if S.mode != CONTENDED:
+        return ALL_LEFT
+    count, d = 0, strand.first_departure
+    while d >= 0:
+        if state.departure(S, d).over == 0:
+            state.departure(S, d).waiter = s
+            count += 1
+        d = state.departure(S, d).next
+    if count == 0:
+        return ALL_LEFT
+    strand.pending, strand.phase = count, ALL_LEFT
+    return AWAITS
+
+
+@in_place
+def leave_all(S, strand, s, line, phase):
+    """All messages that are waited for have to leave."""
+    if line.op != ops.SEND:
+        strand.clock_s = max(strand.clock_s, strand.ahead_s)
+    elif line.e == 1:
+        strand.clock_s = max(strand.clock_s, strand.last_s)
+    d = strand.first_departure
+    while d >= 0:
+        departure = state.departure(S, d)
+        if departure.over == 0:
+            departure.waiter, strand.phase = s, phase
+            return AWAITS
+        end_departure(S, strand, d)
+        d = departure.next
+        strand.first_departure = d
+    return OVER
+
+
+@in_place
+def end_negotiation(S, strand, rank, s, line):
+    """Into two registers: gradients agreed on before, and now."""
+    register = line.b
+    state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, strand.least
+    rank.reduced = strand.least
+    return NEXT

@@ -1,0 +1,236 @@
+"""What happens at an event. Each function says which strand goes on now, or NOBODY, or that draws or room are used up."""
+
+from __future__ import annotations
+
+from sim.engine.kernel import layout, state
+from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.cores import balance, end_turn, work
+from sim.engine.kernel.flows import begin_flow, look, stream
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import CONTENDED, DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
+from sim.engine.kernel.polling import late_s, next_stage, sleeps_between
+from sim.engine.kernel.ports import pass_in
+from sim.engine.kernel.post import NONE, go_on_later, keep, wanted
+from sim.engine.kernel.sending import next_weight
+
+NOBODY, NO_ROOM = -1, -2
+
+
+@in_place
+def happen(S, kind, a, b):
+    """An event happens."""
+    if kind == GO:
+        return a
+    if kind == layout.ARRIVE or kind == LOCAL:
+        return arrive(S, kind, a)
+    if kind == layout.LEAVE:
+        return a
+    if kind == layout.TIMER:
+        end_turn(S, a, b)
+    elif kind == layout.BALANCE:
+        balance(S, a)
+    elif kind == HOP:
+        schedule(S, S.now_s, GO, a, 0)
+    elif kind == LANDED:
+        schedule(S, S.now_s, GO, b, 0)
+    elif kind == layout.GIVE_UP:
+        return give_up(S, a, b)
+    elif kind == DEPART:
+        return depart(S, a)
+    elif kind == layout.POLL:
+        poll(S, a)
+    elif kind == layout.STAGE:
+        next_stage(S, a, b)
+    elif kind == layout.GRADIENT_READY:
+        wake_all(S, a)
+    else:
+        return flow_event(S, kind, a)
+    return NOBODY
+
+
+@in_place
+def arrive(S, kind, m):
+    """A message comes to its receiver's host, or to a neighbour."""
+    message = state.message(S, m)
+    r = message.receiver
+    inbox = state.inbox(S, r)
+    if kind == layout.ARRIVE:
+        reach_s = S.now_s if S.mode == CONTENDED else message.reach_s
+        message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, reach_s)
+        message.end_s = end_s + message.held_s
+    elif message.local == 1:
+        message.begin_s = message.reach_s
+    s = inbox.waiter
+    if s < 0 or not wanted(S, state.strand(S, s), inbox, message.sender):
+        keep(S, inbox, m)
+        return NOBODY
+    inbox.waiter, state.strand(S, s).message = NONE, m
+    if S.mode != CONTENDED:
+        return s
+    late_s = message.end_s - S.now_s if message.local == 0 and message.asks == 0 else 0.0
+    if late_s > 0.0:
+        schedule(S, S.now_s + late_s, LANDED, m, s)
+    else:
+        schedule(S, S.now_s, GO, s, 0)
+    return NOBODY
+
+
+@compiled
+def give_up(S, s, deadline):
+    """A deadline has come: of this wait, or of one that is over."""
+    strand = state.strand(S, s)
+    inbox = state.inbox(S, strand.rank)
+    if inbox.waiter != s or strand.deadline != deadline:
+        return NOBODY
+    inbox.waiter, strand.message = NONE, NONE
+    if S.mode != CONTENDED:
+        return s
+    schedule(S, S.now_s, GO, s, 0)
+    return NOBODY
+
+
+@compiled
+def depart(S, d):
+    """A message has left: who waits for it goes on, if it was the last of several."""
+    departure = state.departure(S, d)
+    departure.over, s = 1, departure.waiter
+    if s < 0:
+        return NOBODY
+    strand = state.strand(S, s)
+    if strand.pending == 0:
+        return s
+    strand.pending -= 1
+    if strand.pending == 0:
+        schedule(S, S.now_s, GO, s, 0)
+    return NOBODY
+
+
+@compiled
+def poll(S, s):
+    """A waiting rank sees what has come, once its poll has had a core."""
+    r = state.strand(S, s).rank
+    rank = state.rank(S, r)
+    rank.polled_s = S.now_s
+    if S.cores_suffice == 1:
+        schedule(S, S.now_s, GO, s, 0)
+    else:
+        work(S, rank.group, S.poll_s, r, s, HOP)
+
+
+@compiled
+def wake_all(S, n):
+    """All ranks have a gradient: those that wait for it go on, in order."""
+    for s in range(S.strand_count - 1, -1, -1):
+        if state.strand(S, s).waits_for == n:
+            state.strand(S, s).waits_for = NONE
+            go_on_later(S, s)
+
+
+@compiled
+def flow_event(S, kind, a):
+    """What happens where messages share ports as flows; `a` is a flow, a message or a timer."""
+    if kind == layout.LOOK:
+        look(S, a)
+    elif kind == layout.FLOW_BEGINS:
+        begin_flow(S, a)
+    elif kind == layout.FLOW_DONE:
+        end_flow(S, a)
+    elif kind == LANDS:
+        message = state.message(S, a)
+        if state.announced(S, message.sender, message.receiver).value == a:
+            state.announced(S, message.sender, message.receiver).value = NONE
+        schedule(S, S.now_s, HAS_LANDED, a, 0)
+    elif kind == layout.ASKS:
+        schedule(S, S.now_s, HAS_ASKED, a, 0)
+    elif kind == HAS_ASKED:
+        return asked(S, a)
+    elif kind == layout.NOTICED:
+        return noticed(S, a)
+    elif kind == STREAM:
+        begin_stream(S, a)
+    elif kind == layout.HANDED:
+        return handed(S, a)
+    else:
+        return landed(S, a)
+    return NOBODY
+
+
+@compiled
+def end_flow(S, f):
+    """The last byte of a flow has left: it lands after the latency, and so does what was scheduled behind it."""
+    flow, at_s = state.flow(S, f), S.now_s + S.latency_s
+    state.message(S, flow.message).end_s = at_s
+    schedule(S, at_s, LANDS if flow.asked else LOCAL, flow.message, 0)
+    c = flow.calls
+    while c >= 0:
+        call = state.callback(S, c)
+        schedule(S, at_s, call.kind, call.message, 0)
+        c = call.next
+    if state.stream(S, flow.source, flow.to).value == f:
+        state.stream(S, flow.source, flow.to).value = NONE
+    state.free_flow(S, S.free_flows).value = f
+    S.free_flows += 1
+
+
+@compiled
+def asked(S, m):
+    """A sender is asked for an announced message; it notices at its next poll, if it polls."""
+    message = state.message(S, m)
+    r = message.sender
+    rank = state.rank(S, r)
+    waited_s = S.now_s - rank.since_s
+    if not (S.polls and sleeps_between(S, state.strand(S, r)) and waited_s > 0.0):
+        begin_stream(S, m)
+        return NOBODY
+    after_s = late_s(S, rank, r, waited_s)
+    if after_s < 0.0:
+        return NO_ROOM
+    schedule(S, S.now_s + after_s, layout.NOTICED, m, 0)
+    return NOBODY
+
+
+@compiled
+def noticed(S, m):
+    """A sender has noticed that it is asked, and its poll takes a core."""
+    r = state.message(S, m).sender
+    rank = state.rank(S, r)
+    rank.polled_s = S.now_s
+    if S.cores_suffice == 1:
+        begin_stream(S, m)
+    else:
+        work(S, rank.group, S.poll_s, r, m, STREAM)
+    return NOBODY
+
+
+@compiled
+def begin_stream(S, m):
+    """The bytes of an announced message leave."""
+    message = state.message(S, m)
+    r = message.sender
+    hosts, weight = (state.rank(S, r).host, state.rank(S, message.receiver).host), next_weight(S, state.rank(S, r), r)
+    stream(S, message, m, hosts, weight)
+
+
+@compiled
+def handed(S, f):
+    """The sender has handed over all bytes of a flow."""
+    flow = state.flow(S, f)
+    if flow.departure < 0:
+        return NOBODY
+    if flow.asked:
+        schedule(S, S.now_s, DEPART, flow.departure, 0)
+        return NOBODY
+    return depart(S, flow.departure)
+
+
+@compiled
+def landed(S, m):
+    """An announced message is there: who waits for it goes on, and a message that waited for it leaves."""
+    message = state.message(S, m)
+    if message.call >= 0:
+        schedule(S, S.now_s, HAS_ASKED, message.call, 0)
+    s = message.waiter
+    if s < 0:
+        message.waiter = -2
+        return NOBODY
+    return s

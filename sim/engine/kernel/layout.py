@@ -1,0 +1,117 @@
+"""Records of the arrays that the kernel works on, kinds of events, and statuses of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def record(floats: str, integers: str) -> np.dtype:
+    """A record of 8-byte fields, which are read by name in compiled functions and in Python."""
+    fields = [(name, np.float64) for name in floats.split()] + [(name, np.int64) for name in integers.split()]
+    return np.dtype((np.record, fields))
+
+
+# ---- numbers of a rank that its program reads as registers -1 - field: the first fields of RANK
+STEP, VERSION, SAMPLES, MINIBATCHES, UPDATES, OVER, TOKEN, ROUNDS, NUMBER, RAN_OUT = range(10)
+NUMBERS = "step version samples minibatches updates over token rounds number ran_out"
+REGISTERS = 256  # of a strand
+# ---- a letter in registers
+L_SENDER, L_VERSION, L_SAMPLES, L_MINIBATCHES, L_MESSAGES, L_NOTE, L_LAST, L_READY, L_BYTES = range(9)
+LETTER = 9
+
+# What does not change during a run, and counters.
+CONSTANTS = (
+    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
+    "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
+    "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
+    "mode polls cores_suffice in_library counts_updates variables ranks first sleeps gpu local_wakes quick stores divides fair rings "
+    "nothing tcp",
+)
+FREE, SHARED, CONTENDED = range(
+    3
+)  # modes: own ports by arithmetic; shared ports by arithmetic; shared cores, polls or flows
+COUNTERS = (
+    "now_s flows_s",
+    "scheduled sequence todo alive free_messages free_departures ends messages events waits short entered slots flows timer "
+    "free_flows callbacks",
+)
+# Records of the arrays.
+EVENT = record("time_s", "key kind a b")
+INSTRUCTION = record("", "op a b c d e f g")
+STRAND = record(
+    "clock_s departed_s last_s ahead_s posted_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
+    "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
+    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
+)
+RANK = record(
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s",
+    "host group fetched reduced ready ready_before watch shares oldest told flowed",
+)
+MESSAGE = record(
+    "bytes reach_s begin_s end_s held_s asked_s",
+    "sender receiver version samples minibatches count note last ready departure next local asks waiter call",
+)
+INBOX = record("", "head tail waiter kind first stop")
+DEPARTURE = record("left_s", "over waiter next")
+PORT = record("out_s in_s out_credit_s in_credit_s", "")
+WINDOW = record("bytes free_s", "")
+GROUP = record("polls speed contention turn_s", "cores busy first")
+CORE = record("since_s updated_s", "tasks timer group")
+TASK = record("left_s", "rank strand kind")
+TURN = record("done_s since_s", "core")
+RANK_SET = record("", "at first stop")
+NUMBER_LIST = record("", "at room")
+LINE = record("base_s slope_s cold_s floor_s", "")
+SIZE = record("bytes", "count")
+ROW = record("", "to source sent_from sent_to taken_from taken_to adds ahead")
+TABLE = record("", "rotates ranks first bounds")
+ROWS = record("", "first stop")
+CHOICE = record("below_bytes", "table")
+BOUND = record("", "operation a b")
+CALLED = record("", "table start stop")
+GRADIENT = record("at_s", "ranks waiting")
+STEP_END = record("at_s samples", "")
+WAIT = record("from_s to_s", "rank")
+FLOW = record(
+    "left kept weight ramp rate age_s share", "out into message handed departure asked calls last_call source to open"
+)
+BUCKET = record("rate depth queue through level updated_s largest free", "limits")
+CALLBACK = record("", "kind message next")
+FLOAT, INTEGER = record("value", ""), record("", "value")
+
+# ---- kinds of lines of costs
+COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL = range(7)
+# ---- kinds of events. LEAVE: a rank comes to a port that others use too. HANDED and later ones: messages that share ports as flows.
+(
+    GO,
+    HOP,
+    ARRIVE,
+    LOCAL,
+    LEAVE,
+    TIMER,
+    BALANCE,
+    LANDED,
+    DEPART,
+    POLL,
+    STAGE,
+    GRADIENT_READY,
+    GIVE_UP,
+    HANDED,
+    FLOW_DONE,
+    LOOK,
+    FLOW_BEGINS,
+    LANDS,
+    HAS_LANDED,
+    ASKS,
+    HAS_ASKED,
+    NOTICED,
+    STREAM,
+) = range(23)
+# ---- statuses of a run. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
+FINISHED, DEADLOCK, GROW, DRAWS, SPACE = range(5)
+# ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
+# once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
+NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)
+ENDS = 200
+
+ROUND_OFF_S, CLOCK_S = 1e-12, 1e-9

@@ -1,0 +1,284 @@
+"""The kernel: events in order, and strands that run their programs until they wait."""
+
+from __future__ import annotations
+
+from sim.engine.kernel import ops, state
+from sim.engine.kernel.background import cycle, fork, fuse, join
+from sim.engine.kernel.calls import (
+    begin_call,
+    choose_exchange,
+    depart,
+    end_negotiation,
+    leave_all,
+    take_exchange,
+    wait_for_all,
+)
+from sim.engine.kernel.compiling import compiled, in_place, outermost
+from sim.engine.kernel.cores import work
+from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
+from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.layout import (
+    AWAITS,
+    CLOCK_S,
+    COMPUTES,
+    CONTENDED,
+    DEADLOCK,
+    ENDS,
+    FINISHED,
+    GO,
+    HOP,
+    NEXT,
+    POLL,
+    SPACE,
+    SPENDS,
+    STAYS,
+    TOGETHER,
+    WAITS,
+)
+from sim.engine.kernel.memory import move, use_list, use_set
+from sim.engine.kernel.phases import (
+    ADDED,
+    ALL_AHEAD,
+    ASKS,
+    BEGINS,
+    CALLS_PORT,
+    CHOOSES,
+    DEPARTS,
+    GOT,
+    LANDS,
+    OVER,
+    RECEIVES,
+    SENDS,
+    SENT,
+    TAKES,
+)
+from sim.engine.kernel.polling import (
+    NOTICES,
+    POLLS,
+    begin_polling,
+    end_polls,
+    go_on_with,
+    late_s,
+    sleeps_between,
+)
+from sim.engine.kernel.post import NONE, go_on_later
+from sim.engine.kernel.receiving import ask, get, receive, spend_on, take
+from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
+from sim.engine.kernel.ties import take_first
+from sim.engine.kernel.work import add, agree, compute, copy, sleep, take_up, update
+
+SPARE = 64  # events that may be scheduled at once, besides one a rank
+
+
+@outermost
+def run(states):
+    """Run until all programs have ended, or draws or room are used up; the status.
+
+    Args:
+        states: one record of sim.engine.kernel.state.
+    """
+    S = states[0]
+    while True:
+        s = next_strand(S)
+        if s < 0:
+            return -1 - s
+        code = go_on(S, s)
+        if code >= ENDS:
+            go_on_later(S, s)
+            return code - ENDS
+        if code >= SPENDS:
+            spend(S, s, code)
+
+
+@in_place
+def next_strand(S):
+    """The next strand that goes on; -1 less a status if there is none."""
+    while S.todo == 0:
+        if S.scheduled == 0:
+            return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
+        if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
+            return -1 - SPACE
+        S.events += 1
+        take_first(S)
+        event = state.tie(S, 0)
+        S.now_s = event.time_s
+        s = happen(S, event.kind, event.a, event.b)
+        if s == NO_ROOM:
+            return -1 - SPACE
+        if s != NOBODY and S.mode == CONTENDED:
+            s = wake(S, s)
+            if s == NO_ROOM:
+                return -1 - SPACE
+        if s != NOBODY:
+            return s
+    S.todo -= 1
+    return state.todo(S, S.todo).value
+
+
+@in_place
+def wake(S, s):
+    """What a strand waited for is there. A rank that sleeps between polls sees it at its next poll."""
+    strand = state.strand(S, s)
+    r = strand.rank
+    rank = state.rank(S, r)
+    if strand.polls == POLLS:
+        end_polls(S, rank)
+        waited_s, rank.polled_s = S.now_s - rank.since_s, S.now_s
+        if sleeps_between(S, strand) and waited_s > 0.0:
+            after_s = late_s(S, rank, r, waited_s)
+            if after_s < 0.0:
+                return NO_ROOM
+            strand.polls = NOTICES
+            schedule(S, S.now_s + after_s, POLL, s, 0)
+            return NOBODY
+    go_on_with(S, strand, rank)
+    return s
+
+
+@in_place
+def go_on(S, s):
+    """Run a strand's program until it waits, works or ends; what it does then."""
+    strand = state.strand(S, s)
+    r = strand.rank
+    rank = state.rank(S, r)
+    while True:
+        line = state.instruction(S, strand.pc)
+        if line.op == ops.END:
+            S.alive -= 1
+            return WAITS
+        code = obey(S, strand, rank, s, r, line)
+        if code == NEXT:
+            strand.pc += 1
+            strand.phase = 0
+        elif code != STAYS:
+            return code
+
+
+@in_place
+def obey(S, strand, rank, s, r, line):
+    """One instruction, or what is left of it."""
+    op = line.op
+    if op <= ops.MOVL:
+        return move(S, strand, s, r, line)
+    if op <= ops.SETLEN:
+        return use_set(S, strand, s, r, line)
+    if op <= ops.ACLEAR:
+        return use_list(S, strand, s, r, line)
+    if op == ops.SEND or op == ops.RECV or op == ops.CALL or op == ops.NEGO or op == ops.MEET:
+        return communicate(S, strand, rank, s, r, line)
+    if op == ops.TAKEUP:
+        return take_up(S, strand, rank, s, r, line)
+    if op == ops.SLEEP:
+        return sleep(S, strand, rank, r)
+    if op == ops.ADD:
+        return add(S, strand, rank, s, r, line)
+    if op == ops.UPDATE:
+        return update(S, strand, rank, r)
+    if op <= ops.PART:
+        return compute(S, strand, rank, s, r, line)
+    return rest(S, strand, rank, s, r, line)
+
+
+@compiled
+def rest(S, strand, rank, s, r, line):
+    """An instruction of collectives, or of a thread beside the computation."""
+    op = line.op
+    if op == ops.COPYB:
+        return copy(S, strand, rank, s, line)
+    if op == ops.AGREE:
+        return agree(S, strand, rank, r, line)
+    if op == ops.CYCLE:
+        return cycle(S, strand, rank, s, r, line)
+    if op == ops.FUSE:
+        return fuse(S, s, line)
+    if op == ops.FORK:
+        return fork(S, strand, rank, s, r, line)
+    return join(S, strand, rank, s, line)
+
+
+@in_place
+def communicate(S, strand, rank, s, r, line):
+    """Send, receive or call, phase by phase."""
+    phase = strand.phase
+    while phase < OVER:
+        phase = advance(S, strand, rank, s, r, line, phase)
+    if phase == OVER:
+        return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else NEXT
+    strand.woken = phase == AWAITS
+    if phase == AWAITS and S.mode == CONTENDED and S.polls:
+        begin_polling(S, strand, rank, r)
+    return WAITS if phase == AWAITS else phase
+
+
+@in_place
+def advance(S, strand, rank, s, r, line, phase):
+    """One phase; the next one, or what the strand does until it goes on."""
+    if phase == BEGINS:
+        return begin(S, strand, rank, s, r, line)
+    if phase == CHOOSES:
+        if line.op == ops.SEND:
+            return choose_receiver(S, strand, s, r, line)
+        return choose_exchange(S, strand, r, line)
+    if phase == CALLS_PORT:
+        return call_port(S, strand, rank, s, r, line)
+    if phase == SENDS:
+        return send(S, strand, rank, s, r, line)
+    if phase == SENT:
+        return end_sending(S, strand, rank, line)
+    if phase == RECEIVES:
+        return receive(S, strand, rank, s, r, line)
+    if phase == GOT:
+        return get(S, strand, rank, s, r, line)
+    if phase == LANDS:
+        return spend_on(strand, state.message(S, strand.message).count * S.overhead_s, TAKES)
+    if phase == ASKS:
+        return ask(S, strand, rank, s, r)
+    if phase == TAKES:
+        return end_taking(S, strand, s, r, line)
+    if phase == DEPARTS:
+        return depart(S, strand, rank, s, line)
+    if phase == ADDED:
+        strand.row += 1
+        return CHOOSES
+    if phase == ALL_AHEAD:
+        return wait_for_all(S, strand, s)
+    return leave_all(S, strand, s, line, phase)
+
+
+@in_place
+def begin(S, strand, rank, s, r, line):
+    """The first phase of an instruction."""
+    op = line.op
+    strand.turn, strand.first_departure, strand.last_departure = 0, NONE, NONE
+    strand.last_s, strand.ahead_s, strand.meets = -1.0, -1.0, op == ops.MEET
+    if op == ops.SEND:
+        strand.what = line.a
+        return CHOOSES
+    if op != ops.RECV:
+        return begin_call(S, strand, rank, s, r, line)
+    ahead_s = strand.clock_s - CLOCK_S - S.now_s
+    if line.e > 0 and S.mode != CONTENDED and ahead_s > 0.0:  # messages that have come by then matter
+        schedule_after_messages(S, S.now_s + ahead_s, GO, s, 0)
+        strand.phase = RECEIVES
+        return WAITS
+    return RECEIVES
+
+
+@in_place
+def end_taking(S, strand, s, r, line):
+    """A message has been taken."""
+    take(S, strand, s, line)
+    return OVER if line.op == ops.RECV else take_exchange(S, strand, r, line)
+
+
+@in_place
+def spend(S, s, code):
+    """Some seconds of a core, which others may need; then the strand goes on."""
+    strand = state.strand(S, s)
+    rank = state.rank(S, strand.rank)
+    alone = S.cores_suffice == 1 or (code == COMPUTES and S.gpu == 1)
+    if code != TOGETHER and alone:
+        schedule(S, S.now_s + strand.spend_s / rank.speed, GO, s, 0)
+    else:
+        kind = HOP if code == TOGETHER else GO
+        work(S, rank.group, strand.spend_s, strand.rank, s, kind)

@@ -1,0 +1,87 @@
+"""Messages on their way, inboxes, and departures: what says that a rank's own message has left."""
+
+from __future__ import annotations
+
+from sim.engine.kernel import ops, state
+from sim.engine.kernel.compiling import in_place
+from sim.engine.kernel.layout import CONTENDED
+from sim.engine.kernel.memory import has
+
+NONE = -1
+
+
+@in_place
+def wanted(S, strand, inbox, sender):
+    """Whether the strand that waits at an inbox waits for this sender."""
+    if inbox.kind == ops.RANGE:
+        return inbox.first <= sender < inbox.stop
+    if inbox.kind == ops.ONE:
+        return sender == inbox.first
+    if inbox.kind == ops.SET:
+        return has(S, strand, inbox.first, sender)
+    at = strand.list_at + state.number_list(S, inbox.first).at
+    for i in range(state.length(S, strand.number, inbox.first).value):
+        if state.item(S, at + i).value == sender:
+            return True
+    return False
+
+
+@in_place
+def keep(S, inbox, m):
+    """A message that nobody waits for stays in the inbox."""
+    state.message(S, m).next = NONE
+    if inbox.tail >= 0:
+        state.message(S, inbox.tail).next = m
+    else:
+        inbox.head = m
+    inbox.tail = m
+
+
+@in_place
+def find(S, strand, inbox):
+    """Take the first message that the strand waits for from the inbox; -1 if there is none."""
+    before, m = NONE, inbox.head
+    while m >= 0 and not wanted(S, strand, inbox, state.message(S, m).sender):
+        before, m = m, state.message(S, m).next
+    if m < 0:
+        return NONE
+    if before < 0:
+        inbox.head = state.message(S, m).next
+    else:
+        state.message(S, before).next = state.message(S, m).next
+    if inbox.tail == m:
+        inbox.tail = before
+    return m
+
+
+@in_place
+def free_message(S, m):
+    """A message has been taken."""
+    state.free_message(S, S.free_messages).value = m
+    S.free_messages += 1
+
+
+@in_place
+def new_departure(S):
+    """Something to wait for until a message has left."""
+    S.free_departures -= 1
+    d = state.free_departure(S, S.free_departures).value
+    departure = state.departure(S, d)
+    departure.over, departure.waiter, departure.next = 0, NONE, NONE
+    return d
+
+
+@in_place
+def end_departure(S, strand, d):
+    """The message has left, and the strand that waited for it goes on."""
+    if S.mode != CONTENDED:
+        strand.clock_s = max(strand.clock_s, state.departure(S, d).left_s)
+    state.free_departure(S, S.free_departures).value = d
+    S.free_departures += 1
+
+
+@in_place
+def go_on_later(S, s):
+    """A strand goes on once this one waits; the last one first."""
+    state.todo(S, S.todo).value = s
+    S.todo += 1

@@ -1,0 +1,229 @@
+"""How a rank's message comes to a port, and passes it."""
+
+from __future__ import annotations
+
+import math
+
+from sim.engine.kernel import ops, state
+from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.flows import control, stream
+from sim.engine.kernel.heap import schedule, schedule_in_turn
+from sim.engine.kernel.layout import (
+    ARRIVE,
+    AWAITS,
+    CONTENDED,
+    DEPART,
+    ENDS,
+    FREE,
+    LEAVE,
+    LOCAL,
+    ROUND_OFF_S,
+    SPACE,
+    SPENDS,
+    WAITS,
+)
+from sim.engine.kernel.memory import read
+from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
+from sim.engine.kernel.ports import held_s, pass_out
+from sim.engine.kernel.post import NONE, end_departure, new_departure
+from sim.engine.kernel.records import note_wait
+
+SPARE = 8  # events that sending a message may schedule
+
+
+@in_place
+def receiver(S, strand, s, r, line):
+    """To whom the next message of SEND goes; -1 if all are sent."""
+    k, first = strand.turn, line.c
+    if line.b == ops.RANGE:
+        return first + k if first + k < line.d else NONE
+    if line.b == ops.ONE:
+        return int(read(S, s, r, first)) if k == 0 else NONE
+    if k >= state.length(S, s, first).value:
+        return NONE
+    return int(state.item(S, strand.list_at + state.number_list(S, first).at + k).value)
+
+
+@in_place
+def choose_receiver(S, strand, s, r, line):
+    """The next message of SEND: to whom, how large, and of which version."""
+    to, what = receiver(S, strand, s, r, line), line.a
+    if to < 0:
+        return ALL_SENT
+    if what == ops.NOTE and line.g == 0 and r >= S.first and to < S.first:
+        what = ops.REQUEST  # a note to a server asks for parameters
+    size = state.size(S, what, min(r, to))  # the server, if one of the two is
+    strand.to, strand.bytes, strand.count = to, size.bytes, size.count
+    own = line.f == ops.OWN
+    strand.version = int(state.rank(S, r).version if own else read(S, s, r, line.f))
+    strand.ahead, strand.began_s = 0, strand.clock_s
+    return CALLS_PORT
+
+
+@in_place
+def follows(S, line, r):
+    """Whether a gradient leaves after the rank's one before has left, though the rank goes on."""
+    return line.op == ops.SEND and line.e == 0 and r >= S.first and line.a == ops.GRADIENT
+
+
+@in_place
+def call_port(S, strand, rank, s, r, line):
+    """Come to the port, before which other ranks may be."""
+    if follows(S, line, r):
+        strand.version, d = rank.oldest, strand.previous
+        if d >= 0 and state.departure(S, d).over == 0:
+            state.departure(S, d).waiter, strand.phase = s, CALLS_PORT
+            return AWAITS
+        if d >= 0:
+            end_departure(S, strand, d)
+            strand.previous = NONE
+        strand.clock_s, strand.posted_s = max(strand.clock_s, strand.posted_s), 0.0
+        note_wait(S, r, strand.began_s, strand.clock_s)
+    if state.rank(S, strand.to).host == rank.host or S.mode == FREE:
+        return SENDS
+    strand.phase, seconds = SENDS, strand.count * S.overhead_s
+    if S.mode != CONTENDED:
+        strand.leave_s = strand.clock_s + seconds / rank.speed
+        schedule_in_turn(S, strand.leave_s, r, LEAVE, s)
+        return WAITS
+    if seconds > ROUND_OFF_S and not (S.fair and strand.bytes > S.eager_bytes):
+        strand.spend_s = seconds
+        return SPENDS
+    return SENDS
+
+
+@in_place
+def send(S, strand, rank, s, r, line):
+    """Send the message, by the port or within the host."""
+    if S.free_messages == 0 or S.free_departures == 0 or S.scheduled + SPARE > S.event_count:
+        return ENDS + SPACE
+    here = state.rank(S, strand.to).host == rank.host
+    m = new_message(S, strand, r, line, here)
+    if here:
+        hand_over(S, strand, rank, r, m)
+    elif S.fair:
+        return send_as_flow(S, strand, rank, r, m)
+    elif S.mode == CONTENDED:
+        leave_by_event(S, strand, rank, r, m)
+    else:
+        leave_by_arithmetic(S, strand, rank, r, m, follows(S, line, r))
+    return SENT
+
+
+@in_place
+def new_message(S, strand, r, line, here):
+    """The message, and what is waited for until it has left, if it is."""
+    S.free_messages -= 1
+    S.messages += 1
+    m = state.free_message(S, S.free_messages).value
+    message = state.message(S, m)
+    message.sender, message.receiver, message.version = r, strand.to, strand.version
+    message.samples = int(state.rank(S, r).samples)
+    message.minibatches = int(state.rank(S, r).minibatches)
+    message.count, message.bytes, message.ready = strand.count, strand.bytes, strand.least
+    sends, after = line.op == ops.SEND, follows(S, line, r)
+    message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
+    message.departure, message.local, message.asks, message.waiter, message.call = NONE, here, 0, NONE, NONE
+    message.asked_s, strand.departure, strand.departed_s = math.inf, NONE, -1.0
+    if (not sends or line.e == 1 or after) and (here or S.mode == CONTENDED):
+        strand.departure = new_departure(S)
+        if after:
+            strand.previous = strand.departure
+        elif sends or strand.ahead == 1:
+            remember(S, strand)
+    return m
+
+
+@compiled
+def remember(S, strand):
+    """A departure that is waited for at the end of all."""
+    if strand.last_departure >= 0:
+        state.departure(S, strand.last_departure).next = strand.departure
+    else:
+        strand.first_departure = strand.departure
+    strand.last_departure = strand.departure
+
+
+@compiled
+def send_as_flow(S, strand, rank, r, m):
+    """A message that shares ports with others; a large one is announced, and leaves when its receiver asks for it."""
+    message, to = state.message(S, m), strand.to
+    message.departure, hosts = strand.departure, (rank.host, state.rank(S, to).host)
+    if strand.bytes <= S.eager_bytes:
+        weight = next_weight(S, rank, r)
+        stream(S, message, m, hosts, weight)
+        return SENT
+    message.asks, message.begin_s = 1, S.now_s
+    state.announced(S, r, to).value = m
+    control(S, (r, to), hosts, LOCAL, m)
+    seconds = strand.count * S.overhead_s
+    if seconds > ROUND_OFF_S:
+        strand.phase, strand.spend_s = SENT, seconds
+        return SPENDS
+    return SENT
+
+
+@compiled
+def next_weight(S, rank, r):
+    """The weight of a rank's next flow. If more were drawn than there are, the run is begun anew."""
+    draws = S.weight_width
+    if rank.flowed >= draws > 1:
+        S.short = 1
+    rank.flowed += 1
+    return state.weight(S, r, (rank.flowed - 1) % draws).value
+
+
+@in_place
+def hand_over(S, strand, rank, r, m):
+    """A message within a host, which its receiver copies."""
+    message = state.message(S, m)
+    message.departure = strand.departure
+    if S.mode == CONTENDED:
+        group = state.group(S, rank.group)
+        message.reach_s = S.now_s + (0.0 if S.local_wakes and group.busy >= group.cores else S.local_latency_s)
+        schedule(S, message.reach_s, LOCAL, m, 0)
+    else:
+        message.reach_s = strand.clock_s + S.local_latency_s
+        schedule_in_turn(S, message.reach_s, r, LOCAL, m)
+
+
+@in_place
+def leave_by_event(S, strand, rank, r, m):
+    """A message passes its host's port from now on."""
+    message, pair = state.message(S, m), r * S.ranks + strand.to
+    begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, S.now_s)
+    message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
+    schedule(S, S.now_s + ((leave_s if S.stores else begin_s) - S.now_s + S.latency_s), ARRIVE, m, 0)
+    if strand.departure >= 0:
+        schedule(S, S.now_s + (leave_s + message.held_s - S.now_s), DEPART, strand.departure, 0)
+
+
+@in_place
+def leave_by_arithmetic(S, strand, rank, r, m, after):
+    """A message passes its host's port when the rank, whose clock may be ahead, has called it."""
+    message, pair = state.message(S, m), r * S.ranks + strand.to
+    strand.clock_s += strand.count * S.overhead_s / rank.speed
+    begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, strand.clock_s)
+    message.reach_s = (leave_s if S.stores else begin_s) + S.latency_s
+    message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
+    leave_s += message.held_s
+    schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
+    strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
+    if strand.ahead == 1:
+        strand.ahead_s = max(strand.ahead_s, leave_s)
+    if after:
+        strand.posted_s = leave_s
+
+
+@in_place
+def end_sending(S, strand, rank, line):
+    """What comes after a message: the next one, or the one of an exchange that is received."""
+    d = strand.departure
+    large = S.fair and strand.bytes > S.eager_bytes and state.rank(S, strand.to).host != rank.host
+    if large and d >= 0 and state.departure(S, d).over == 1:
+        state.departure(S, d).over = 0  # it left while the call lasted: the wait for it ends at once, but is one
+        schedule(S, S.now_s, DEPART, d, 0)
+    if line.op == ops.SEND:
+        strand.turn += 1
+        return CHOOSES
+    return RECEIVES if strand.what >= 0 else DEPARTS

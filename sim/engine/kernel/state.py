@@ -1,0 +1,199 @@
+"""The state of a run: one record with its constants, its counters, and where its arrays are; and access to what is in the arrays.
+
+A function is handed the record alone, as a pointer. Tens of arrays as arguments of each call took half of the time, or, where numba
+put functions in place of their calls, three times as long to compile. Without compilation the same functions are plain Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim.engine.kernel import layout
+from sim.engine.kernel.compiling import IS_COMPILED
+from sim.engine.kernel.layout import FLOAT, INTEGER, record
+
+LISTS = {  # records by number
+    "event": layout.EVENT,  # a heap
+    "tie": layout.EVENT,  # that come together
+    "instruction": layout.INSTRUCTION,  # of all programs
+    "strand": layout.STRAND,  # each rank, and its thread beside the computation
+    "rank": layout.RANK,
+    "todo": INTEGER,  # strands that go on now, the last one first
+    "line": layout.LINE,  # costs, by layout's numbers
+    "rank_set": layout.RANK_SET,
+    "bit": INTEGER,  # whether ranks are in sets, of all strands
+    "number_list": layout.NUMBER_LIST,
+    "item": FLOAT,  # of lists, of all strands
+    "message": layout.MESSAGE,
+    "free_message": INTEGER,
+    "departure": layout.DEPARTURE,
+    "free_departure": INTEGER,
+    "inbox": layout.INBOX,
+    "port": layout.PORT,
+    "window": layout.WINDOW,  # from rank to rank
+    "group": layout.GROUP,  # cores of a host
+    "core": layout.CORE,
+    "turn": layout.TURN,  # the last task of each rank
+    "row": layout.ROW,  # exchanges of all collectives
+    "table": layout.TABLE,  # collectives
+    "choice": layout.CHOICE,
+    "bound": layout.BOUND,
+    "called": layout.CALLED,
+    "variable_bound": INTEGER,
+    "backward": FLOAT,  # shares of the computing after which gradients are ready
+    "part": FLOAT,  # and that each takes
+    "gradient": layout.GRADIENT,  # of the run, at all ranks
+    "flow": layout.FLOW,
+    "free_flow": INTEGER,
+    "active": INTEGER,  # flows whose bytes pass
+    "bucket": layout.BUCKET,  # ports as flows share them
+    "callback": layout.CALLBACK,
+    "step_end": layout.STEP_END,
+    "wait": layout.WAIT,
+}
+GRIDS = {  # records by two numbers
+    "register": FLOAT,  # strand, register
+    "number": FLOAT,  # rank, one of its first fields
+    "member": INTEGER,  # strand, set: how many ranks are in it
+    "length": INTEGER,  # strand, list
+    "task": layout.TASK,  # core, place
+    "sleep": FLOAT,  # rank, step
+    "computing": FLOAT,
+    "input": FLOAT,
+    "update": FLOAT,
+    "poll": FLOAT,  # rank, number
+    "size": layout.SIZE,  # what travels, server
+    "rows": layout.ROWS,  # table, rank
+    "value": INTEGER,  # call, bound
+    "ready": FLOAT,  # rank, variable
+    "stream": INTEGER,  # rank, rank: the flow between them
+    "announced": INTEGER,  # rank, rank: the message
+    "weight": FLOAT,  # rank, number
+}
+# Bytes of rows that are the same in every run.
+ROW_BYTES = {"register": FLOAT.itemsize * layout.REGISTERS, "number": layout.RANK.itemsize}
+_PLACES = (
+    " ".join(f"{name}_at {name}_count" for name in (*LISTS, *GRIDS)) + " " + " ".join(f"{name}_width" for name in GRIDS)
+)
+_FLOATS, _INTEGERS = zip(layout.CONSTANTS, layout.COUNTERS, strict=True)
+STATE = record(" ".join(_FLOATS), " ".join((*_INTEGERS, _PLACES)))
+_arrays: dict[int, np.ndarray] = {}  # by address, where nothing is compiled
+
+
+class _Number:
+    """One of a rank's first fields."""
+
+    def __init__(self, rank: Any, field: str):
+        self._rank, self._field = rank, field
+
+    @property
+    def value(self) -> float:
+        return self._rank[self._field]
+
+    @value.setter
+    def value(self, number: float) -> None:
+        self._rank[self._field] = number
+
+
+class State:
+    """The arrays of a run, and its record.
+
+    Args:
+        arrays: by the names of LISTS and GRIDS.
+        numbers: constants and counters by name; others are 0.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray], numbers: dict[str, float]):
+        self.arrays, self.record = arrays, np.zeros(1, STATE)
+        for name, number in numbers.items():
+            self.record[name] = number
+        for name, array in arrays.items():
+            self.place(name, array)
+
+    def place(self, name: str, array: np.ndarray) -> None:
+        """Put an array in place of another one."""
+        kind = LISTS.get(name) or GRIDS[name]
+        assert kind.itemsize in (array.itemsize, array.itemsize * array.shape[-1]), name
+        array = np.ascontiguousarray(array)
+        array = array if array.dtype == kind else array.view(kind).reshape(len(array), *[-1] * (name in GRIDS))
+        self.arrays[name] = array
+        self.record[f"{name}_at"], self.record[f"{name}_count"] = array.ctypes.data, len(array)
+        if name in GRIDS:
+            self.record[f"{name}_width"] = array.shape[1]
+        if not IS_COMPILED:
+            _arrays[array.ctypes.data] = array
+        if name == "rank":
+            self.record["number_at"] = array.ctypes.data
+
+
+def _access(name: str) -> Any:
+    """A function that finds a record of an array: found(S, i), or found(S, i, j)."""
+    if IS_COMPILED:
+        from sim.engine.kernel.pointers import access
+
+        row_bytes = ROW_BYTES.get(name, 0) if name in GRIDS else None
+        return access(STATE, name, LISTS.get(name) or GRIDS[name], row_bytes)
+    if name == "number":
+        return lambda S, i, j: _Number(_arrays[int(S.rank_at)][int(i)], layout.NUMBERS.split()[int(j)])
+    field = f"{name}_at"
+    if name in GRIDS:
+        return lambda S, i, j: _arrays[int(S[field])][int(i), int(j)]
+    return lambda S, i: _arrays[int(S[field])][int(i)]
+
+
+event = _access("event")
+tie = _access("tie")
+instruction = _access("instruction")
+strand = _access("strand")
+rank = _access("rank")
+todo = _access("todo")
+line = _access("line")
+rank_set = _access("rank_set")
+bit = _access("bit")
+number_list = _access("number_list")
+item = _access("item")
+message = _access("message")
+free_message = _access("free_message")
+departure = _access("departure")
+free_departure = _access("free_departure")
+inbox = _access("inbox")
+port = _access("port")
+window = _access("window")
+group = _access("group")
+core = _access("core")
+turn = _access("turn")
+row = _access("row")
+table = _access("table")
+choice = _access("choice")
+bound = _access("bound")
+called = _access("called")
+variable_bound = _access("variable_bound")
+backward = _access("backward")
+part = _access("part")
+gradient = _access("gradient")
+flow = _access("flow")
+free_flow = _access("free_flow")
+active = _access("active")
+bucket = _access("bucket")
+callback = _access("callback")
+step_end = _access("step_end")
+wait = _access("wait")
+register = _access("register")
+number = _access("number")
+member = _access("member")
+length = _access("length")
+task = _access("task")
+sleep = _access("sleep")
+computing = _access("computing")
+input = _access("input")
+update = _access("update")
+poll = _access("poll")
+size = _access("size")
+rows = _access("rows")
+value = _access("value")
+ready = _access("ready")
+stream = _access("stream")
+announced = _access("announced")
+weight = _access("weight")

@@ -1,0 +1,65 @@
+"""Assignments: a name is what was assigned to it, or has a place of its own if it is assigned several times."""
+
+from __future__ import annotations
+
+import ast
+
+from sim.engine.kernel import ops
+from sim.engine.lowering.loops import Loops
+from sim.engine.lowering.values import Value, loaded
+
+
+class Assigning(Loops):
+    """Scopes in which names, fields and items are assigned."""
+
+    def fill(self, made: Value, many: Value, node: ast.AST) -> None:
+        """Make a list hold what another one does."""
+        if many.at != made.at or many.kind != "list":
+            self.code.emit(ops.ACLEAR, made.at)
+            self.over(many, node, lambda item: self.code.emit(ops.APUSH, made.at, self.scalar(item, node)))
+
+    def assign_all(self, node: ast.Assign) -> None:
+        """An assignment to one target or several, or of several values to as many."""
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            values = [self.kept(self.value(one)) for one in node.value.elts]
+            for one, value in zip(target.elts, values, strict=True):
+                self.assign(one, value)
+            return
+        value = self.value(node.value)
+        for one in node.targets:
+            self.assign(one, value)
+
+    def assign(self, target: ast.expr, value: Value, loop: bool = False) -> None:
+        """One target; of a loop it is another one each time."""
+        if isinstance(target, ast.Name):
+            self._assign_name(target, value, loop)
+        elif isinstance(target, ast.Attribute):
+            place = self.value(loaded(target))
+            if place.kind != "reg":
+                self.fail(target)
+            self.code.emit(ops.MOV, place.at, self.scalar(value, target))
+        elif isinstance(target, ast.Subscript):
+            many, at = self.value(target.value), self.scalar(self.value(target.slice), target)
+            if many.kind != "list":
+                self.fail(target)
+            self.code.emit(ops.APUT, many.at, at, self.scalar(value, target))
+        else:
+            self.fail(target)
+
+    def _assign_name(self, target: ast.Name, value: Value, loop: bool) -> None:
+        names, name = self.frame.names, target.id
+        if name not in self.frame.several or loop:
+            names[name] = value
+            return
+        place = names.get(name)
+        if place is None or (place.kind != value.kind and value.kind != "const"):
+            names[name] = self.variable(value, target)
+        elif place.kind == "reg":
+            self.code.emit(ops.MOV, place.at, self.scalar(value, target))
+        elif place.kind == "letter":
+            self.move_letter(place, value)
+        elif place.kind == "list":
+            self.fill(place, value, target)
+        else:
+            self.fail(target, "assigned as several kinds of things")

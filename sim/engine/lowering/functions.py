@@ -1,0 +1,145 @@
+"""Calls of functions: verbs, constructors, methods of sets and lists, and functions over `me`, which are inlined."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from sim.engine.kernel import ops
+from sim.engine.lowering.values import NOTHING, Frame, Value, tree_of
+from sim.engine.lowering.verbs import NO, Named, Values, Verbs
+from sim.verbs.me import Note, Partition
+
+
+class Functions(Verbs):
+    """Calls, and what functions return."""
+
+    def _of_Call(self, node: ast.Call) -> Value:
+        callee = self.value(node.func)
+        if callee.kind == "verb" and callee.at == "beside":
+            return self.beside(*node.args)
+        given: Values = []
+        for one in node.args:
+            given += self.value(one.value).at if isinstance(one, ast.Starred) else [self.value(one)]
+        named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
+        if callee.kind == "verb":
+            return self.primitive(callee.at, given, named, node)
+        if callee.kind == "method":
+            of, name = callee.at
+            return self.method(of, name, given, node)
+        return self._built(callee.at, given, named, node) or self._called(callee.at, given, named, node)
+
+    def _built(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value | None:
+        """What Python's own functions, and those of messages, make of values that differ from run to run."""
+        if function is isinstance:
+            known = given[0].kind == "const" and isinstance(given[0].at, given[1].at)
+            return Value("const", known or given[0].kind == "reg")
+        if function is len and given[0].kind in ("set", "list"):
+            return Value("reg", self.truth(given[0], node))
+        if function is len and given[0].kind == "ready":
+            return self.alu(ops.MINUS, given[0].at + 1, given[0].at)
+        if function in (min, max) and len(given) == 2 and any(one.kind == "reg" for one in given):
+            operation = ops.LEAST if function is min else ops.MOST
+            return self.alu(operation, *(self.scalar(one, node) for one in given))
+        if function is deque:
+            return self.listed(given[0] if given else Value("items", []), node)
+        if function is Partition:
+            return Value("partition", tuple(given))
+        if function is Note:
+            parts = dict(zip(("version", "last"), given, strict=False)) | named
+            return Value("note", {"version": NOTHING, "last": NO} | parts)
+        return self._made(function, given, node)
+
+    def _made(self, function: Any, given: Values, node: ast.Call) -> Value | None:
+        """A set of ranks, or a dict with one value for each."""
+        if function is set:
+            whole = given[0].at
+            made = self.code.set_of(whole.start, whole.stop, self.ranks)
+            self.code.emit(ops.SETFILL, made, whole.start, whole.stop)
+            return Value("set", made)
+        if function == dict.fromkeys:
+            whole, value = given[0].at, self.scalar(given[1], node)
+            made = self.code.list_of(whole.stop, self.ranks)
+            self.code.emit(ops.AFILL, made, whole.start, whole.stop, value)
+            return Value("list", made)
+        return None
+
+    def _called(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
+        """A function that is known: folded, an instruction of ours, or inlined."""
+        constant = all(one.kind == "const" for one in (*given, *named.values()))
+        if constant and (inspect.isbuiltin(function) or isinstance(function, type) or inspect.ismethod(function)):
+            return Value("const", function(*(one.at for one in given), **{name: one.at for name, one in named.items()}))
+        macro = getattr(self, f"_macro_{getattr(function, '__name__', '')}", None)
+        if macro and inspect.unwrap(function).__module__.startswith("sim.verbs."):
+            return macro(*given[1:], **named)
+        if inspect.ismethod(function):
+            return self.inline(function.__func__, [Value("const", function.__self__), *given], named)
+        return self.inline(function, given, named) if inspect.isfunction(function) else self.fail(node)
+
+    def method(self, of: Value, name: str, given: Values, node: ast.Call) -> Value:
+        """A method of a set or a list."""
+        emit = self.code.emit
+        if of.kind == "set" and name in ("add", "remove", "discard"):
+            emit(ops.SETADD if name == "add" else ops.SETDEL, of.at, self.scalar(given[0], node))
+        elif of.kind == "set" and name == "difference_update":
+            self.over(given[0], node, lambda one: emit(ops.SETDEL, of.at, self.scalar(one, node)))
+        elif of.kind == "list" and name == "extend":
+            self.over(given[0], node, lambda one: emit(ops.APUSH, of.at, self.scalar(one, node)))
+        elif of.kind == "list" and name == "append":
+            emit(ops.APUSH, of.at, self.scalar(given[0], node))
+        elif of.kind == "list" and (name == "popleft" or (name == "get" and given[1].at == 0)):
+            register = self.fresh()
+            pops = name == "popleft"
+            emit(*((ops.APOP, register, of.at) if pops else (ops.AGET, register, of.at, self.scalar(given[0], node))))
+            return Value("reg", register)
+        else:
+            self.fail(node)
+        return NOTHING
+
+    def inline(self, function: Callable, given: Values, named: Named) -> Value:
+        """The body of a function in place of its call; what it returns."""
+        function = inspect.unwrap(function)
+        tree, several = tree_of(function)
+        parameters = [one.arg for one in tree.args.args]
+        defaults = {name: Value("const", one) for name, one in zip(parameters[::-1], _defaults(function), strict=False)}
+        frame = Frame(function, defaults | dict(zip(parameters, given, strict=False)) | named, several)
+        frame.end = self.tag()
+        for name in several & set(parameters):
+            frame.names[name] = self.variable(frame.names[name], tree)
+        outer, self.frame = getattr(self, "frame", frame), frame
+        self.block(tree.body)
+        if frame.live and frame.result is not None:
+            self.returned(NOTHING, tree)
+        self.code.label(frame.end)
+        result = frame.result or NOTHING
+        for (
+            line
+        ) in frame.nones:  # an absent letter has sender -1; where a function gives nothing, the line does nothing
+            absent = [result.at, self.code.constant(-1)] if result.kind == "letter" else [0, 0]
+            self.code.lines[line][1:3] = absent
+        self.frame = outer
+        return result
+
+    def returned(self, value: Value, node: ast.AST) -> None:
+        """One `return`: the first that gives something says where the result is."""
+        frame = self.frame
+        frame.live = False
+        if value.kind == "const" and value.at is None:
+            frame.nones.append(len(self.code.lines))
+            self.code.emit(ops.MOV, 0, self.code.constant(-1))
+        elif frame.result is None:
+            frame.result = value if value.kind != "const" else self.variable(value, node)
+        elif frame.result.kind == "letter" and value.at != frame.result.at:
+            self.move_letter(frame.result, value)
+        elif frame.result.kind == "list":
+            self.fill(frame.result, value, node)
+        elif frame.result.kind == "reg":
+            self.code.emit(ops.MOV, frame.result.at, self.scalar(value, node))
+
+
+def _defaults(function: Callable) -> tuple:
+    """Defaults of the last parameters, the last first."""
+    return (getattr(function, "__defaults__", None) or ())[::-1]

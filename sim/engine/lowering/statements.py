@@ -1,0 +1,127 @@
+"""Statements of texts, and the programs of all roles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sim.engine.kernel import layout, ops
+from sim.engine.lowering.functions import Functions
+from sim.engine.lowering.program import y
+from sim.engine.lowering.values import ME, NOTHING, NotLowered, Value, loaded, tree_of
+from sim.worlds.texts import role_of
+
+if TYPE_CHECKING:
+    from sim.engine.lowering.program import Code
+
+
+class Statements(Functions):
+    """A method for each kind of statement."""
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        """Statements, up to one after which nothing is reached."""
+        for node in body:
+            if not self.frame.live:
+                return
+            found = getattr(self, f"_do_{type(node).__name__}", None)
+            if found is None:
+                self.fail(node)
+            found(node)
+
+    def _do_Expr(self, node: ast.Expr) -> None:
+        self.value(node.value)
+
+    def _do_Pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    def _do_Assign(self, node: ast.Assign) -> None:
+        self.assign_all(node)
+
+    def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value))
+
+    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+        left = self.value(ast.copy_location(loaded(node.target), node))
+        self.assign(node.target, self.binary(type(node.op), left, self.value(node.value), node))
+
+    def _do_Return(self, node: ast.Return) -> None:
+        value = NOTHING if node.value is None else self.value(node.value)
+        self.returned(value, node)
+        if node is not tree_of(self.frame.function)[0].body[-1]:
+            self.code.emit(ops.JMP, self.frame.end)
+
+    def _do_Break(self, node: ast.Break) -> None:
+        self.code.emit(ops.JMP, self.breaks[-1])
+
+    def _do_If(self, node: ast.If) -> None:
+        test = self.value(node.test)
+        known = self.known(test)
+        if known is not None:
+            self.block(node.body if known else node.orelse)
+            return
+        other, end = self.tag(), self.tag()
+        self.code.emit(ops.BRZ, self.truth(test, node), other)
+        self.block(node.body)
+        live, self.frame.live = self.frame.live, True
+        if node.orelse:
+            self.code.emit(ops.JMP, end)
+        self.code.label(other)
+        self.block(node.orelse)
+        self.frame.live = self.frame.live or live
+        self.code.label(end)
+
+    def _do_While(self, node: ast.While) -> None:
+        if node.orelse:
+            self.fail(node)
+        begin, end = self.tag(), self.tag()
+        self.code.label(begin)
+        test = self.value(node.test)
+        if self.known(test) is None:
+            self.code.emit(ops.BRZ, self.truth(test, node), end)
+        elif not self.known(test):
+            return
+        self.looped(node.body, begin, end)
+
+    def _do_For(self, node: ast.For) -> None:
+        if node.orelse:
+            self.fail(node)
+        if ast.unparse(node.iter) == "me.steps()":
+            self._rounds(node)
+            return
+
+        def each(item: Value) -> None:
+            self.assign(node.target, item, loop=True)
+            self.block(node.body)
+
+        self.over(self.value(node.iter), node, each)
+
+    def _rounds(self, node: ast.For) -> None:
+        """All rounds; each sets the rank's step."""
+        register, begin, end = self.counter(0, lambda: Value("const", self.scenario.rounds), node)
+        self.code.emit(ops.MOV, y(layout.STEP), register)
+        self.assign(node.target, Value("reg", register), loop=True)
+        self.looped(node.body, begin, end, lambda: self.count_on(register))
+
+    def programs(self) -> Code:
+        """The code of all ranks.
+
+        Raises:
+            NotLowered: a text does not fit.
+        """
+        roles: dict[str, list[int]] = {}
+        for rank in range(self.scenario.ranks):
+            roles.setdefault(role_of(self.scenario, rank), []).append(rank)
+        for role, self.ranks in roles.items():
+            self.next, self.book_sets = 0, {}
+            self.code.starts[self.ranks] = len(self.code.lines)
+            self._program(getattr(type(self.scenario.protocol), role))
+        return self.code
+
+    def _program(self, text: Callable) -> None:
+        try:
+            self.inline(text, [Value("const", self.scenario.protocol), ME], {})
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of what was folded
+            raise NotLowered(f"{type(error).__name__}: {error}") from error
+        self.code.emit(ops.END)

@@ -1,0 +1,74 @@
+"""What an expression of a text is before the run, and the function that it is in."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+
+class NotLowered(Exception):
+    """A text that does not fit the subset."""
+
+
+class Value:
+    """What an expression is before the run.
+
+    Args:
+        kind: const, reg, letter, set, list, items, repeated, ready, me, book, verb, method, partition or note.
+        at: by kind an object, a register, the number of a set or a list, or parts.
+    """
+
+    __slots__ = ("at", "kind")
+
+    def __init__(self, kind: str, at: Any = None):
+        self.kind, self.at = kind, at
+
+
+ME, BOOK, NOTHING = Value("me"), Value("book"), Value("const", None)
+
+
+class Frame:
+    """The names of one function that is inlined.
+
+    Args:
+        function: whose source it is.
+        names: what each name stands for.
+        several: names that are assigned more than once.
+    """
+
+    def __init__(self, function: Callable, names: dict[str, Value], several: set[str]):
+        self.function, self.names, self.several = function, names, several
+        self.end, self.live = "", True
+        self.result: Value | None = None
+        self.nones: list[int] = []  # instructions by which it returns nothing
+
+
+@cache
+def tree_of(function: Callable) -> tuple[ast.FunctionDef, set[str]]:
+    """The syntax of a function, and the names that it assigns more than once."""
+    found = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(found, ast.FunctionDef)
+    times: dict[str, int] = {}
+    for node in ast.walk(found):
+        for name in _assigned(node):
+            times[name] = times.get(name, 0) + 1 + isinstance(node, ast.AugAssign)
+    for one in found.args.args:  # a parameter has been assigned once before
+        times[one.arg] = times.get(one.arg, 0) + 1
+    return found, {name for name, count in times.items() if count > 1}
+
+
+def _assigned(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.For | ast.comprehension):
+        return []
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    found = [name for target in targets if target is not None for name in ast.walk(target)]
+    return [name.id for name in found if isinstance(name, ast.Name)]
+
+
+def loaded(target: ast.expr) -> ast.expr:
+    """An assigned expression as one that is read."""
+    return ast.parse(ast.unparse(target), mode="eval").body

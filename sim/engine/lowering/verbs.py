@@ -1,0 +1,146 @@
+"""Primitives of `me`, and verbs that are a few instructions: collectives, negotiation and gradients by layer."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from sim import collectives
+from sim.engine.kernel import layout, ops
+from sim.engine.lowering.expressions import Expressions
+from sim.engine.lowering.program import y
+from sim.engine.lowering.values import NOTHING, Value
+from sim.engine.tables import BY_NAME, CONTROL
+from sim.verbs.me import GRADIENT, PARAMETERS
+
+Values = list[Value]
+Named = dict[str, Value]
+PLAIN = {"sleep": ops.SLEEP, "fetch": ops.FETCH, "update": ops.UPDATE, "compute": ops.COMPUTE}  # without arguments
+PEERS = {"reg": ops.ONE, "set": ops.SET, "list": ops.LIST}
+AUTO, YES, NO = Value("const", "auto"), Value("const", True), Value("const", False)
+
+
+class Verbs(Expressions):
+    """Instructions of primitives."""
+
+    def peers(self, value: Value, node: ast.AST) -> tuple[int, int, int]:
+        """Ranks, as an instruction has them."""
+        if value.kind == "const":
+            many = value.at if isinstance(value.at, range) else range(value.at, value.at + 1)
+            return ops.RANGE, many.start, many.stop
+        if value.kind == "items" and len(value.at) == 1:
+            return self.peers(value.at[0], node)
+        return (PEERS[value.kind], value.at, 0) if value.kind in PEERS else self.fail(node)
+
+    def primitive(self, name: str, given: Values, named: Named, node: ast.Call) -> Value:
+        """A primitive of `me`."""
+        if name in PLAIN and not (given or named):
+            self.code.emit(PLAIN[name])
+            return NOTHING
+        found = getattr(self, f"_do_{name}", None)
+        if found is None:
+            self.fail(node)
+        return found(node, *given, **named) or NOTHING
+
+    def _do_compute(self, node: ast.Call, part: Value) -> None:
+        if part.kind != "partition" or part.at[1].kind != "const":
+            self.fail(node)
+        self.code.emit(ops.PART, self.scalar(part.at[0], node), part.at[1].at)
+
+    def _do_compute_until(self, node: ast.Call, deadline_s: Value, partitions: Value) -> None:
+        if partitions.kind != "const":
+            self.fail(node)
+        self.code.emit(ops.UNTIL, self.scalar(deadline_s, node), partitions.at)
+
+    def _do_cycle(self, node: ast.Call, seconds: Value) -> None:
+        self.code.emit(ops.CYCLE, self.scalar(seconds, node))
+
+    def _do_evaluate(self, node: ast.Call) -> None:
+        if self.scenario.test_size:
+            self.fail(node, "the engine does not evaluate")
+
+    def _do_run_out(self, node: ast.Call) -> None:
+        register = y(layout.RAN_OUT)
+        self.code.emit(ops.ALU, ops.PLUS, register, register, self.code.constant(1))
+
+    def _do_add(self, node: ast.Call, letter: Value) -> None:
+        self.code.emit(ops.ADD, letter.at)
+
+    def _do_take_up(self, node: ast.Call, letter: Value) -> None:
+        self.code.emit(ops.TAKEUP, letter.at)
+
+    def _do_receive(self, node: ast.Call, peers: Value, until_s: Value | None = None) -> Value:
+        letter, deadline = Value("letter", self.fresh(layout.LETTER)), 0
+        if until_s is not None and until_s.at != math.inf:
+            deadline = 1 + self.kept(Value("reg", self.scalar(until_s, node))).at
+        self.code.emit(ops.RECV, letter.at, *self.peers(peers, node), deadline)
+        return letter
+
+    def _do_send(self, node: ast.Call, what: Value, peers: Value, wait: Value = YES) -> None:
+        if what.kind == "note":  # which is never waited for
+            version, last = what.at["version"], int(what.at["last"].at)
+            register = ops.OWN if version.at is None else self.scalar(version, node)
+            self.code.emit(ops.SEND, ops.NOTE, *self.peers(peers, node), 0, register, last)
+            return
+        if what.at is not GRADIENT and what.at is not PARAMETERS:
+            self.fail(node)
+        kind = ops.GRADIENT if what.at is GRADIENT else ops.PARAMETERS
+        self.code.emit(ops.SEND, kind, *self.peers(peers, node), int(wait.at), ops.OWN, 0)
+
+    def beside(self, computing: ast.expr, communicating: ast.expr) -> Value:
+        """Both texts, each inlined where a strand of its own begins."""
+        thread, after = self.tag(), self.tag()
+        self.code.emit(ops.FORK, thread)
+        self.value(computing)
+        self.code.emit(ops.JOIN, 1)
+        self.code.emit(ops.JMP, after)
+        self.code.label(thread)
+        self.value(communicating)
+        self.code.emit(ops.JOIN, 0)
+        self.code.label(after)
+        return NOTHING
+
+    def _macro_compute_by_layer(self, order: Value) -> Value:
+        self.code.emit(ops.LAYERS)
+        return NOTHING
+
+    def _macro_allgather(self) -> Value:
+        return self.fail(ast.parse("allgather"), "rows") if self.scenario.gathered_variables else NOTHING
+
+    def _macro_allreduce(self, algorithm: Value = AUTO, fused: Value = YES) -> Value:
+        of, code = self.scenario, self.code
+        meets = of.protocol.in_library and of.cluster.poll_s
+        for piece in collectives.pieces(of.summed, fused.at):
+            code.emit(ops.AGREE, 0)
+            if meets:
+                code.emit(ops.MEET, self.tables.choice("barrier"))
+            code.emit(ops.AGREE, 1)
+            first = self.tables.algorithm(algorithm.at, piece)
+            code.emit(ops.CALL, first, code.constant(piece.start), code.constant(piece.stop))
+        return NOTHING
+
+    def _macro_negotiate(self, by_name: Value = NO) -> Value:
+        at = self.fresh(5)
+        self.code.emit(ops.NEGO, self.tables.choice(BY_NAME if by_name.at else CONTROL), at)
+        self.code.emit(ops.AGREE, 1)
+        return Value("ready", at)
+
+    def _macro_reduce_fused(self, algorithm: Value, ready: Value, fusion_bytes: Value) -> Value:
+        """Pieces of gradients that are summed together, which are copied into one buffer and out of it."""
+        code, at, first = self.code, self.fresh(5), self.tables.algorithm(algorithm.at)
+        begin, alone, end = self.tag(), self.tag(), self.tag()
+        for k in range(2):
+            code.emit(ops.MOV, at + k, ready.at + k)
+        code.label(begin)
+        code.emit(ops.BRZ, self.alu(ops.LESS, at, at + 1).at, end)
+        code.emit(ops.FUSE, at)
+        code.emit(ops.BRZ, at + 4, alone)
+        code.emit(ops.COPYB, at + 2, at + 3)
+        code.emit(ops.CALL, first, at + 2, at + 3)
+        code.emit(ops.COPYB, at + 2, at + 3)
+        code.emit(ops.JMP, begin)
+        code.label(alone)
+        code.emit(ops.CALL, first, at + 2, at + 3)
+        code.emit(ops.JMP, begin)
+        code.label(end)
+        return NOTHING

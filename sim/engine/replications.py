@@ -1,0 +1,83 @@
+"""Replications of a scenario by the engine: the outcomes of the event world, to 1e-9 s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.answers.outcome import Outcome
+from sim.engine.job import Job
+from sim.engine.kernel.layout import FINISHED, SPACE
+from sim.engine.lowering.statements import Statements
+from sim.engine.tables import Listed, NotBuilt
+from sim.protocols import is_ours
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+
+MOST_ROOM = 256  # times as much as a run is given at first
+WAITS_OF_A_RANK = 40  # in a step, at first
+MOST_WAITS = 2**26
+MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
+
+
+def check(scenario: Scenario) -> None:
+    """A scenario that the engine can build.
+
+    Raises:
+        NotBuilt: it has something that the engine does not have.
+    """
+    protocol = scenario.protocol
+    missing = {
+        "a text of one's own": not is_ours(protocol),
+        "servers that hold variables one by one": protocol.layerwise,
+        "rows of sparse variables": scenario.traffic.in_parts or bool(scenario.gathered_variables),
+        "GPUs that ranks share": scenario.gpus_shared,
+        "other threads": scenario.threaded,
+        "delays of messages": bool(protocol.delay_std_s),
+        "an evaluation": bool(scenario.test_size),
+        "so many connections": bool(scenario.network.fair or scenario.network.tcp)
+        and scenario.ranks**2 > MOST_CONNECTIONS,
+        "hosts with GPUs and hosts without": len({bool(host.gpus) for host in scenario.machines}) > 1,
+    }
+    reason = next((what for what, there in missing.items() if there), None)
+    if reason:
+        raise NotBuilt(reason)
+
+
+class Replications:
+    """The programs of a scenario, and what they come to in each replication.
+
+    Raises:
+        NotBuilt, NotLowered: the scenario, or a text, has something that the engine does not have.
+    """
+
+    def __init__(self, scenario: Scenario):
+        check(scenario)
+        self._scenario, self._tables = scenario, Listed(scenario)
+        self._code = Statements(scenario, self._tables).programs()
+        self._room = self._wait_room = 1
+
+    def outcome(self, number: int) -> Outcome | None:
+        """One replication; None if there is no room for all that is on its way or waited for, or ranks wait for ever."""
+        of = self._scenario
+        each = WAITS_OF_A_RANK * of.ranks * of.rounds
+        while self._room <= MOST_ROOM and self._wait_room * each <= MOST_WAITS:
+            job = Job(of, self._code, self._tables, number, self._wait_room * each, self._room)
+            status = job.run()
+            if status == FINISHED and job.waits <= self._wait_room * each:
+                return _outcome(job, of)
+            if status == SPACE:
+                self._room *= 4
+            elif status == FINISHED:
+                self._wait_room = 1 + job.waits // each
+            else:
+                return None
+        return None
+
+
+def _outcome(job: Job, of: Scenario) -> Outcome:
+    ends_s, warmup = job.ends_s, of.warmup
+    step_s, samples = np.diff(ends_s, prepend=0.0)[warmup:], job.samples[warmup:].astype(int)
+    return Outcome(step_s[None], samples[None], job.idle_fraction(warmup)[None], job.ran_out, warmup)

@@ -1,0 +1,169 @@
+"""Collectives as tables: rows of exchanges whose sizes follow from the bounds of a vector; a ring has the rows of one rank for all."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim import collectives
+from sim.collectives.barrier import barrier
+from sim.collectives.bounds import Bound, Bounds
+from sim.collectives.tree import tree
+from sim.collectives.tuned import NAMES as TUNED
+from sim.collectives.tuned import RULES
+from sim.engine.kernel import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from sim.collectives.base import Exchange
+    from sim.job.scenario import Scenario
+
+SLOTS = 16  # calls whose bounds are known
+NOBODY = -1
+ROTATING = ("ring", "barrier")
+FIXED = ("nccl", "reduce-broadcast")  # whose number of exchanges depends on the size
+BY_NAME, CONTROL = "by name", "tree of control"  # negotiations
+OPERATIONS = {"add": 1, "sub": 2, "mul": 3, "floordiv": 4}  # of bounds, as sim.engine.kernel.calls has them
+TOLD = 2  # messages by which rank 0 names a gradient
+NEW = -1  # as many messages as there are gradients that rank 0 has not been told of
+
+
+class NotBuilt(Exception):
+    """A scenario that needs what the engine does not have."""
+
+
+class Listed:
+    """The collectives of a scenario's workers, listed as they are asked for."""
+
+    def __init__(self, scenario: Scenario):
+        self._hosts = scenario.hosts[scenario.servers :]
+        self._rows: list[tuple] = []
+        self._tables: list[tuple[int, int, int, int]] = []
+        self._ranges: list[list[tuple[int, int]]] = []  # rows of each rank, by table
+        self._bounds: list[tuple[int, int, int]] = []
+        self._choices: list[tuple[float, int]] = []
+        self._numbers: dict[str | tuple, int] = {}
+
+    def choice(self, name: str | tuple, below_bytes: float = math.inf) -> int:
+        """One line of choices by size, of a collective by name; the first line of several is an operand of CALL."""
+        self._choices.append((below_bytes, self._number(name)))
+        return len(self._choices) - 1
+
+    def algorithm(self, name: str, piece: slice | None = None) -> int:
+        """The first line of the choices of an algorithm; for one piece alone, where the number of exchanges depends on its size.
+
+        Raises:
+            NotBuilt: the number of exchanges depends on a size that differs.
+        """
+        ranks = len(self._hosts)
+        if name == "hierarchical" and len(set(self._hosts)) == ranks:
+            name = "ring"
+        if name in FIXED:
+            if piece is None:
+                raise NotBuilt(f"{name} of any size")
+            return self.choice((name, piece.start, piece.stop))
+        if name != "auto":
+            return self.choice(name)
+        rules = next(found for below, found in RULES if ranks < below)
+        lines = [self.choice(TUNED[number], below) for below, number in rules]
+        return lines[0]
+
+    def _number(self, name: str | tuple) -> int:
+        if name not in self._numbers:
+            self._numbers[name] = len(self._tables)
+            if isinstance(name, tuple):
+                self._list_fixed(*name)
+            elif name in ROTATING:
+                self._list_rotating(name)
+            elif name == BY_NAME:
+                self._list_by_name()
+            else:
+                self._list_of_any_size(name)
+        return self._numbers[name]
+
+    def _list_rotating(self, name: str) -> None:
+        ranks, start = len(self._hosts), len(self._rows)
+        if name == "ring":
+            for one in collectives.FLAT["ring"](0, range(ranks), slice(0, ranks)):
+                self._rows.append((one.to, one.source, one.sent.start, 0, one.taken.start, 0, one.adds, one.ahead))
+        else:
+            self._rows += [(one.to, one.source, 0, 0, 0, 0, 0, 0) for one in barrier(0, range(ranks))]
+        self._tables.append((1, ranks, 0, 0))
+        self._ranges.append([(start, len(self._rows))] * ranks)
+
+    def _list_by_name(self) -> None:
+        """Each rank tells rank 0 of its gradients, a message each, and hears from it."""
+        others = range(1, len(self._hosts))
+        taken = [(NOBODY, other, 0, 0, 0, 0, 1, 0) for other in others]
+        sent = [(other, NOBODY, TOLD, 0, 0, 0, 0, 1) for other in others]
+        worker = [(0, NOBODY, NEW, 0, 0, 0, 0, 0), (NOBODY, 0, 0, 0, 0, 0, 0, 0)]
+        self._add([taken + sent, *(worker for _ in others)], [])
+
+    def _list_fixed(self, algorithm: str, start: int, stop: int) -> None:
+        """Numbers for one piece: the bounds are constants."""
+        known: dict[int, int] = {}
+
+        def number(bound: int) -> int:
+            return known.setdefault(bound, len(known) + 2)
+
+        each = [self._exchanges(algorithm, rank, slice(start, stop), number) for rank in range(len(self._hosts))]
+        self._add(each, [(0, 0, 0), (0, 0, 0), *((0, bound, 0) for bound in known)])
+
+    def _list_of_any_size(self, name: str) -> None:
+        bounds = Bounds()
+
+        def number(bound: int | Bound) -> int:
+            return bound if isinstance(bound, int) else bound.number
+
+        each = [self._exchanges(name, rank, bounds.whole, number) for rank in range(len(self._hosts))]
+        self._add(each, [_formula(key) for key in bounds.formulas])
+
+    def _exchanges(self, name: str, rank: int, whole: slice, number: Callable) -> list[tuple]:
+        """The rows of a rank."""
+        ranks = range(len(self._hosts))
+        found: Iterable[Exchange] = (
+            tree(rank, ranks, whole) if name == CONTROL else collectives.allreduce(name, rank, self._hosts, whole)
+        )
+        rows = []
+        for one in found:
+            to, source = (NOBODY if peer is None else peer for peer in (one.to, one.source))
+            ends = [number(end) for end in (one.sent.start, one.sent.stop, one.taken.start, one.taken.stop)]
+            rows.append((to, source, *ends, one.adds, one.ahead))
+        return rows
+
+    def _add(self, rows: list[list[tuple]], bounds: list[tuple[int, int, int]]) -> None:
+        """A table of the rows of each rank."""
+        self._tables.append((0, len(self._hosts), len(self._bounds), len(bounds)))
+        self._bounds += bounds
+        ranges = []
+        for several in rows:
+            ranges.append((len(self._rows), len(self._rows) + len(several)))
+            self._rows += several
+        self._ranges.append(ranges)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of sim.engine.kernel.state: rows, tables, choices, formulas of bounds, and room for bounds of calls."""
+        ranks = max(1, len(self._hosts))
+        most = max([2, *(table[1] + 1 if table[0] else table[3] for table in self._tables)])
+        ranges = np.array(self._ranges or np.zeros((1, ranks, 2)), np.int64)
+        return {
+            "row": np.array(self._rows or [(0,) * 8], layout.ROW),
+            "table": np.array(self._tables or [(0,) * 4], layout.TABLE),
+            "rows": np.ascontiguousarray(ranges).view(layout.ROWS)[..., 0],
+            "choice": np.array(self._choices or [(0.0, 0)], layout.CHOICE),
+            "bound": np.array(self._bounds or [(0, 0, 0)], layout.BOUND),
+            "value": np.zeros((SLOTS, most), np.int64),
+            "called": np.full(3 * SLOTS, NOBODY, np.int64).view(layout.CALLED),
+        }
+
+
+def _formula(key: tuple) -> tuple[int, int, int]:
+    """How a bound follows from others, or is a number; the first two are those of the whole."""
+    if len(key) == 3:
+        operation, left, right = key
+        return OPERATIONS[operation.__name__], left, right
+    (value,) = key
+    return 0, value if isinstance(value, int) else 0, 0
