@@ -13,7 +13,7 @@ from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
 from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sim.answers.ends import Ends
     from sim.answers.outcome import Outcome
@@ -138,7 +138,7 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
             if world == "vector":
                 raise
     left_s = max(0.0, asked.within_s - (time.monotonic() - start_s))
-    return _by_event(scenario, asked._replace(within_s=left_s))
+    return _by_event(scenario, asked._replace(within_s=left_s), world == "auto")
 
 
 def _suits_the_vector_world(scenario: Scenario, within_s: float) -> bool:
@@ -228,7 +228,21 @@ def _by_vector(scenario: Scenario, asked_for: _Asked) -> _Ran:
     return _Ran("vector", asked, join(outcomes), trace)
 
 
-def _by_event(scenario: Scenario, asked_for: _Asked) -> _Ran:
+def _further(scenario: Scenario, numbers: range, seconds: tuple[float, float], by_engine: bool) -> Iterator[Outcome]:
+    """Replications that take the event world so many seconds each, and for which there are so many."""
+    from sim import event
+    from sim.engine.choose import engine
+
+    each_s, within_s = seconds
+    suits = by_engine and engine.suits(each_s * len(numbers), within_s)
+    replications = engine.replications(scenario) if suits else None
+    for number in numbers:
+        outcome = engine.outcome(replications, number) if replications else None
+        yield event.run(scenario, number, want_trace=False)[0] if outcome is None else outcome
+
+
+def _by_event(scenario: Scenario, asked_for: _Asked, by_engine: bool = False) -> _Ran:
+    """All replications by the event world; or those after the first by the engine, where that saves much."""
     from sim import event
     from sim.answers.outcome import join
 
@@ -244,7 +258,8 @@ def _by_event(scenario: Scenario, asked_for: _Asked) -> _Ran:
     if whole and ends and (1 + 2 * len(ends)) * took_s < within_s:
         runs = {cause: [event.run(job, first, want_trace=False)[0] for job in jobs] for cause, jobs in ends.items()}
         outcomes = [_with_ends(outcome, runs)]
+    further = _further(scenario, range(first + 1, first + asked), (took_s, within_s - took_s), by_engine and whole)
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
-        outcomes.append(event.run(scenario, first + len(outcomes), want_trace=False)[0])
+        outcomes.append(next(further))
         done(1)
     return _Ran("event", asked, join(outcomes), trace)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from sim import simulated_options
 from sim.base import progress
+from sim.engine import choose
 from sim.recording.traces import Activity, Header, Trace
 
 # Tests draw the same examples in each run, or else a test is red now and then whatever was changed. TRAINSIM_FUZZ=1 in the environment
@@ -71,6 +72,7 @@ def _nobody_is_in_a_hurry():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "EVERY_S", math.inf)
         patch.setattr(simulated_options, "WITHIN_S", 3600.0)
+        patch.setattr(choose, "LOADING_S", math.inf)  # no test depends on how long another one took
         yield
 
 

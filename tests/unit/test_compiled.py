@@ -227,7 +227,7 @@ def test_a_step_that_does_not_settle_in_some_replication_is_made_again_by_arrays
 @pytest.fixture
 def loops(as_python, monkeypatch, tmp_path):
     """Of a process that has simulated nothing yet; none are kept."""
-    monkeypatch.setattr(kept, "folder", lambda: tmp_path)
+    monkeypatch.setattr(kept, "folder", lambda _of=None: tmp_path)
     monkeypatch.setattr(kept, "can_compile", lambda: True)
     monkeypatch.setattr(work, "_loops", work.Loops())
     return work._loops

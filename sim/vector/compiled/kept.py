@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -24,25 +24,27 @@ ALL = "all"  # a file that is there once every loop is
 
 
 @cache
-def folder() -> Path | None:
-    """The folder of this process's loops; None where the system takes none."""
+def folder(of: Path | None = None) -> Path | None:
+    """The folder of this process's loops, which are in these sources; None where the system takes none."""
     import llvmlite.binding
     import numba
 
-    sources = [path.read_bytes() for path in sorted(SOURCES.glob("*.py"))]
+    numbers = "" if of else _numbers()
+    of = of or SOURCES
+    sources = [path.read_bytes() for path in sorted(of.glob("*.py"))]
     if not sources:  # in an archive
         return None
     cpu = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
-    name = f"loops-{_digest(*sources, _numbers())}-{_digest(numba.__version__, sys.version, *cpu)}"
-    return next((place for base in _bases() if (place := base / name) and _takes_files(place)), None)
+    name = f"loops-{_digest(*sources, numbers)}-{_digest(numba.__version__, sys.version, *cpu)}"
+    return next((place for base in _bases(of) if (place := base / name) and _takes_files(place)), None)
 
 
-def _bases() -> Iterator[Path]:
+def _bases(of: Path) -> Iterator[Path]:
     """Folders for it, the best first."""
-    where = _digest(str(SOURCES))  # of several installations
+    where = _digest(str(of))  # of several installations
     if given := _config().CACHE_DIR:
         yield Path(given) / where
-    yield SOURCES / "__pycache__"
+    yield of / "__pycache__"
     yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trainsim" / where
 
 
@@ -70,9 +72,9 @@ def _digest(*parts: bytes | str) -> str:
 
 
 @contextmanager
-def in_folder() -> Iterator[bool]:
+def in_folder(of: Path | None = None) -> Iterator[bool]:
     """Loops that are defined within it are kept in the folder; whether there is one."""
-    config, place = _config(), folder()
+    config, place = _config(), folder(of)
     before = config.CACHE_DIR
     config.CACHE_DIR = before if place is None else str(place)
     try:
@@ -88,28 +90,33 @@ def _config() -> Any:
     return numba.config
 
 
-def are_kept() -> bool:
+def are_kept(of: Path | None = None) -> bool:
     """Whether they need only be loaded."""
-    place = folder() if can_compile() else None
+    place = folder(of) if can_compile() else None
     return place is not None and (place / ALL).exists()
 
 
-def keep() -> bool:
-    """Compile all loops, unless they are kept or another process of this machine compiles them; whether they can be used now."""
+def keep(of: Path | None = None, play_all: Callable[[], object] | None = None) -> bool:
+    """Compile all loops, unless they are kept or another process of this machine compiles them; whether they can be used now.
+
+    Args:
+        of: their sources, by default the vector world's.
+        play_all: uses each of them; by default those of the vector world.
+    """
     if not can_compile():
         return False
-    place = folder()
-    if place is None or are_kept():
+    place = folder(of)
+    if place is None or are_kept(of):
         return True
-    from sim.vector.compiled.every import play_all
+    from sim.vector.compiled import every
 
     with (place / "lock").open("w") as lock:
         if not _locked(lock):
             return False
-        if not are_kept():
-            print("compiling loops, which later sweeps find", file=sys.stderr, flush=True)
+        if not are_kept(of):
+            print("compiling loops, once on this machine", file=sys.stderr, flush=True)
             _forget_others(place)
-            play_all()
+            (play_all or every.play_all)()
             (place / ALL).touch()
     return True
 

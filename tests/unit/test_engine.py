@@ -1,0 +1,245 @@
+"""The engine gives the event world's digits: as plain Python, and where numba is, compiled on all recorded scenarios and drawn ones."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
+
+from sim import event, options, protocols, run, simulated_options, simulation
+from sim.base.errors import WrongSetting
+from sim.engine import choose
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.protocols.base import Protocol
+from sim.vector import compiled
+
+NOT_BUILT = ("ps-layers", "hybrid")
+FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
+DRAWN = 60 * max(1, FUZZ)
+
+
+def load(as_python: bool):
+    """The engine's modules, of which numba compiles none, or all."""
+    for name in [name for name in sys.modules if name.startswith("sim.engine.")]:
+        if name != "sim.engine.choose":
+            del sys.modules[name]
+    compiling = import_module("sim.engine.kernel.compiling")
+    compiling.IS_COMPILED = compiling.IS_COMPILED and not as_python
+    return import_module("sim.engine.replications")
+
+
+@pytest.fixture(scope="module")
+def as_python():
+    yield load(as_python=True)
+    load(as_python=False)
+
+
+@pytest.fixture(scope="module")
+def by_numba():
+    if not compiled.can_compile():
+        pytest.skip("numba is not installed")
+    return load(as_python=False)
+
+
+def assert_alike(replications, scenario: Scenario, number: int = 0) -> None:
+    """Steps, samples and idle shares are those of the event world."""
+    found, expected = replications(scenario).outcome(number), event.run(scenario, number, want_trace=False)[0]
+    np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
+    np.testing.assert_array_equal(found.samples, expected.samples)
+    np.testing.assert_allclose(found.idle_fraction, expected.idle_fraction, rtol=0, atol=EXACT_S)
+    assert (found.ran_out, found.warmup) == (expected.ran_out, expected.warmup)
+
+
+def one(cluster: str, said: tuple[str, ...], workers: int = 3) -> Scenario:
+    """As small as it can be: plain Python takes half a millisecond a message."""
+    (_, scenario), *_ = made(cluster, said, "toy_fc", workers, 1)
+    return replace(scenario, steps=1, warmup=int(not scenario.protocol.counts_updates))
+
+
+def named() -> list:
+    """Settings that the engine can build; some take half a second as plain Python."""
+    built = [said for said in SETTINGS if said[0] not in NOT_BUILT]
+    slow = "horovod", "amb-dg"
+    return [pytest.param(said, id=" ".join(said), marks=[pytest.mark.slow] * (said[0] in slow)) for said in built]
+
+
+@pytest.mark.parametrize("said", named())
+def test_every_protocol_is_as_in_the_event_world(as_python, said):
+    assert_alike(as_python.Replications, one("one core each", said))
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_every_kind_of_host_and_port_is_as_in_the_event_world(as_python, cluster, said):
+    assert_alike(as_python.Replications, one(cluster, said, workers=2))
+
+
+def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypatch):
+    """Also room for messages and waits: the run is begun anew with more."""
+    monkeypatch.setattr(sys.modules["sim.engine.job"], "LEAST", 8)
+    monkeypatch.setattr(sys.modules["sim.engine.job"], "EACH", 0)
+    monkeypatch.setattr(as_python, "WAITS_OF_A_RANK", 1)
+    assert_alike(as_python.Replications, one("one core each", ("kbatch-async", "gradients=2")))
+
+
+@dataclass(frozen=True)
+class Own(Protocol):
+    """A text of one's own."""
+
+    name = "own"
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.compute()
+            yield from me.update()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "why"),
+    [
+        (lambda: one("one core each", ("ps-layers",)), "one by one"),
+        (
+            lambda: Scenario(protocols.make("fmb"), workload.read("mlp"), 2, test_size=10, evaluate_every=1),
+            "evaluation",
+        ),
+        (lambda: Scenario(Own(), workload.read("mlp"), 2), "of one's own"),
+        (lambda: Scenario(protocols.make("hybrid"), workload.read("bigram"), 2), "rows"),
+    ],
+)
+def test_what_it_cannot_build_is_said(as_python, scenario, why):
+    with pytest.raises(as_python.NotBuilt, match=why):
+        as_python.Replications(scenario())
+    assert choose.Engine().replications(scenario()) is None
+
+
+def test_a_text_outside_the_subset_is_refused_with_what_it_says(as_python):
+    lowering = sys.modules["sim.engine.lowering.statements"]
+    values, tables = sys.modules["sim.engine.lowering.values"], sys.modules["sim.engine.tables"]
+
+    class Tries(Protocol):
+        def worker(self, me):
+            try:
+                yield from me.compute()
+            finally:
+                yield from me.update()
+
+    scenario = Scenario(Own(), workload.read("mlp"), 2)
+    object.__setattr__(scenario, "protocol", Tries())
+    with pytest.raises(values.NotLowered, match="not in the subset: try"):
+        lowering.Statements(scenario, tables.Listed(scenario)).programs()
+
+
+def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
+    """And compiled where it saves more than that, and an answer is not awaited before."""
+    kept = []
+    monkeypatch.setattr(choose, "LOADING_S", 2.0)
+    monkeypatch.setattr(choose.kept, "are_kept", lambda _of: bool(kept))
+    monkeypatch.setattr(choose.kept, "keep", lambda _of, _play: not kept.append(1))
+    monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
+    engine = choose.Engine()
+    assert not engine.suits(10.0, np.inf)
+    assert not engine.suits(100.0, 30.0)
+    assert engine.suits(100.0, np.inf)
+    assert kept
+    assert choose.Engine().suits(10.0, 5.0)
+    assert not choose.Engine().suits(1.0, np.inf)
+    assert choose.Engine().replications(Scenario(protocols.make("fmb"), workload.read("mlp"), 16)) is None
+    many = choose.Engine()
+    assert [many.suits(0.9, np.inf) for _ in range(4)] == [False, False, False, True]
+
+
+def test_replications_after_the_first_are_the_engines(as_python, monkeypatch):
+    """With the numbers of the event world, whatever was asked of the first one."""
+    scenario, asked = one("one core each", ("ps-async",)), []
+
+    class Always(choose.Engine):
+        def suits(self, left_s: float, within_s: float) -> bool:
+            asked.append(left_s)
+            return True
+
+    expected = simulation.simulate(scenario, "event", 3)
+    monkeypatch.setattr(choose, "engine", Always())
+    found = simulation.simulate(scenario, "auto", 3)
+    assert len(asked) == 1
+    np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
+    assert found.outcome.arrivals is not None
+
+
+def test_the_event_world_goes_on_where_the_engine_fails(monkeypatch):
+    """Whatever the reason."""
+    scenario = one("one core each", ("ps-async",))
+
+    class Fails(choose.Engine):
+        def suits(self, left_s: float, within_s: float) -> bool:
+            return True
+
+        def replications(self, scenario: Scenario):
+            return None if self._fails else object()
+
+    monkeypatch.setattr(choose, "engine", Fails())
+    found = simulation.simulate(scenario, "auto", 3)
+    np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
+
+
+@pytest.mark.slow
+def test_all_recorded_scenarios_are_as_in_the_event_world(by_numba):
+    built = 0
+    for name, scenario in scenarios():
+        try:
+            replications = by_numba.Replications(scenario)
+        except (by_numba.NotBuilt, sys.modules["sim.engine.lowering.values"].NotLowered):
+            assert any(one in name for one in (*NOT_BUILT, "bigram")), name
+            continue
+        assert_alike(lambda _, made=replications: made, scenario)
+        built += 1
+    assert built == 468
+
+
+PLACES = [*CLUSTERS, "", "p3.16xlarge*4", "g5.12xlarge*6", "p2.xlarge*24"]
+TEXTS = [
+    *(
+        "fmb",
+        "amb",
+        "amb --set time_limit_s=0.02",
+        "amb-dg --set time_limit_s=0.03 --set window_s=0.04",
+        "kbatch-async",
+    ),
+    *("ps-async", "ps-sync", "ps-sync --set barrier=true", "ps-backup", "ps-ssp", "ps-ssp --set staleness=0"),
+    *("allreduce", "allreduce --set algorithm=ring", "allreduce --set fused=false", "allreduce --set algorithm=nccl"),
+    *("allreduce --set algorithm=hierarchical", "horovod", "horovod --set by_name=true"),
+    *("horovod --set algorithm=ring --set cycle_s=0.005", "horovod --set order=uniform --set fusion_bytes=1000000"),
+]
+SLEEPS = ["none", "shifted-exponential(mean=20ms,shift=1ms)", "niagara*0.01", "pareto(mean=5ms,shape=2.5)"]
+
+
+def drawn(rng: random.Random) -> Scenario | None:
+    """A job; None if its settings do not go together."""
+    text, place, sleeps = rng.choice(TEXTS), rng.choice(PLACES), rng.choice(SLEEPS)
+    said = f"--protocol {text} --workers {rng.choice([2, 3, 5, 8, 13])} --steps {rng.choice([3, 8])} --warmup 1"
+    said += f" --seed {rng.randrange(1000)} --batch {rng.choice([64, 256, 1000])} --stragglers '{sleeps}'"
+    said += f" --workload {rng.choice(['toy_fc', 'mlp', 'lenet'])}" + f" --cluster {place}" * (
+        place not in (*CLUSTERS, "")
+    )
+    said += f" --servers {rng.choice([1, 2, 3])}" * text.startswith("ps")
+    try:
+        given = run.parser().parse_args(shlex.split(said))
+        scenario = simulated_options.scenario(given, options.Readers(remember=True))
+        return replace(scenario, cluster=CLUSTERS[place]) if place in CLUSTERS else scenario
+    except WrongSetting:
+        return None
+
+
+@pytest.mark.slow
+def test_drawn_jobs_are_as_in_the_event_world(by_numba):
+    """The same in each run; TRAINSIM_FUZZ=20 in the environment draws twenty times as many, and others."""
+    rng = random.Random(random.randrange(10**9) if FUZZ else 1)
+    for scenario in filter(None, (drawn(rng) for _ in range(DRAWN))):
+        assert_alike(by_numba.Replications, scenario, rng.randrange(3))
