@@ -43,7 +43,8 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
     """
     from scipy.special import ndtri
 
-    question, found = room.question, []
+    question = room.question
+    found: list[Candidate] = []
     unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
     too_large: dict[Gpu, list[float]] = defaultdict(list)
