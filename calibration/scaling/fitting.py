@@ -20,13 +20,13 @@ FEW_ROWS = 3  # that scatter so much, besides those of the table
 SOFT_L1 = 2.0  # deviations from which on a row weighs less
 FITTED = tuple(CONSTANTS)[:-1]  # by means of rows; `uneven` by their scatter
 # NCCL reckons with 18 us for a message of a large ring between hosts, and 50 us for one of a tree (its src/graph/tuning.cc).
-LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S = 18e-6, 30e-6, 50e-6, 15e-6
+LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S = 18e-6, 35e-6, 50e-6, 8e-6
 BOTH_WAYS, BOTH_WAYS_SPREAD = (
     2**0.5,
     0.3,
 )  # 1 on V100 hosts (Gavel), 1.3 to 1.8 on T4 hosts; 0.35 if it were 1 or 2 alike
 CONTENTION_SPREAD = 0.05  # hosts of four T4 GPUs: 0.03 to 0.08
-UNEVEN_SPREAD = 0.1  # between fits of a table up to some number of hosts, and up to more
+UNEVEN_SPREAD = 0.15  # between fits of a table up to some number of hosts, and up to more
 FEW = 1e-9
 PASSES = 2  # of a fit; allreduces are counted before each
 WIDE = 2.0  # of a logarithm, where next to nothing is known
@@ -74,6 +74,7 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
 
     before = _before(rows, like.gradient_bytes)
     free = [name for name in FITTED if before[name].high > before[name].low]
+    weights = _weights(rows)
     scale = np.array([before[name].start or before[name].spread for name in free])
     held: dict[str, Any] = {name: before[name].start for name in FITTED}
 
@@ -83,7 +84,7 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
     def off(at, calls: np.ndarray) -> np.ndarray:
         found = made(at)
         known = [before[name].off(getattr(found, name)) for name in free]
-        return np.concatenate([np.log(found.step_s(rows, calls) / rows.step_s) / SCATTER, known])
+        return np.concatenate([weights * np.log(found.step_s(rows, calls) / rows.step_s) / SCATTER, known])
 
     low, high = (np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high"))
     at = np.array([before[name].start for name in free]) / scale
@@ -100,6 +101,14 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
     )
 
 
+def _weights(rows: Table) -> np.ndarray:
+    """By row, shape (rows,). Rows of one arrangement are off alike, so that all of them together count as one."""
+    _, places, counts = np.unique(
+        np.stack([rows.hosts, rows.gpus, rows.most]), axis=1, return_inverse=True, return_counts=True
+    )
+    return counts[places.ravel()] ** -0.5
+
+
 def _covariance(found: Scaling, rows: Table, scatter: float, known: dict[str, float]) -> np.ndarray:
     """Of CONSTANTS, by Laplace's approximation: the inverse of what rows and what is known before say together.
 
@@ -107,7 +116,7 @@ def _covariance(found: Scaling, rows: Table, scatter: float, known: dict[str, fl
         scatter: standard deviation of the logarithm of a row.
         known: by constant, its standard deviation before any row; infinite if nothing is known.
     """
-    slopes, names = found.slopes(rows) / scatter, [*CONSTANTS]
+    slopes, names = found.slopes(rows) * _weights(rows) / scatter, [*CONSTANTS]
     places, uneven = [names.index(name) for name in known], names.index("uneven")
     told = slopes[places] @ slopes[places].T + np.diag([spread**-2 for spread in known.values()])
     scale = np.diag(told) ** -0.5  # constants have other units
