@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FOLDER = Path(__file__).parent
+CHOICE, HELD_OUT = "choice", "held out"
+
+
+class Source(NamedTuple):
+    """Who measured, and whether it may be looked at.
+
+    Args:
+        cluster: the machines; sources of one cluster are in one split.
+        split: CHOICE, or HELD_OUT of every choice until the end.
+        module: of experiments.extrapolation, which has its figures; empty if they are in sizes/NAME.csv.
+        before: whether its cluster was in a choice before the list was made.
+    """
+
+    name: str
+    cluster: str
+    split: str
+    module: str = ""
+    before: bool = False
 
 
 def table(name: str) -> pd.DataFrame:
@@ -16,3 +34,11 @@ def table(name: str) -> pd.DataFrame:
     import pandas as pd
 
     return pd.read_csv(FOLDER / f"{name}.csv", comment="#")
+
+
+def sources() -> list[Source]:
+    """All sources, as sources.toml lists them, which says the rule of their splits."""
+    import tomllib
+
+    listed = tomllib.loads((FOLDER / "sources.toml").read_text(encoding="utf-8"))
+    return [Source(name, **given) for name, given in listed.items()]
