@@ -145,6 +145,7 @@ FURTHER = (
     "steps",
     "report",
     "device",
+    "held_out",
 )  # options that not all experiments have
 
 
@@ -173,6 +174,12 @@ def parser() -> command.Parser:
     some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
     some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
     some.add_argument("--device", choices=("gpu", "cpu"), help="what computes (default: gpu)")
+    some.add_argument(
+        "--held-out",
+        action="store_true",
+        default=None,
+        help="predict the sources, too, that are kept out of every choice: only once all choices are made",
+    )
     some.add_argument("--report", metavar="FILE", help="write what was found as a page for a browser, .html")
     return parser
 
@@ -198,7 +205,8 @@ def main(argv: list[str] | None = None) -> int:
     experiment = import_module(f"experiments.{given.name.replace('-', '_')}").run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
-        raise WrongSetting(f"--{name}", further[name], f"another experiment: {given.name} has no such option")
+        option = f"--{name.replace('_', '-')}"
+        raise WrongSetting(option, further[name], f"another experiment: {given.name} has no such option")
     for name in ("seed", "workers", "steps"):
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])

@@ -14,6 +14,7 @@ from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments import figures
 from experiments.extrapolation.held import Held, doublings
+from experiments.extrapolation.sizes import Split, predicted
 from sim.model.sparse_rows import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -69,20 +70,5 @@ def held_out() -> Iterator[Held]:
 
 def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: str) -> Iterator[Held]:
     seen, held = rows.where(kept), rows.where(out)
-    found = fitted(name, seen)
-    columns = found.step_s(held), found.computing_s(held), np.hypot(found.unknown(held), found.residual)
-    most = seen.hosts.max()
-    for index in range(held.size):
-        hosts, gpus, fullest, batch, step_s = (float(column[index]) for column in held)
-        row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
-        said_s, alone_s, off = (float(column[index]) for column in columns)
-        beyond, unchanged_s = doublings(hosts, most), _unchanged_s(seen, hosts, fullest, batch)
-        yield Held(f"T4, {name}", split, row, beyond, step_s, said_s, alone_s, off, unchanged_s)
-
-
-def _unchanged_s(seen: Table, hosts: float, fullest: float, batch: float) -> float:
-    """Seconds of the step with that batch on the next smaller number of hosts, with the nearest number of GPUs a host."""
-    same = seen.where((seen.batch == batch) & (seen.hosts < hosts))
-    same = same.where(same.hosts == same.hosts.max())
-    near = np.abs(same.most - fullest)
-    return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
+    beyond = np.array([doublings(hosts, seen.hosts.max()) for hosts in held.hosts])
+    yield from predicted(f"T4, {name}", Split(split, seen, held, beyond), fitted(name, seen))

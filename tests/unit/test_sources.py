@@ -9,11 +9,15 @@ import hashlib
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from experiments import figures
+from experiments import evidence, figures
+from experiments.extrapolation import sizes
+from experiments.extrapolation.held import Held
 from experiments.figures import CHOICE, HELD_OUT
 from sim import zoo
+from sim.answers.ignorance import LAW
 
 SOURCES = figures.sources()
 TABLES = [source.name for source in SOURCES if not source.module]
@@ -77,3 +81,54 @@ def test_a_table_is_well_formed(name):
     of_zoo = rows.model.isin(zoo.names())
     assert (of_zoo | (rows.million_parameters > 0)).all()
     assert rows.million_parameters[of_zoo].isna().all()
+
+
+def made(sizes_of: list[tuple[int, int]], summed_by: str = "allreduce", precision: str = "fp32") -> pd.DataFrame:
+    """ResNet-50 on hosts and GPUs: 0.1 s of computing for 32 samples, and 0.2 s that each doubling of hosts adds."""
+    rows = pd.DataFrame(sizes_of, columns=["hosts", "gpus"]).assign(model="resnet50", million_parameters=np.nan)
+    step_s = 0.1 + 0.2 * np.log2(rows.hosts)
+    return rows.assign(
+        system="made", precision=precision, summed_by=summed_by, batch=32, samples_per_s=32 * rows.gpus / step_s
+    )
+
+
+def test_small_sizes_predict_large_ones():
+    rows = list(sizes.of_source("made", made([(1, 1), (1, 4), (1, 8), (2, 16), (8, 64)])))
+    assert [(row.split.split(": ")[1], row.row, row.doublings) for row in rows] == [
+        ("1 to 2 hosts, then more", "8 hosts, 64 GPUs, batch 32", 2.0),
+        ("1 to 4 GPUs of a host, then more", "1 hosts, 8 GPUs, batch 32", 1.0),
+    ]
+    assert [row.measured_s for row in rows] == pytest.approx([0.7, 0.1])
+    assert [row.trivial_s for row in rows] == pytest.approx([0.3, 0.1])
+    assert rows[-1].predicted_s == pytest.approx(0.1, rel=0.02)
+
+
+def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
+    some = [(1, 1), (1, 2), (1, 4)]
+    both = pd.concat([made(some), made(some, precision="amp"), made(some, "sharded", "bf16"), made(some, "servers", "fp16")])
+    assert {row.split.split(":")[0] for row in sizes.of_source("made", both)} == {
+        "resnet50, made, fp32",
+        "resnet50, made, amp",
+    }
+    assert not list(sizes.of_source("made", made([(1, 1), (1, 8), (4, 32)])))  # two sizes to fit, and one more
+
+
+def test_another_model_has_the_parameters_that_its_table_says():
+    assert sizes.workload("jasper", 333.0).parameters == pytest.approx(333e6, rel=1e-3)
+
+
+def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeypatch):
+    """Made rows stand for all sources here."""
+    asked = []
+
+    def of_split(split: str):
+        asked.append(split)
+        return [Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.1, 0.1, 0.1, 0.0, 0.1)]
+
+    monkeypatch.setattr(sizes, "of_split", of_split)
+    shown = list(evidence.further(LAW, evidence.splits(held_out=None)))
+    assert asked == [CHOICE]
+    assert shown[0].title == "Further sources, choice"
+    assert shown[1].startswith("1 further sources, choice: 90 % intervals hold 100.0%")
+    assert len(list(evidence.further(LAW, evidence.splits(held_out=True)))) == 4
+    assert asked == [CHOICE, CHOICE, HELD_OUT]

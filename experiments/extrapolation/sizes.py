@@ -1,0 +1,125 @@
+"""Tables of rates by size (figures/sizes): fitted on small sizes, and predicted for large ones, as `--from scaling` fits a user's table.
+
+A table has several series: a model by a system at a precision. A series with three numbers of hosts is fitted on some of them from the
+smallest on, at least two, and predicted beyond. Likewise its rows of one host, by GPUs. What `sharded` training and servers move is not
+fitted by this mechanism; these rows wait in their tables, and so do series with fewer sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from calibration.scaling.fitting import fit
+from calibration.scaling.overlap import Overlap
+from calibration.scaling.steps import Scaling
+from calibration.scaling.table import Table
+from experiments import figures
+from experiments.extrapolation.held import Held, doublings
+from sim import zoo
+from sim.model.sparse_rows import ITEM_BYTES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sim.model.workload import Workload
+
+LAYERS = 20  # of a model that the zoo does not have, all of one size
+FEWEST = 3  # sizes of a series: two to fit, one to predict
+SERIES = ["model", "system", "precision"]
+
+
+class Split(NamedTuple):
+    """Rows to fit and rows to predict.
+
+    Args:
+        doublings: of hosts or GPUs beyond the fitted ones, shape (rows of `out`,).
+    """
+
+    said: str
+    seen: Table
+    out: Table
+    doublings: np.ndarray
+
+
+def of_split(split: str) -> Iterator[Held]:
+    """All predicted rows of the sources that are in that split of figures.sources()."""
+    for source in figures.sources():
+        if not source.module and source.split == split:
+            yield from of_source(source.name, figures.table(f"sizes/{source.name}"))
+
+
+def of_source(name: str, table: pd.DataFrame) -> Iterator[Held]:
+    """The predicted rows of one table."""
+    alike = table[table.summed_by == "allreduce"].fillna({"million_parameters": 0})
+    for (named, *which), rows in alike.groupby([*SERIES], sort=False):
+        model = workload(named, rows.million_parameters.iloc[0])
+        for one in splits(series(rows)):
+            found = fit(one.seen, float(ITEM_BYTES * model.parameters), Overlap.of(model))
+            yield from predicted(name, one._replace(said=f"{', '.join([named, *which])}: {one.said}"), found)
+
+
+def workload(name: str, million_parameters: float) -> Workload:
+    """A model of the zoo; another one has that many parameters, in layers of one size."""
+    from sim.model import workload
+
+    if name in zoo.names():
+        return workload.NAMED[name]
+    step = {"time": "1 s", "batch": 1}  # not used: rows tell the seconds of computing
+    table = {"name": name, "parameters": f"{million_parameters} M", "layers": LAYERS, "step": step}
+    return workload.Workload.model_validate(table)
+
+
+def series(rows: pd.DataFrame) -> Table:
+    """Seconds of a step by hosts, GPUs and batch."""
+    hosts, gpus, batch, rate = (rows[column].to_numpy(float) for column in ("hosts", "gpus", "batch", "samples_per_s"))
+    return Table(hosts, gpus, gpus / hosts, batch, gpus * batch / rate)
+
+
+def splits(rows: Table) -> Iterator[Split]:
+    """By hosts, and by GPUs of one host: each size but the first and the last is once the largest that is fitted."""
+    for unit, some, sizes in (
+        ("hosts", rows, rows.hosts),
+        ("GPUs of a host", *_of_one_host(rows)),
+    ):
+        for most in np.unique(sizes)[1:-1]:
+            seen, out = some.where(sizes <= most), some.where(sizes > most)
+            beyond = np.array([doublings(size, most) for size in sizes[sizes > most]])
+            yield Split(f"1 to {most:.0f} {unit}, then more", seen, out, beyond)
+
+
+def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
+    one = rows.where(rows.hosts == 1)
+    return one, one.gpus
+
+
+def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
+    """The rows of a split that were left out, by a fit of the others."""
+    out = split.out
+    columns = found.step_s(out), found.computing_s(out), np.hypot(found.unknown(out), found.residual), split.doublings
+    for index in range(out.size):
+        hosts, gpus, _, batch, step_s = (float(column[index]) for column in out)
+        said_s, alone_s, off, beyond = (float(column[index]) for column in columns)
+        row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
+        unchanged_s = _unchanged_s(split.seen, out.where(np.arange(out.size) == index))
+        yield Held(source, split.said, row, beyond, step_s, said_s, alone_s, off, unchanged_s)
+
+
+def _unchanged_s(seen: Table, asked: Table) -> float:
+    """Seconds of the step if nothing changed from the next smaller size with the same batch, and the nearest number of GPUs a host.
+
+    Where that batch was not seen, a sample takes as long as on the largest number of GPUs.
+
+    Args:
+        asked: one row.
+    """
+    fewer = seen.hosts < asked.hosts if asked.hosts[0] > 1 else seen.gpus < asked.gpus
+    same = seen.where(fewer & (seen.batch == asked.batch))
+    if not same.size:
+        largest = seen.where(seen.gpus == seen.gpus.max())
+        return float(np.exp(np.log(largest.step_s / largest.batch).mean()) * asked.batch[0])
+    same = same.where(same.hosts == same.hosts.max())
+    near = np.abs(same.most - asked.most)
+    return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
