@@ -45,9 +45,6 @@ def test_the_split_is_that_of_the_rule():
         "lambda_h100_pcie",
         "mosaic_h100",
         "mxnet_4968",
-        "p3_jeffwan",
-        "p3_markmp",
-        "p3_wskinner",
         "paddle_perf",
     ]
     assert len(held) >= sum(not source.before for source in SOURCES) / 3
@@ -105,7 +102,9 @@ def test_small_sizes_predict_large_ones():
 
 def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
     some = [(1, 1), (1, 2), (1, 4)]
-    both = pd.concat([made(some), made(some, precision="amp"), made(some, "sharded", "bf16"), made(some, "servers", "fp16")])
+    both = pd.concat(
+        [made(some), made(some, precision="amp"), made(some, "sharded", "bf16"), made(some, "servers", "fp16")]
+    )
     assert {row.split.split(":")[0] for row in sizes.of_source("made", both)} == {
         "resnet50, made, fp32",
         "resnet50, made, amp",
