@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from real.data.digits import TRAIN
 from sim.base.errors import WrongSetting
 from sim.model.sizes import ITEM_BYTES
 
@@ -18,6 +17,8 @@ INDEX_BYTES = 8  # of a sample that is drawn
 
 def of_a_rank(scenario: Scenario) -> dict[str, float]:
     """Bytes by the option that they are due to: all but what a model keeps between its layers, which only its operations tell."""
+    from real.data.digits import TRAIN
+
     workload = scenario.workload
     sample_bytes = ITEM_BYTES * math.prod(workload.sample_shape)
     return {

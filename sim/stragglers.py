@@ -43,7 +43,7 @@ def read(text: str | os.PathLike[str]) -> Stragglers:
     True
     """
     text = text_of("--stragglers", text)
-    if text not in NAMED and names_a_file(text):
+    if text not in NAMED and names_a_file(text) and "*" not in text:
         return of_table(read_toml(text, "--stragglers"), text)
     return Inline(text, _named, _made, lambda law, factor: _scaled(law, factor, text), _together).read()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,6 +17,13 @@ class Checked(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def model_copy(self, **given: Any) -> Self:
+        """A copy with other values, of which nothing is cached: pydantic's copy has what was worked out of the old ones."""
+        copy = super().model_copy(**given)
+        for name in copy.__dict__.keys() - type(copy).model_fields:
+            del copy.__dict__[name]
+        return copy
 
     def __init__(self, /, **given: Any):
         try:

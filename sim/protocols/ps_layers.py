@@ -10,6 +10,8 @@ from sim.protocols.base import Protocol
 from sim.verbs import barrier
 from sim.verbs.me import FORWARD_SHARE, Layer, Variable
 
+ALLOWED = "fewer, or another --placement: the first server would hold no trained variable, and it counts the steps"
+
 
 @dataclass(frozen=True)
 class LayerwiseServers(Protocol):
@@ -37,8 +39,7 @@ class LayerwiseServers(Protocol):
 
     def check(self, scenario):
         if not scenario.traffic.server_slices[0]:
-            allowed = "fewer, or another --placement: the first server would hold no trained variable, and it counts the steps"
-            raise WrongSetting("--servers", scenario.servers, allowed)
+            raise WrongSetting("--servers", scenario.servers, ALLOWED)
 
     def worker(self, me):
         share = 1 / len(me.variables)

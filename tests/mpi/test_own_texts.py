@@ -260,7 +260,10 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
             protocol, workload.read(MODELS.get(name, "mlp")), stragglers=stragglers.read("exponential(mean=2ms)"), **job
         )
         assert real.header.complete
-        if name in ("Drops", "Rows"):  # whose gradient is first, and how many rows a minibatch reads, no world tells another
+        if name in (
+            "Drops",
+            "Rows",
+        ):  # whose gradient is first, and how many rows a minibatch reads, no world tells another
             continue
         assert record(real) == record(event.trace(scenario)), cell
         if name == "InParts":

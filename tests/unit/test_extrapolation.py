@@ -87,7 +87,9 @@ def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():
     free = replace(plain, cluster=plain.cluster.model_copy(update={"network": FREE}))
     found = simulate(free, replications=4)
     assert width(found) == pytest.approx(interval.of_normal(3 * UNCHANGED), rel=0.05)
-    assert "three doublings beyond; the interval is wider by a factor 3.6, as steps of published runs" in found.notes[-1]
+    assert (
+        "three doublings beyond; the interval is wider by a factor 3.6, as steps of published runs" in found.notes[-1]
+    )
 
 
 def test_what_fitted_steps_do_not_tell_of_messages_widens_the_interval_by_hosts():

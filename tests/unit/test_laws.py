@@ -158,7 +158,7 @@ def test_a_law_from_a_file(tmp_path):
         ("niagara*", "factor"),
         ("niagara*x", "factor"),
         ("niagara*-1", "factor"),
-        ("nofile.toml", "TOML"),
+        ("nofile.toml", "a file that can be read"),
     ],
 )
 def test_wrong_names(text, said):

@@ -57,7 +57,7 @@ def test_without_the_option_there_is_none():
 
 def test_it_does_not_go_with_other_hosts():
     with pytest.raises(WrongSetting, match=r"--testbed.*--cluster"):
-        run.check(run.parse(["--testbed", "1 Gbit/s", "--cluster", "profile.toml"]))
+        run.check(run.parse(["--testbed", "1 Gbit/s", "--cluster", "p3.16xlarge*2"]))
 
 
 def test_ranks_go_one_to_each_host(monkeypatch):
