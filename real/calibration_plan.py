@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from real.cells import SLEEPS, Cell, fitted_cells
 from sim import protocols
 from sim.base.errors import WrongSetting
-from sim.model.nominal import TRAINING
 from sim.protocols.amb import AnytimeMinibatch
 
 LEAST_BATCH = 8  # of which a half, three quarters and a partition differ
@@ -164,6 +163,7 @@ def expected_s(cells: list[Cell], asked: Asked, steps_s: tuple[float, float], co
         cores: that the ranks share; one rank alone does not need more than one.
     """
     from sim import stragglers
+    from sim.model.nominal import TRAINING
 
     part_s, slope_s = steps_s[1], computing_s(asked, steps_s) / asked.batch
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
@@ -70,8 +72,6 @@ def measured(steps: Sequence[Step], parameters: int) -> Costs:
     Raises:
         ValueError: steps take no longer with more to compute.
     """
-    import numpy as np
-
     batches, times_s = np.array([step.batch for step in steps], float), np.array([step.time_s for step in steps])
     base_s, slope_s = 0.0, float(batches @ times_s / (batches @ batches))
     if np.ptp(batches):
