@@ -181,15 +181,15 @@ def _network(found: Scaling, each: float) -> Link:
 
 def _local(found: Scaling, each: float) -> Link:
     (spread,) = _spreads(found, (1,), each)
-    return _link(found.within_s).model_copy(update={"bandwidth_spread": spread} if found.within_s else {})
+    return _link(found.within_s).model_copy(update={"spread_by_hosts": ((1, spread),)} if found.within_s else {})
 
 
 def _spreads(found: Scaling, hosts: Sequence[int], each: float) -> list[float]:
-    """Standard deviation of the logarithm of the messages of a step on so many hosts, each full, with the scatter of rows."""
+    """Standard deviation of the logarithm of the messages of a step on so many hosts, each full."""
     number = np.array(hosts, float)
     jobs = table.Table(number, number * each, np.full(len(number), each), np.ones(len(number)), np.ones(len(number)))
     unknown = found.unknown(jobs, Scaling.messages_s)
-    return np.minimum(np.hypot(unknown, found.residual), MOST_SPREAD).round(4).tolist()
+    return np.minimum(unknown, MOST_SPREAD).round(4).tolist()
 
 
 def _link(byte_s: float) -> Link:

@@ -203,11 +203,11 @@ def _of_batch(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
 def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Unknown]:
     """The unknowns of measured links and sleeps: the spread between measurements, or of a fit. Empty if that was not measured."""
     messages = interval.of_normal(_spread_of_messages(scenario))
-    sleeps = interval.of_normal(_spread_of_sleeps(scenario, step_s))
-    if not (messages or sleeps):
+    sleeps, rest = interval.of_normal(_spread_of_sleeps(scenario, step_s)), _rest_of_fit(scenario, share)
+    if not (messages or sleeps or rest):
         return []
-    slower = hypot(log(_longer(scenario, step_s, share, exp(messages))), sleeps)
-    faster = hypot(log(1 - share + share * exp(-messages)), sleeps)
+    slower = hypot(log(_longer(scenario, step_s, share, exp(messages))), sleeps, rest)
+    faster = hypot(log(1 - share + share * exp(-messages)), sleeps, rest)
     hosts, times = len(set(scenario.hosts)), f"{exp(messages):.2g}"
     said = f"from one measurement of the link to another messages take {times} times as long: the interval contains it"
     shared: tuple[tuple[str, float, float], ...] = ()
@@ -217,6 +217,13 @@ def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Un
         )
         shared = ((f"fitted links of {_machines(scenario)}", slower, faster),)
     return [Unknown(slower, faster, said if max(slower, faster) > LAW.step else "", shared)]
+
+
+def _rest_of_fit(scenario: Scenario, share: float) -> float:
+    """90 % limit of the error of fitted steps besides that of computing, which costs have: steps are off as a whole."""
+    if not _link_of(scenario).spread_by_hosts:
+        return 0.0
+    return interval.of_normal(scenario.costs.error) * (1 - (1 - share) ** 2) ** 0.5
 
 
 def _spread_of_messages(scenario: Scenario) -> float:

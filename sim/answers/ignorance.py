@@ -65,7 +65,8 @@ class Spread(NamedTuple):
         return exp(self.mean + side * of_normal(self.deviation))
 
 
-# As `python -m experiments.run evidence` prints them, but that newer rows make `messages` and `own` 0.089, and `growth` 0.038: these stay wider.
+# As `python -m experiments.run evidence` prints them, but for `messages`, `own` and `growth`: newer rows make 0.089, 0.089 and 0.038,
+# and these stay a little wider.
 LAW = Law(step=0.025, step_growth=0.012, messages=0.093, growth=0.043, own=0.093)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26

@@ -107,6 +107,17 @@ def test_what_fitted_steps_do_not_tell_of_messages_widens_the_interval_by_hosts(
     assert elsewhere.network.spread_by_hosts == ()
 
 
+def test_fitted_steps_are_off_as_a_whole():
+    """Half of this step is messages; with the error of its computing alone the interval is narrower: the control."""
+    plain = job(16, 16, 16)
+    costs = {"resnet50": COSTS["resnet50"].model_copy(update={"error": 0.1})}
+    link = plain.cluster.network.model_copy(update={"spread_by_hosts": ((16, 0.0),)})
+    of_costs = replace(plain, cluster=plain.cluster.model_copy(update={"costs": costs}))
+    fitted = replace(plain, cluster=plain.cluster.model_copy(update={"costs": costs, "network": link}))
+    alone, whole = (width(simulate(one, replications=4)) for one in (of_costs, fitted))
+    assert alone < 0.9 * interval.of_normal(0.1) < interval.of_normal(0.1) < whole
+
+
 def test_a_probe_whose_bandwidth_differed_widens_a_job_of_messages_and_none_of_computing():
     """By 10 %, nine times in ten a factor 1.18; a slower link shows hidden messages, and another network was not measured."""
     plain = job(16, 16, 16)
