@@ -3,6 +3,9 @@
 A table has several series: a model by a system at a precision. A series with three numbers of hosts is fitted on some of them from the
 smallest on, at least two, and predicted beyond. Likewise its rows of one host, by GPUs. What `sharded` training and servers move is not
 fitted by this mechanism; these rows wait in their tables, and so do series with fewer sizes.
+
+A step of several minibatches counts as one of their samples together: the mechanism has no accumulation of gradients, as a user's table has
+no column for it. It hides messages behind all of the step, where they can be hidden behind the last minibatch alone.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from sim.answers.ignorance import LAW
 
 SOURCES = figures.sources()
 TABLES = [source.name for source in SOURCES if not source.module]
-NUMBERS = ["batch", "hosts", "gpus", "samples_per_s"]
+NUMBERS = ["batch", "minibatches", "hosts", "gpus", "samples_per_s"]
 
 
 def test_each_source_has_its_figures_and_each_table_is_listed():
@@ -75,6 +75,7 @@ def test_a_table_is_well_formed(name):
     assert np.isfinite(rows[NUMBERS].to_numpy(float)).all()
     assert (rows[NUMBERS] > 0).all().all()
     assert (rows.gpus % rows.hosts == 0).all()
+    assert (rows.minibatches <= rows.batch).all()
     assert set(rows.summed_by) <= {"allreduce", "servers", "sharded"}
     assert rows.gpus.nunique() >= 3
     of_zoo = rows.model.isin(zoo.names())
