@@ -78,7 +78,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     spent = {kind: of_kind(some) for kind, some in each(wanted.items(), "simulating", lambda item: item[0])}
     pages.show(table({kind: (count, spent[kind]) for kind, (_, count) in kinds.items()}))
     if not compiled.use():
-        pages.show("numba is not installed (extra fast): nothing was compiled")
+        pages.show("numba does not compile here: nothing was compiled")
     begun_s, some = time.process_time(), asked[:: len(asked) // (DEMO_SWEPT if demo else SWEPT)]
     whole = [jobs.of_options(one, read) for one in some]
     pages.show(f"Building {len(whole):,} scenarios: {1e3 * (time.process_time() - begun_s) / len(whole):.2f} ms each")

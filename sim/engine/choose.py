@@ -6,9 +6,10 @@ before a first answer.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim.engine import install
+from sim.engine.install import SOURCES
 from sim.vector import compiled
 from sim.vector.compiled import kept
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sim.engine.replications import Replications
     from sim.job.scenario import Scenario
 
-SOURCES = Path(__file__).parent / "kernel"
 LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
 
@@ -44,7 +44,7 @@ class Engine:
     def _load(self, may_compile: bool) -> None:
         try:
             is_kept = compiled.can_compile() and kept.are_kept(SOURCES)
-            self._is_loaded = is_kept or (may_compile and kept.keep(SOURCES, compile_all))
+            self._is_loaded = is_kept or (may_compile and install.keep())
         except Exception:  # the event world does as well
             self._fails = True
 
@@ -78,16 +78,6 @@ class Engine:
         except Exception:
             self._fails = True
             return None
-
-
-def compile_all() -> None:
-    """Compile the kernel, by running a small job."""
-    from sim.engine.replications import Replications
-    from sim.job.scenario import Scenario
-    from sim.model import workload
-    from sim.protocols import make
-
-    Replications(Scenario(make("fmb"), workload.read("mlp"), 2, steps=1, warmup=0)).outcome(0)
 
 
 engine = Engine()

@@ -78,6 +78,13 @@ def test_importing_loads_nothing():
     assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == ours
 
 
+def test_a_first_answer_loads_no_compiler():
+    """numba takes half a second; the engine is loaded where that pays."""
+    code = "import sys; from sim.run import main; main(['--protocol', 'amb']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"numba", "llvmlite"}.intersection(done.stdout.split())
+
+
 @pytest.mark.parametrize("protocol", ["amb", "ps-async"])
 def test_a_result_is_the_answer_of_the_command(protocol, capsys):
     """All but the seconds that it took."""

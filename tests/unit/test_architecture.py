@@ -28,6 +28,7 @@ LIGHT = (
 )
 HEAVY = (
     "simpy",
+    "numba",
     "mpi4py",
     "tensorflow",
     "keras",

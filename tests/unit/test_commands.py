@@ -215,7 +215,19 @@ def test_a_trace_calibrates_and_the_profile_predicts(tmp_path, here):
     assert after["step_s"]["mean"] == pytest.approx(before["step_s"]["mean"], rel=0.02)
 
 
-HEAVY = ["simpy", "mpi4py", "tensorflow", "pandas", "pyarrow", "matplotlib", "scipy", "sklearn", "pint", "rich"]
+HEAVY = [
+    "simpy",
+    "numba",
+    "mpi4py",
+    "tensorflow",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "scipy",
+    "sklearn",
+    "pint",
+    "rich",
+]
 ENDING = re.compile(r'^if __name__ == "__main__":\n    command\.run\(', re.MULTILINE)
 PACKAGES = ("sim", "real", "calibration", "experiments")
 MAINS = sorted(  # of all commands, those too that only we use

@@ -1,4 +1,4 @@
-"""Compiled loops say what arrays say. Here they run as plain Python, so that nothing is compiled and numba is not needed."""
+"""Compiled loops say what arrays say. Here they run as plain Python, so that nothing is compiled."""
 
 from __future__ import annotations
 
@@ -309,7 +309,6 @@ def test_compiling_them_all_uses_every_loop_that_arrays_call(as_python, monkeypa
 
 def test_loops_are_kept_by_all_that_they_are_made_of(monkeypatch, tmp_path):
     """Numba asks for the file of each loop alone, and not for those that it calls."""
-    pytest.importorskip("numba")
     for path in kept.SOURCES.glob("*.py"):
         shutil.copy(path, tmp_path)
     monkeypatch.setattr(kept, "SOURCES", tmp_path)
@@ -328,10 +327,42 @@ def test_loops_are_kept_by_all_that_they_are_made_of(monkeypatch, tmp_path):
 
 
 def test_loops_are_kept_at_home_where_the_installation_is_read_only(monkeypatch, tmp_path):
-    pytest.importorskip("numba")
-    monkeypatch.setattr(kept, "_takes_files", lambda place: kept.SOURCES not in place.parents)
+    takes_files = kept._takes_files
+    monkeypatch.setattr(kept, "_takes_files", lambda at: kept.SOURCES not in at.parents and takes_files(at))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert tmp_path / "trainsim" in kept.folder.__wrapped__().parents
+
+
+def test_what_a_read_only_installation_has_compiled_is_taken_over(monkeypatch, tmp_path):
+    """All of it or nothing, and not where something is kept already."""
+    sources, home, takes_files = tmp_path / "sources", tmp_path / "home", kept._takes_files
+    sources.mkdir()
+    (sources / "one.py").write_text("# a loop")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    installed = kept.folder.__wrapped__(sources)
+    (installed / "one").mkdir()
+    (installed / "one" / "loop.nbc").write_text("compiled")
+    monkeypatch.setattr(kept, "_takes_files", lambda at: sources not in at.parents and takes_files(at))
+    found = kept.folder.__wrapped__(sources)
+    assert home in found.parents
+    assert not list(found.iterdir())
+    (installed / kept.ALL).touch()
+    assert kept.folder.__wrapped__(sources) == found
+    assert (found / kept.ALL).exists()
+    assert (found / "one" / "loop.nbc").read_text() == "compiled"
+    assert list(found.parent.iterdir()) == [found]
+    (found / kept.ALL).unlink()
+    kept.folder.__wrapped__(sources)
+    assert not (found / kept.ALL).exists()
+    assert list(found.parent.iterdir()) == [found]
+
+
+def test_nothing_is_compiled_where_numba_is_told_so(monkeypatch):
+    """Plain Python would take much longer than the event world."""
+    from numba import config
+
+    monkeypatch.setattr(config, "DISABLE_JIT", True)
+    assert not compiled.can_compile()
 
 
 @pytest.mark.parametrize("name", LOOPS)

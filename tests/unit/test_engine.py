@@ -1,4 +1,4 @@
-"""The engine gives the event world's digits: as plain Python, and where numba is, compiled on all recorded scenarios and drawn ones."""
+"""The engine gives the event world's digits: as plain Python, and compiled on all recorded scenarios and drawn ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -23,7 +24,7 @@ from sim.vector import compiled
 
 NOT_BUILT = ("ps-layers", "hybrid")
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
-DRAWN = 60 * max(1, FUZZ)
+DRAWN = 300 * max(1, FUZZ)
 
 
 def load(as_python: bool):
@@ -45,7 +46,7 @@ def as_python():
 @pytest.fixture(scope="module")
 def by_numba():
     if not compiled.can_compile():
-        pytest.skip("numba is not installed")
+        pytest.skip("numba does not compile here")
     return load(as_python=False)
 
 
@@ -142,7 +143,7 @@ def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     kept = []
     monkeypatch.setattr(choose, "LOADING_S", 2.0)
     monkeypatch.setattr(choose.kept, "are_kept", lambda _of: bool(kept))
-    monkeypatch.setattr(choose.kept, "keep", lambda _of, _play: not kept.append(1))
+    monkeypatch.setattr(choose.kept, "keep", lambda *_: not kept.append(1))
     monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
     engine = choose.Engine()
     assert not engine.suits(10.0, np.inf)
@@ -187,6 +188,54 @@ def test_the_event_world_goes_on_where_the_engine_fails(monkeypatch):
     monkeypatch.setattr(choose, "engine", Fails())
     found = simulation.simulate(scenario, "auto", 3)
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
+
+
+def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monkeypatch, capsys):
+    """`_nrt` may go from numba. Neither an answer nor an installation fails then."""
+    import numba
+
+    def refuses(**options):
+        raise KeyError(f"Unrecognized options: {options}")
+
+    scenario, engine = one("one core each", ("ps-async",)), choose.Engine()
+    monkeypatch.setattr(choose, "engine", engine)
+    monkeypatch.setattr(choose, "LEAST_S", 0.0)
+    monkeypatch.setattr(choose, "LOADING_S", -1.0)
+    monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
+    monkeypatch.setattr(choose.kept, "are_kept", lambda _of: True)
+    monkeypatch.setattr(numba, "njit", refuses)
+    for name in [name for name in sys.modules if name.startswith("sim.engine.") and name != "sim.engine.choose"]:
+        monkeypatch.delitem(sys.modules, name)
+    found = simulation.simulate(scenario, "auto", 3)
+    assert engine._fails
+    np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
+    monkeypatch.setattr(choose.kept, "keep", lambda _of, play, _what: play())
+    import_module("sim.engine.install").main()
+    assert "the engine is not compiled, and answers take longer: KeyError" in capsys.readouterr().err
+
+
+def chosen(first, second, times):
+    """Arrays change places, so that references to them are counted unless numba is told not to."""
+    kept = first
+    for time in range(times):
+        kept = second if time % 2 else first
+    return kept[0]
+
+
+@pytest.mark.slow
+def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
+    """The private option holds, as a control without it shows."""
+    import numba
+
+    from sim.engine.kernel import compiling
+    from sim.vector.compiled import kept
+
+    monkeypatch.setattr(kept, "in_folder", lambda _of: nullcontext(False))  # what is loaded has no text
+    counted = []
+    for function in (compiling.compiled(chosen), numba.njit(chosen)):
+        assert function(np.ones(2), np.zeros(2), 2) == 0.0
+        counted.append("NRT_incref" in next(iter(function.inspect_llvm().values())))
+    assert counted == [False, True]
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from sim.event import alike, cohort
 from sim.event.machines import contended, own_core
 
 COMPILED = "sim.vector.compiled."
-"""Its modules need numba, which is optional, and draw nothing."""
+"""Its modules load numba, which takes a second, and draw nothing."""
 EXACT_S = 1e-9
 RECORDED = pd.read_csv(Path(__file__).with_name("recorded.csv"), sep=";", index_col="scenario")
 SCENARIOS = dict(scenarios())

@@ -1,4 +1,4 @@
-"""Loops over replications, steps and messages that numba compiles, where it is installed (extra `fast`).
+"""Loops over replications, steps and messages that numba compiles.
 
 A process of a sweep or a plan uses them where loading them, or compiling them, takes less time than what is left to simulate
 (sim.sweeps.work). They say what arrays say, to 1e-9 s and better (tests/unit/test_compiled.py).
@@ -20,18 +20,18 @@ def in_use() -> bool:
 
 
 def use(wanted: bool = True) -> bool:
-    """Use them from now on, if numba is installed and fits the other libraries, or no more; whether they are used."""
+    """Use them from now on, if numba compiles here, or no more; whether they are used."""
     _in_use.set(wanted and can_compile())
     return in_use()
 
 
 def can_compile() -> bool:
-    """Whether numba is installed and fits the other libraries."""
+    """Whether numba fits the other libraries, and is not told to leave functions as they are (NUMBA_DISABLE_JIT)."""
     try:
-        import numba  # noqa: F401
-    except ImportError:  # also where it is of another version than NumPy needs
+        from numba import config
+    except ImportError:  # where it is of another version than NumPy needs
         return False
-    return True
+    return not getattr(config, "DISABLE_JIT", False)
 
 
 def loop(function: Function) -> Function:

@@ -36,7 +36,24 @@ def folder(of: Path | None = None) -> Path | None:
         return None
     cpu = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
     name = f"loops-{_digest(*sources, numbers)}-{_digest(numba.__version__, sys.version, *cpu)}"
-    return next((place for base in _bases(of) if (place := base / name) and _takes_files(place)), None)
+    places = [base / name for base in _bases(of)]
+    found = next((place for place in places if _takes_files(place)), None)
+    if found is not None and not (found / ALL).exists():
+        _take_over(places, found)
+    return found
+
+
+def _take_over(places: list[Path], found: Path) -> None:
+    """Copy what is kept in a folder that cannot be written, as in an installation of somebody else's: numba asks for one that can."""
+    other = next((place for place in places if place != found and (place / ALL).exists()), None)
+    if other is None:
+        return
+    copied = Path(tempfile.mkdtemp(dir=found.parent))
+    try:
+        shutil.copytree(other, copied, dirs_exist_ok=True)
+        copied.rename(found)  # all or nothing, for other processes
+    except (OSError, shutil.Error):  # another process was there first
+        shutil.rmtree(copied, ignore_errors=True)
 
 
 def _bases(of: Path) -> Iterator[Path]:
@@ -96,12 +113,13 @@ def are_kept(of: Path | None = None) -> bool:
     return place is not None and (place / ALL).exists()
 
 
-def keep(of: Path | None = None, play_all: Callable[[], object] | None = None) -> bool:
+def keep(of: Path | None = None, play_all: Callable[[], object] | None = None, what: str = "loops") -> bool:
     """Compile all loops, unless they are kept or another process of this machine compiles them; whether they can be used now.
 
     Args:
         of: their sources, by default the vector world's.
         play_all: uses each of them; by default those of the vector world.
+        what: they are, for the line of progress.
     """
     if not can_compile():
         return False
@@ -114,7 +132,7 @@ def keep(of: Path | None = None, play_all: Callable[[], object] | None = None) -
         if not _locked(lock):
             return False
         if not are_kept(of):
-            print("compiling loops, once on this machine", file=sys.stderr, flush=True)
+            print(f"compiling {what}, once on this machine", file=sys.stderr, flush=True)
             _forget_others(place)
             (play_all or every.play_all)()
             (place / ALL).touch()
