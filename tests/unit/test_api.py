@@ -78,6 +78,7 @@ def test_importing_loads_nothing():
     assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == ours
 
 
+@pytest.mark.processes
 def test_a_first_answer_loads_no_compiler():
     """numba takes half a second; the engine is loaded where that pays."""
     code = "import sys; from sim.run import main; main(['--protocol', 'amb']); print(*sys.modules)"
