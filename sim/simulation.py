@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import candidates, needs
@@ -236,8 +237,8 @@ def _further(scenario: Scenario, numbers: range, seconds: tuple[float, float], b
     each_s, within_s = seconds
     suits = by_engine and engine.suits(each_s * len(numbers), within_s)
     replications = engine.replications(scenario) if suits else None
-    for number in numbers:
-        outcome = engine.outcome(replications, number) if replications else None
+    outcomes = engine.outcomes(replications, numbers) if replications and numbers else repeat(None)
+    for number, outcome in zip(numbers, outcomes, strict=False):
         yield event.run(scenario, number, want_trace=False)[0] if outcome is None else outcome
 
 

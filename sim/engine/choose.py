@@ -6,10 +6,15 @@ before a first answer.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sim.engine import install
 from sim.engine.install import SOURCES
+from sim.engine.threads import in_order
 from sim.vector import compiled
 from sim.vector.compiled import kept
 
@@ -20,13 +25,14 @@ if TYPE_CHECKING:
 
 LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
+LEAST_OF_A_THREAD_S = 0.01  # of a replication: building its arrays needs Python's lock, for which threads wait
 
 
 class Engine:
     """The engine of this process, and how much the event world did that it could have done."""
 
     def __init__(self) -> None:
-        self._spent_s, self._is_loaded, self._fails = 0.0, False, False
+        self._spent_s, self._is_loaded, self._fails, self._is_alone = 0.0, False, False, False
 
     def suits(self, left_s: float, within_s: float) -> bool:
         """Whether it is to do what would take the event world so many seconds, if the answer may take some others.
@@ -71,6 +77,23 @@ class Engine:
             self._fails = True
             return None
 
+    @contextmanager
+    def by_one_thread(self) -> Iterator[None]:
+        """Within it, replications are computed one after another, as where other processes have the other cores."""
+        before, self._is_alone = self._is_alone, True
+        try:
+            yield
+        finally:
+            self._is_alone = before
+
+    def outcomes(self, replications: Replications, numbers: Sequence[int]) -> Iterator[Outcome | None]:
+        """Replications in order, each as of `outcome`; on as many threads as there are cores, and memory for their arrays."""
+        start_s = time.monotonic()
+        yield self.outcome(replications, numbers[0])
+        took_s = time.monotonic() - start_s
+        threads = 1 if self._is_alone or self._fails or took_s < LEAST_OF_A_THREAD_S else _threads(replications)
+        yield from in_order(partial(self.outcome, replications), numbers[1:], threads)
+
     def outcome(self, replications: Replications, number: int) -> Outcome | None:
         """One replication; None if it is the event world's to say what is wrong."""
         try:
@@ -78,6 +101,14 @@ class Engine:
         except Exception:
             self._fails = True
             return None
+
+
+def _threads(replications: Replications) -> int:
+    """As many as cores, and as there is memory for."""
+    from sim import needs
+    from sim.sweeps.pools import cores
+
+    return max(1, min(cores(), int(needs.most_bytes() / replications.bytes)))
 
 
 engine = Engine()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ TIES = 256  # events that come together
 LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call")  # by layout's numbers
 DRAWN = ("sleep", "computing", "input", "update")
 NOBODY = -1
+MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
 INTEGERS = np.int64
 
 
@@ -280,10 +282,16 @@ class Job:
         status, columns = loop.run(self.state.record), 0
         while status == DRAWS:
             columns = 2 * max(columns, *(self.state.arrays[name].shape[1] for name in DRAWN[:3]))
-            for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns), strict=True):
-                self.state.place(name, rows)
+            with MAKING:
+                for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns), strict=True):
+                    self.state.place(name, rows)
             status = loop.run(self.state.record)
         return status
+
+    @property
+    def bytes(self) -> int:
+        """Of all arrays."""
+        return sum(array.nbytes for array in self.state.arrays.values())
 
     @property
     def waits(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.answers.outcome import Outcome
-from sim.engine.job import Job
+from sim.engine.job import MAKING, Job
 from sim.engine.kernel.layout import FINISHED, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.tables import Listed, NotBuilt
@@ -57,24 +57,31 @@ class Replications:
         check(scenario)
         self._scenario, self._tables = scenario, Listed(scenario)
         self._code = Statements(scenario, self._tables).programs()
-        self._room = self._wait_room = 1
+        self._room = self._wait_room = self.bytes = 1
 
     def outcome(self, number: int) -> Outcome | None:
         """One replication; None if there is no room for all that is on its way or waited for, or ranks wait for ever."""
-        of = self._scenario
+        of, room, wait_room = self._scenario, self._room, self._wait_room
         each = WAITS_OF_A_RANK * of.ranks * of.rounds
-        while self._room <= MOST_ROOM and self._wait_room * each <= MOST_WAITS:
-            job = Job(of, self._code, self._tables, number, self._wait_room * each, self._room)
+        while room <= MOST_ROOM and wait_room * each <= MOST_WAITS:
+            job = self._job(number, room, wait_room * each)
             status = job.run()
-            if status == FINISHED and job.waits <= self._wait_room * each:
+            if status == FINISHED and job.waits <= wait_room * each:
+                self._room, self._wait_room = max(room, self._room), max(wait_room, self._wait_room)
                 return _outcome(job, of)
             if status == SPACE:
-                self._room *= 4
+                room *= 4
             elif status == FINISHED:
-                self._wait_room = 1 + job.waits // each
+                wait_room = 1 + job.waits // each
             else:
                 return None
         return None
+
+    def _job(self, number: int, room: int, waits: int) -> Job:
+        with MAKING:
+            job = Job(self._scenario, self._code, self._tables, number, waits, room)
+            self.bytes = max(self.bytes, job.bytes)
+        return job
 
 
 def _outcome(job: Job, of: Scenario) -> Outcome:

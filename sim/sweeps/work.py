@@ -14,6 +14,7 @@ import numpy as np
 from sim import command
 from sim.answers import interval, summary
 from sim.base.errors import WrongSetting
+from sim.engine.choose import engine
 from sim.platform import gpu_memory
 from sim.protocols import own
 from sim.simulation import simulate
@@ -85,7 +86,7 @@ def work(digests: list[str], chunk: bytes | list[Task], left: float = 0.0) -> li
         tasks = pickle.loads(chunk) if isinstance(chunk, bytes) else chunk
     except Exception as error:
         return [{"digest": digest, "error": f"not to be had by another process: {said(error)}"} for digest in digests]
-    with _loops.used():
+    with _loops.used(), engine.by_one_thread():
         rows = [row(task) for task in tasks]
     could_s = [found["wall_s"] * at_once.repeats(task.scenario) for task, found in zip(tasks, rows, strict=True)]
     _loops.consider(sum(could_s), left * float(np.mean(could_s)))

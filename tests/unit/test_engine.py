@@ -6,17 +6,20 @@ import os
 import random
 import shlex
 import sys
+import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import count, islice
 
 import numpy as np
 import pytest
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
 
-from sim import event, options, protocols, run, simulated_options, simulation
+from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.engine import choose
+from sim.engine.threads import in_order
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.base import Protocol
@@ -24,6 +27,7 @@ from sim.vector import compiled
 
 NOT_BUILT = ("ps-layers", "hybrid")
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
+NIAGARA = stragglers.read("niagara*0.01")
 DRAWN = 300 * max(1, FUZZ)
 
 
@@ -59,10 +63,10 @@ def assert_alike(replications, scenario: Scenario, number: int = 0) -> None:
     assert (found.ran_out, found.warmup) == (expected.ran_out, expected.warmup)
 
 
-def one(cluster: str, said: tuple[str, ...], workers: int = 3) -> Scenario:
+def one(cluster: str, said: tuple[str, ...], workers: int = 3, **about) -> Scenario:
     """As small as it can be: plain Python takes half a millisecond a message."""
     (_, scenario), *_ = made(cluster, said, "toy_fc", workers, 1)
-    return replace(scenario, steps=1, warmup=int(not scenario.protocol.counts_updates))
+    return replace(scenario, steps=1, warmup=int(not scenario.protocol.counts_updates), **about)
 
 
 def named() -> list:
@@ -222,6 +226,64 @@ def chosen(first, second, times):
     return kept[0]
 
 
+def test_threads_give_results_in_order_and_begin_nothing_that_is_not_asked_for():
+    begun, ended, meeting = [], [], threading.Barrier(3, timeout=30.0)
+
+    def square(number):
+        begun.append(number)
+        if number < 3:  # three at a time, or nobody goes on
+            meeting.wait()
+        ended.append(number)
+        return number**2
+
+    found = in_order(square, range(100), 3)
+    assert [next(found) for _ in range(5)] == [0, 1, 4, 9, 16]
+    found.close()
+    assert len(begun) <= 7
+    assert sorted(ended) == sorted(begun)
+    assert list(in_order(square, range(3, 9), 3)) == list(in_order(square, range(3, 9), 1))
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_replications_are_the_same_on_threads(as_python, monkeypatch, alone):
+    """But where other processes have the other cores."""
+    scenario, engine, asked = one("one core each", ("ps-async",), stragglers=NIAGARA), choose.Engine(), []
+    replications = as_python.Replications(scenario)
+
+    def noted(function, items, threads):
+        asked.append(threads)
+        return in_order(function, items, threads)
+
+    monkeypatch.setattr(choose, "LEAST_OF_A_THREAD_S", 0.0)
+    monkeypatch.setattr("sim.sweeps.pools.cores", lambda: 3)
+    monkeypatch.setattr(choose, "in_order", noted)
+    with engine.by_one_thread() if alone else nullcontext():
+        found = list(engine.outcomes(replications, range(1, 4)))
+    assert asked == [1 if alone else 3]
+    expected = [replications.outcome(number) for number in range(1, 4)]
+    for here, there in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(here.step_s, there.step_s)
+        np.testing.assert_array_equal(here.idle_fraction, there.idle_fraction)
+    assert len({one.step_s.tobytes() for one in found}) == 3
+
+
+def test_as_many_threads_as_there_is_memory_for(as_python, monkeypatch):
+    replications = as_python.Replications(one("one core each", ("ps-async",)))
+    replications.outcome(0)
+    monkeypatch.setattr("sim.sweeps.pools.cores", lambda: 8)
+    for times, threads in ((0.5, 1), (2.5, 2), (100, 8)):
+        monkeypatch.setattr("sim.needs.most_bytes", lambda times=times: times * replications.bytes)
+        assert choose._threads(replications) == threads
+
+
+@pytest.mark.slow
+def test_threads_of_the_compiled_kernel_give_the_same(by_numba):
+    scenario = one("one core each", ("kbatch-async", "gradients=2"), workers=8, stragglers=NIAGARA)
+    replications = by_numba.Replications(scenario)
+    alone, beside = ([one.step_s for one in in_order(replications.outcome, range(20), n)] for n in (1, 4))
+    np.testing.assert_array_equal(alone, beside)
+
+
 @pytest.mark.slow
 def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
     """The private option holds, as a control without it shows."""
@@ -234,7 +296,7 @@ def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
     counted = []
     for function in (compiling.compiled(chosen), numba.njit(chosen)):
         assert function(np.ones(2), np.zeros(2), 2) == 0.0
-        counted.append("NRT_incref" in next(iter(function.inspect_llvm().values())))
+        counted.append("NRT_decref" in next(iter(function.inspect_llvm().values())))
     assert counted == [False, True]
 
 
@@ -290,5 +352,5 @@ def drawn(rng: random.Random) -> Scenario | None:
 def test_drawn_jobs_are_as_in_the_event_world(by_numba):
     """The same in each run; TRAINSIM_FUZZ=20 in the environment draws twenty times as many, and others."""
     rng = random.Random(random.randrange(10**9) if FUZZ else 1)
-    for scenario in filter(None, (drawn(rng) for _ in range(DRAWN))):
+    for scenario in islice(filter(None, (drawn(rng) for _ in count())), DRAWN):
         assert_alike(by_numba.Replications, scenario, rng.randrange(3))
