@@ -34,6 +34,7 @@ ENGINES = {
     REFERENCE: Engine("SimPy, as documented", "plain_simpy:run", 50_000),
     "event": Engine("event world", "ours:event", 100_000),
     "event-each": Engine("event world, rank by rank", "ours:event_each", 50_000),
+    "engine": Engine("engine", "ours:engine", 500_000),
     "vector": Engine("vector world", "ours:vector", 500_000),
     "vector-20": Engine("vector world, 20 runs", "ours:vector_runs", 1_000_000, runs=20),
     "simgrid": Engine("SimGrid, C++", "", 100_000),
@@ -53,6 +54,7 @@ class Further(NamedTuple):
         steps: of each run.
         runs: replications that are simulated at once.
         once: measured in the first round alone, because it takes a minute.
+        beside: the same job in the event world, with which its speed is compared.
     """
 
     title: str
@@ -61,16 +63,25 @@ class Further(NamedTuple):
     steps: int
     runs: int = 1
     once: bool = False
+    beside: str = ""
 
 
 FURTHER = {
     "horovod": Further("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
+    "horovod-engine": Further("Horovod, ResNet-50, engine", "protocols:horovod_engine", 64, 2, beside="horovod"),
     "horovod-vector": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 100, runs=20),
     "horovod-512": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 512, 100),
     "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10, once=True),
     "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
+    "ring-engine": Further("ring allreduce, engine", "protocols:ring_engine", 64, 100, beside="ring"),
     "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
+    "v100": Further("allreduce, V100 8 a host, event world", "protocols:v100", 64, 10),
+    "v100-engine": Further("allreduce, V100 8 a host, engine", "protocols:v100_engine", 64, 10, beside="v100"),
     "ps-async": Further("ps-async, event world", "protocols:ps_async", 1_000, 20),
+    "ps-async-engine": Further("ps-async, engine", "protocols:ps_async_engine", 1_000, 20, beside="ps-async"),
+    "ps-async-runs": Further(
+        "ps-async, engine, on all cores", "protocols:ps_async_engine", 1_000, 20, runs=8, beside="ps-async"
+    ),
     "amb": Further("amb with sleeps, vector world", "protocols:amb", 1_000, 100, runs=20),
     "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000),
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from experiments.engines import ENGINES
 from experiments.engines.job import COMPUTE_S, CV, UPDATE_S, Job
 from sim import protocols
+from sim.base.errors import RunFailed
 from sim.event.world import EventWorld, garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -38,6 +41,28 @@ def event_each(job: Job) -> list[float]:
         world = EventWorld(scenario(job), want_trace=False, short_cuts=False)
         world.run()
         return world.outcome.step_s.ravel().tolist()
+
+
+def engine(job: Job) -> list[float]:
+    """Seconds of each step, by the compiled engine, which simulates replications after the first."""
+    return by_engine(scenario(job), 1)
+
+
+def by_engine(scenario: Scenario, replications: int) -> list[float]:
+    """Seconds of each step of some replications, on all cores.
+
+    Raises:
+        RunFailed: numba does not compile here.
+    """
+    from sim.engine import choose, install
+    from sim.engine.replications import Replications
+
+    if not install.keep():
+        raise RunFailed("the engine is not compiled")
+    found = list(choose.engine.outcomes(Replications(scenario), range(replications)))
+    if None in found:
+        raise RunFailed("the engine leaves the job to the event world")
+    return np.concatenate([one.step_s.ravel() for one in found if one]).tolist()
 
 
 def vector(job: Job) -> list[float]:

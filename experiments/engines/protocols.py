@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from experiments.engines.job import Job
+from experiments.engines.ours import by_engine
 from sim import protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
+from sim.platform import cluster
 from sim.simulation import simulate
 
-SLEEPS = "niagara*0.01"
+SLEEPS, V100 = "niagara*0.01", "p3.16xlarge*8"
+ENGINE = "engine"  # which is no world of its own
 
 
 def horovod(job: Job) -> list[float]:
@@ -21,9 +24,19 @@ def horovod_vector(job: Job) -> list[float]:
     return _simulated(job, "horovod", [], "resnet50", "vector", job.runs)
 
 
+def horovod_engine(job: Job) -> list[float]:
+    """The job of `horovod`, by the engine."""
+    return _simulated(job, "horovod", ["algorithm=ring"], "resnet50", ENGINE, job.runs)
+
+
 def ring(job: Job) -> list[float]:
     """Seconds of each step of a ring allreduce in the event world."""
     return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", "event")
+
+
+def ring_engine(job: Job) -> list[float]:
+    """The job of `ring`, by the engine."""
+    return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", ENGINE, job.runs)
 
 
 def ring_vector(job: Job) -> list[float]:
@@ -36,15 +49,40 @@ def ps_async(job: Job) -> list[float]:
     return _simulated(job, "ps-async", [], "mnist", "event")
 
 
+def ps_async_engine(job: Job) -> list[float]:
+    """The job of `ps_async`, by the engine."""
+    return _simulated(job, "ps-async", [], "mnist", ENGINE, job.runs)
+
+
+def v100(job: Job) -> list[float]:
+    """Seconds of each step of an allreduce of GPUs that share hosts and their ports, in the event world."""
+    return _simulated(job, "allreduce", [], "resnet50", "event", on=V100)
+
+
+def v100_engine(job: Job) -> list[float]:
+    """The job of `v100`, by the engine."""
+    return _simulated(job, "allreduce", [], "resnet50", ENGINE, job.runs, on=V100)
+
+
 def amb(job: Job) -> list[float]:
     """Seconds of each step of anytime minibatch whose workers sleep at random, in the vector world."""
     return _simulated(job, "amb", [], "mnist", "vector", job.runs, SLEEPS)
 
 
 def _simulated(
-    job: Job, protocol: str, settings: list[str], model: str, world: str, replications: int = 1, sleeps: str = "none"
+    job: Job,
+    protocol: str,
+    settings: list[str],
+    model: str,
+    world: str,
+    replications: int = 1,
+    sleeps: str = "none",
+    on: str = "",
 ) -> list[float]:
     about: dict = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
     about |= {"stragglers": stragglers.read(sleeps), "stragglers_name": sleeps}
+    about |= {"cluster": cluster.read(on)} if on else {}
     scenario = Scenario(protocols.make(protocol, settings), workload.read(model), **about)
+    if world == ENGINE:
+        return by_engine(scenario, replications)
     return simulate(scenario, world, replications).outcome.step_s.ravel().tolist()

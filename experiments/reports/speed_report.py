@@ -124,15 +124,28 @@ def _by_size(found: Results, title: str, values_of: Callable, said: Callable, fu
 
 
 def _others(found: Results):
-    headings = ("job", "workers", "steps", "runs", "worker-steps/s", "seconds of a core", "peak, MB")
+    headings = (
+        "job",
+        "workers",
+        "steps",
+        "runs",
+        "worker-steps/s",
+        "seconds of a core",
+        "seconds",
+        "times the event world",
+        "peak, MB",
+    )
     table = pages.table("Other jobs", *headings)
     table.columns[0].justify = "left"
     for name, job in FURTHER.items():
         values, several = speeds(found, name, job.workers), found.get((name, job.workers), [])
-        cells = ("-", "-", "-")
+        cells = ["-"] * (len(headings) - 4)
         if several:
             taken_s = f"{np.median([one.cpu_s for one in several]):.1f}"
-            cells = (with_spread(values), taken_s, f"{np.median(peak_mb(found, name, job.workers)):,.0f}")
+            clock_s = f"{np.median([one.wall_s for one in several]):.1f}"
+            faster = ratios(found, name, job.workers, job.beside) if job.beside else np.array([])
+            peak = f"{np.median(peak_mb(found, name, job.workers)):,.0f}"
+            cells = [with_spread(values), taken_s, clock_s, with_range(faster) if len(faster) else "-", peak]
         table.add_row(job.title, f"{job.workers:,}", f"{job.steps:,}", str(job.runs), *cells)
     return table
 

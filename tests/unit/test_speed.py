@@ -79,6 +79,34 @@ def test_several_runs_at_once_are_as_many_steps():
     assert len(ours.vector_runs(Job(3, 5))) == 5 * ENGINES["vector-20"].runs
 
 
+@pytest.mark.slow
+def test_the_engine_gives_the_steps_of_the_event_world():
+    job = Job(7, 20, seed=2)
+    np.testing.assert_allclose(ours.engine(job), ours.event_each(job), rtol=0, atol=1e-9)
+
+
+def test_an_engine_that_is_not_compiled_is_left_out(monkeypatch):
+    monkeypatch.setattr("sim.engine.install.keep", lambda: False)
+    with pytest.raises(RunFailed, match="not compiled"):
+        ours.engine(Job(2, 2))
+
+
+def test_other_jobs_are_beside_the_same_in_the_event_world(capsys):
+    """Only where both were measured."""
+    found = {("ring", 64): [planted(cpu_s=4.0)], ("ring-engine", 64): [planted(cpu_s=0.5)]}
+    found |= {("ps-async-engine", 1_000): [planted()]}
+    for name, one in FURTHER.items():
+        assert not one.beside or (FURTHER[one.beside].workers, FURTHER[one.beside].steps) == (one.workers, one.steps), (
+            name
+        )
+    speed_report.show(found, "planted")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    of = {" ".join(row[:3]): row[-10:] for row in rows if row}
+    assert of["ring allreduce, engine"][-5:] == ["8", "(8", "to", "8)", "100"]
+    assert of["ring allreduce, event"][-2:] == ["-", "100"]
+    assert of["ps-async, engine 1,000"][-2:] == ["-", "100"]
+
+
 def test_one_engine_has_nothing_to_compare_with():
     assert "no two" in same_job.check({REFERENCE: np.ones(3)}, 10)
 
@@ -202,7 +230,9 @@ def test_a_process_that_fails_is_a_line():
         measure([sys.executable, "-c", "raise SystemError('no more')"], 60)
 
 
-@pytest.mark.parametrize("name", FURTHER)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("engine" in one.title)) for name, one in FURTHER.items()]
+)
 def test_the_other_jobs_can_be_simulated(name):
     from importlib import import_module
 
