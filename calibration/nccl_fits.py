@@ -81,7 +81,7 @@ def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: f
 
     Args:
         inner: the link within hosts, where no text of one host tells it. Its messages are then as late as those between hosts.
-        sum_s_per_byte: seconds in which a rank adds a byte, which the tests' times contain.
+        sum_s_per_byte: seconds in which a rank adds a byte, which the tests' times contain; 0 leaves them to the link.
     """
     apart = [test for test in tests if place(test)[0] > 1]
     within = [test for test in tests if place(test)[0] == 1]

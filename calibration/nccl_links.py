@@ -25,8 +25,8 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
     """The cluster that texts of nccl-tests are of: one, or several of other numbers of ranks.
 
     Tests of several hosts tell the link between them, and tests of one host that within it, because they see the slowest link of a
-    path. Their times contain the sums, which are therefore no part of the link. The other link is not measured: within hosts it is that
-    of the GPUs by their name, or free, and between them the usual one.
+    path. Their times contain the sums, which are no part of the link where the GPU's memory is known by name, and part of it where it
+    is not. The other link is not measured: within hosts it is that of the GPUs by their name, or free, and between them the usual one.
     The profile has no costs: computing is nominal, or that of the GPUs if they are known by name.
 
     Raises:
@@ -71,6 +71,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
             hosts=len(set(largest.hosts)),
             links_measured=place(largest)[0] > 1,
             local_measured=place(largest)[0] == 1 or found.inner is not None,
+            sums_in_links=sums and catalogue.gpu_of(largest.device) is None,
             algorithms={one: _candidate(weights[one], *_links(largest, fit, inner)) for one, fit in able.items()},
         ),
     )
@@ -148,24 +149,27 @@ def _hosts(measured: Measured) -> tuple[Host, ...]:
 
 
 def sum_s_per_byte(measured: Measured) -> float:
-    """Seconds in which a rank adds a byte: as its GPU's memory passes it, or that of a GPU without a name."""
+    """Seconds in which a rank adds a byte, as its GPU's memory passes it; 0 without a name: nothing tells them from the link's."""
     gpu = catalogue.gpu_of(measured.device)
-    return nominal.of_memory(gpu.memory_bytes_per_s if gpu else nominal.GPU_BYTES_PER_S)["reduce"].slope_s
+    return nominal.of_memory(gpu.memory_bytes_per_s)["reduce"].slope_s if gpu else 0.0
 
 
 def _of_sums(measured: Measured, found: Fit) -> list[str]:
-    """The share of the largest test that is no link's, in a line, and what the link would be with it."""
+    """The share of the largest test that is no link's, in a line, and what the link would be with it; or that none is told from it."""
+    gpu = catalogue.gpu_of(measured.device)
+    if gpu is None:
+        return [
+            "sums are part of the link's time: the memory of a GPU without a name is not known; they cost nothing besides"
+        ]
     whole_s, size_bytes = float(measured.seconds[-1]), float(measured.sizes[-1])
     adds = algorithms.added(found.algorithms[1], *place(measured))
     share = min(sum_s_per_byte(measured) * adds * size_bytes / whole_s, MOST_SPENT)
     if share < LEAST_SUMS:
         return []
-    gpu = catalogue.gpu_of(measured.device)
-    whose = gpu.name if gpu else f"a GPU without a name, {nominal.GPU_BYTES_PER_S / 1e9:.0f} GB/s"
     of = algorithms.travel(found.algorithms[1], *place(measured))
     seen = (of.between or of.within) * size_bytes / whole_s / BYTES_OF_GBIT
     return [
-        f"{share:.0%} of the largest test's time is taken as sums, by the memory of {whose}, and the rest as the link: "
+        f"{share:.0%} of the largest test's time is taken as sums, by the memory of {gpu.name}, and the rest as the link: "
         f"together they pass {seen:.4g} Gbit/s"
     ]
 

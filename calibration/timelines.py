@@ -157,19 +157,23 @@ def _checked(made: Cluster, trained: Workload, ranks: int, batch: int, step_s: f
 def _left_out(timeline: Timeline, reductions: list[Reduction]) -> list[str]:
     """What is in no cost, in lines."""
     first = sum(one.step == 0 for one in reductions)
-    notes = [f"the first step left out, {first} reductions: ranks connect in it"]
+    notes = [f"the first step left out, {_reductions(first)}: ranks connect in it"]
     listed = ", ".join(f"{name} {seconds * 1e3:.4g} ms" for name, seconds in timeline.other_s.items() if seconds)
     if listed:
         notes.append(f"activities in no cost, of {len(timeline.reductions)} reductions together: {listed}")
     if timeline.without_tensor:
-        notes.append(f"{timeline.without_tensor} reductions left out, which ended without a tensor")
+        notes.append(f"{_reductions(timeline.without_tensor)} left out, which ended without a tensor")
     if cut := len(timeline.reductions) - len(reductions):
-        notes.append(f"{cut} reductions of the last step left out: the timeline was cut within it")
+        notes.append(f"{_reductions(cut)} of the last step left out: the timeline was cut within it")
     if item_bytes(reductions) != ITEM_BYTES:
         notes.append(
             f"gradients are summed in {item_bytes(reductions):.3g} bytes a number, and not 4: costs.item_bytes of the profile"
         )
     return notes
+
+
+def _reductions(count: int) -> str:
+    return f"{count} reduction{'s' * (count != 1)}"
 
 
 def _whole_steps(reductions: list[Reduction]) -> list[Reduction]:

@@ -31,6 +31,10 @@ UNITS_S = {
     1e-6: ("us", "usec", "usecs", "micros", "microsecond", "microseconds", "\u00b5s", "\u03bcs"),
     1e-9: ("ns", "nsec", "nanosecond", "nanoseconds"),
 }
+THINGS = "images?|imgs?|samples?|tokens?|sequences?|examples?|it|its|iters?|iterations?|steps?|batch(es)?|flops?|bytes?"
+RATE = re.compile(
+    rf"(per |\b({THINGS})\s*/\s*)(s|sec|secs|second|seconds|ms)\b"
+)  # of a name in words, or as it is: no time
 WITHOUT_UNIT = ("time", "duration", "latency")  # the last word
 SINCE_START = {
     "elapsed",
@@ -98,9 +102,8 @@ def _named(table: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, list[str]]:
         if one:
             values = pd.to_numeric(table[one.name].astype(str), errors="coerce")
             found[ours] = values * one.unit_s if one.unit_s != 1 else table[one.name]
-            notes += [f"{one.name} read as {'seconds' if one.unit_s == 1 else f'{one.unit_s:g} s'}"] * (
-                one.name != ours
-            )
+            unit = next(name for name in UNITS_S[one.unit_s] if name.endswith("seconds"))
+            notes += [f"{one.name} read as {unit}"] * (one.name != ours)
     if of[RANK] is None:
         found[RANK] = 0
         notes.append("no column rank: taken as the log of one rank")
@@ -123,7 +126,8 @@ def _times(names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
     able = []
     for name in names:
         said = words(name).split()
-        if not said or (SINCE_START & set(said) and not OF_STEPS & set(said)):
+        rate = RATE.search(" ".join(said)) or RATE.search(name.lower())
+        if not said or rate or (SINCE_START & set(said) and not OF_STEPS & set(said)):
             continue
         if said[-1] in units:
             able.append(Column(name, units[said[-1]], name != SECONDS))

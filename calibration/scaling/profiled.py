@@ -61,13 +61,15 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     overlaps = {"horovod": Overlap.of(model), "allreduce": None}
     found = {one: fit(rows, held_bytes, overlaps[one]) for one in ([protocol] if protocol else PROTOCOLS)}
     best = min(found, key=lambda one: found[one].misses(rows))
-    _check_fit(found[best], rows, path)
+    _check_fit(found[best].misses(rows), path)
     able = summing.candidates(rows, held_bytes, overlaps[best])
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
     made = _made(found[best], rows, model, name, link)
-    notes = [*_of_fits(made, model, found, best, rows), *_of_settings(found[best], best, rows, able)]
+    off = replay.off(made, model, best, _settings(found[best], best), rows)
+    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
+    notes = [*_of_fits(off, found, best, rows), *_of_settings(found[best], best, rows, able)]
     notes += [
         *_of_links(found[best], rows, link),
         *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
@@ -94,20 +96,22 @@ def _check(rows: table.Table, path: str) -> None:
         raise WrongSetting(f"{path}: rows", "one batch on one number of GPUs", "several batches, or numbers of GPUs")
 
 
-def _check_fit(found: Scaling, rows: table.Table, path: str) -> None:
-    """Refuse steps that no constants explain.
+def _check_fit(misses: float, path: str) -> None:
+    """Refuse steps that no constants explain, or that they explain where the simulator does not, as ones that fall with more hosts.
+
+    Args:
+        misses: root mean square of the logarithm of the nearest fit's seconds over measured ones, computed or simulated.
 
     Raises:
-        WrongSetting: the nearest fit is off by more than a factor MOST_OFF.
+        WrongSetting: it is more than a factor MOST_OFF.
     """
-    times = exp(found.misses(rows))
+    times = exp(misses)
     if times > MOST_OFF:
         given = f"steps that the nearest law misses by a factor {times:.2g}"
         raise WrongSetting(f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU")
 
 
-def _of_fits(made: Cluster, model: Workload, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
-    off = replay.off(made, model, best, _settings(found[best], best), rows)
+def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
     if off.size:
         said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
         yield f"simulated with the profile, {off.size} of the rows are off by {said}"

@@ -53,9 +53,9 @@ def _line(text: str) -> str:
 
 
 def _shown(given: object) -> str:
-    """The value as Python writes it, shortened."""
+    """The value as Python writes it, shortened; a number of an array as a number."""
     try:
-        text = repr(given)
+        text = repr(float(given) if isinstance(given, float) else given)
     except ValueError:  # an integer of more digits than Python writes
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

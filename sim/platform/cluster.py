@@ -278,6 +278,7 @@ class Provenance(Checked):
         laws: of those sleeps, by name, without a factor.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
         local_measured: whether the link between GPUs of a host was; if not, it is known by name alone, or free.
+        sums_in_links: whether the links' seconds contain the sums of allreduces, as tests of a library on GPUs without a name have them.
         engines: libraries that computed in the fitted runs (tensorflow, jax), as far as known.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
     """
@@ -295,6 +296,7 @@ class Provenance(Checked):
     laws: tuple[Words, ...] = ()
     links_measured: Flag = True
     local_measured: Flag = False
+    sums_in_links: Flag = False
     engines: tuple[Words, ...] = ()
     algorithms: dict[Words, Candidate] = Field(default={})
 

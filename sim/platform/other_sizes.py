@@ -53,7 +53,9 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
         "spread_by_hosts": (),
     }
     library = cluster.library and cluster.library.model_copy(update=update)
-    known = cluster.provenance and cluster.provenance.model_copy(update={"links_measured": False})
+    known = cluster.provenance and cluster.provenance.model_copy(
+        update={"links_measured": False, "sums_in_links": False}
+    )
     network = cluster.network.model_copy(update=update)
     return cluster.model_copy(update={"network": network, "library": library, "provenance": known})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.model import nominal
+from sim.model.costs import Line
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -24,12 +25,16 @@ def costs(scenario: Scenario) -> Costs | None:
     """The workload's own costs, but for the work over parameters; None of other jobs.
 
     A measured step contains its update, and a server's work is a core's where its host has no GPU. The hosts' speed is of computing.
+    Sums of an allreduce take nothing where the links' times contain them.
     """
     if not compute(scenario):
         return None
     memory = nominal.of_memory(nominal.GPU_BYTES_PER_S / scenario.machines[scenario.computing_hosts[0]].speed)
     if any(not scenario.machines[index].gpus for index in scenario.hosts[: scenario.servers]):
         memory = {name: line for name, line in memory.items() if name not in SERVED}
+    known = scenario.cluster.provenance
+    if known and known.sums_in_links and scenario.summed:
+        memory["reduce"] = Line()
     if scenario.workload.step:
         memory.pop("update", None)
     return scenario.workload.costs.model_copy(update=memory)

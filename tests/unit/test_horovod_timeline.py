@@ -202,7 +202,7 @@ def test_a_reduction_that_ended_without_a_tensor_is_left_out(tmp_path):
     events = steps_of({"NCCL_ALLREDUCE": 12.0})
     del events[-1]["args"]
     found, _ = profiled(tmp_path, events)
-    assert "1 reductions left out, which ended without a tensor" in found.provenance.notes
+    assert "1 reduction left out, which ended without a tensor" in found.provenance.notes
     for one in events:
         one.pop("args", None)
     with pytest.raises(WrongSetting, match="whose end says its tensor"):

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 
+import numpy as np
 import pytest
 
 from sim import laws, needs, protocols, run
@@ -338,3 +339,7 @@ def test_a_trace_says_the_steps_that_were_measured(tmp_path):
     model = workload.read(written(tmp_path, MODEL + STEP))
     scenario = Scenario(protocols.make("fmb"), model)
     assert replay.scenario_of(scenario.header("event")).workload == model
+
+
+def test_a_number_of_an_array_is_shown_as_a_number():
+    assert str(WrongSetting("shape", np.float64(0.35), "at least 1.01")) == "shape: given 0.35; allowed: at least 1.01"
