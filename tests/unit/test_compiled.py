@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -260,7 +261,7 @@ def test_a_process_of_a_sweep_uses_loops_where_compiling_or_loading_them_takes_l
 ):
     """In a plan nobody knows what is left: then as much as there was."""
     if are_kept:
-        (tmp_path / kept.ALL).touch()
+        (tmp_path / kept.ALL).write_text(kept._stamps(kept.SOURCES))
     monkeypatch.setattr(every, "play_all", lambda: None)
     loops.consider(spent_s, 0.0) if spent_s < 1 else setattr(loops, "_spent_s", spent_s)
     assert uses(RING, left) == expected
@@ -346,7 +347,7 @@ def test_what_a_read_only_installation_has_compiled_is_taken_over(monkeypatch, t
     found = kept.folder.__wrapped__(sources)
     assert home in found.parents
     assert not list(found.iterdir())
-    (installed / kept.ALL).touch()
+    (installed / kept.ALL).write_text(kept._stamps(sources))
     assert kept.folder.__wrapped__(sources) == found
     assert (found / kept.ALL).exists()
     assert (found / "one" / "loop.nbc").read_text() == "compiled"
@@ -355,6 +356,22 @@ def test_what_a_read_only_installation_has_compiled_is_taken_over(monkeypatch, t
     kept.folder.__wrapped__(sources)
     assert not (found / kept.ALL).exists()
     assert list(found.parent.iterdir()) == [found]
+
+
+def test_sources_that_were_copied_are_not_taken_to_be_compiled(monkeypatch, tmp_path):
+    """As in layers of an image, which keep whole seconds: numba would compile them in the middle of a job."""
+    source = tmp_path / "one.py"
+    source.write_text("# a loop")
+    monkeypatch.setattr(kept, "folder", kept.folder.__wrapped__)
+    monkeypatch.setattr(kept, "can_compile", lambda: True)
+    played = []
+    assert kept.keep(tmp_path, lambda: played.append(1))
+    assert kept.are_kept(tmp_path)
+    os.utime(source, (1e9, 1e9))
+    assert not kept.are_kept(tmp_path)
+    assert kept.keep(tmp_path, lambda: played.append(2))
+    assert kept.are_kept(tmp_path)
+    assert played == [1, 2]
 
 
 def test_nothing_is_compiled_where_numba_is_told_so(monkeypatch):
@@ -379,7 +396,7 @@ def test_a_loop_that_does_not_compile_costs_no_row_and_is_not_tried_again(loops,
     def refused(function):
         raise TypeError("cannot compile")
 
-    (tmp_path / kept.ALL).touch()
+    (tmp_path / kept.ALL).write_text(kept._stamps(kept.SOURCES))
     monkeypatch.setattr(compiled, "loop", refused)
     loops.consider(2.0, 0.0)
     assert work.work(["one"], [RING])[0].get("error") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import random
 import shlex
@@ -18,7 +19,7 @@ from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
-from sim.engine import choose
+from sim.engine import choose, install
 from sim.engine.threads import in_order
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -224,6 +225,16 @@ def chosen(first, second, times):
     for time in range(times):
         kept = second if time % 2 else first
     return kept[0]
+
+
+@pytest.mark.parametrize("path", sorted(install.SOURCES.glob("*.py")), ids=lambda path: path.stem)
+def test_the_kernel_is_made_of_nothing_that_its_folder_is_not_named_by(path):
+    """A change elsewhere would leave a compiled kernel that is older."""
+    found = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in found}
+    ours = {module for module in modules if module and module.startswith("sim")}
+    compiles = {"sim.vector.compiled"} if path.stem == "compiling" else set()
+    assert {module for module in ours if not module.startswith("sim.engine.kernel")} == compiles
 
 
 def test_threads_give_results_in_order_and_begin_nothing_that_is_not_asked_for():

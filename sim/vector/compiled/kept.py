@@ -20,7 +20,7 @@ from typing import Any
 from sim.vector.compiled import can_compile
 
 SOURCES = Path(__file__).parent
-ALL = "all"  # a file that is there once every loop is
+ALL = "all"  # a file that is there once every loop is, with the stamps of their sources
 
 
 @cache
@@ -38,19 +38,30 @@ def folder(of: Path | None = None) -> Path | None:
     name = f"loops-{_digest(*sources, numbers)}-{_digest(numba.__version__, sys.version, *cpu)}"
     places = [base / name for base in _bases(of)]
     found = next((place for place in places if _takes_files(place)), None)
-    if found is not None and not (found / ALL).exists():
-        _take_over(places, found)
+    if found is not None and not _is_whole(found, of):
+        _take_over([place for place in places if place != found and _is_whole(place, of)], found)
     return found
+
+
+def _stamps(of: Path) -> str:
+    """By which numba knows sources: one that has been copied it compiles anew, in the middle of a job, whatever is in it."""
+    return repr([(path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(of.glob("*.py"))])
+
+
+def _is_whole(place: Path, of: Path) -> bool:
+    try:
+        return (place / ALL).read_text() == _stamps(of)
+    except OSError:
+        return False
 
 
 def _take_over(places: list[Path], found: Path) -> None:
     """Copy what is kept in a folder that cannot be written, as in an installation of somebody else's: numba asks for one that can."""
-    other = next((place for place in places if place != found and (place / ALL).exists()), None)
-    if other is None:
+    if not places:
         return
     copied = Path(tempfile.mkdtemp(dir=found.parent))
     try:
-        shutil.copytree(other, copied, dirs_exist_ok=True)
+        shutil.copytree(places[0], copied, dirs_exist_ok=True)
         copied.rename(found)  # all or nothing, for other processes
     except (OSError, shutil.Error):  # another process was there first
         shutil.rmtree(copied, ignore_errors=True)
@@ -110,7 +121,7 @@ def _config() -> Any:
 def are_kept(of: Path | None = None) -> bool:
     """Whether they need only be loaded."""
     place = folder(of) if can_compile() else None
-    return place is not None and (place / ALL).exists()
+    return place is not None and _is_whole(place, of or SOURCES)
 
 
 def keep(of: Path | None = None, play_all: Callable[[], object] | None = None, what: str = "loops") -> bool:
@@ -135,7 +146,7 @@ def keep(of: Path | None = None, play_all: Callable[[], object] | None = None, w
             print(f"compiling {what}, once on this machine", file=sys.stderr, flush=True)
             _forget_others(place)
             (play_all or every.play_all)()
-            (place / ALL).touch()
+            (place / ALL).write_text(_stamps(of or SOURCES))
     return True
 
 
