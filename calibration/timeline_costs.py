@@ -58,18 +58,21 @@ def item_bytes(reductions: list[Reduction]) -> float:
 
 
 def computed_s(reductions: list[Reduction]) -> np.ndarray:
-    """Seconds of each step but the first from the last reduction before it until rank 0 had all gradients, shape (steps - 1,)."""
-    ended: dict[int, float] = {}
+    """Seconds of each step from the last reduction of the one before until rank 0 had all gradients, shape (steps,)."""
     had: dict[int, float] = {}
     for one in reductions:
-        ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
         had[one.step] = max(one.had_s, had.get(one.step, 0.0))
-    return np.array([had[step] - ended[step - 1] for step in sorted(had)[1:]])
+    return np.array([had[step] - before_s for step, before_s, _ in _ends_s(reductions)])
 
 
 def step_s(reductions: list[Reduction]) -> np.ndarray:
-    """Seconds of each step but the first, from end to end, shape (steps - 1,)."""
+    """Seconds of each step, from end to end, shape (steps,)."""
+    return np.array([ended_s - before_s for _, before_s, ended_s in _ends_s(reductions)])
+
+
+def _ends_s(reductions: list[Reduction]) -> list[tuple[int, float, float]]:
+    """Steps of which the one before has reductions too, and when that one and they ended."""
     ended: dict[int, float] = {}
     for one in reductions:
         ended[one.step] = max(one.ended_s, ended.get(one.step, 0.0))
-    return np.diff([ended[step] for step in sorted(ended)])
+    return [(step, ended[step - 1], ended[step]) for step in sorted(ended) if step - 1 in ended]

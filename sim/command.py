@@ -75,7 +75,8 @@ class Parser(argparse.ArgumentParser):
         found, further = self.parse_known_args(args, namespace)
         if further:
             hint = nearest(further[0].partition("=")[0], self._option_string_actions)
-            self.error(f"{further[0]!r} is no option{hint}")
+            apart = "is one argument too many, or stands apart from the others"
+            self.error(f"{further[0]!r} {f'is no option{hint}' if further[0].startswith('-') else apart}")
         return found
 
     def _get_values(self, action, arg_strings):
@@ -160,8 +161,17 @@ def failure(error: BaseException) -> str | None:
     if place := own.place(error):
         return f"{place}: {own.complaint(error)}"
     if isinstance(error, OSError):
-        where = error.filename or ("stdout" if error.errno in OF_STDOUT else None)
+        where = error.filename or ("stdout" if error.errno in OF_STDOUT else _lost_folder())
         return ": ".join(str(part) for part in (where, of_system(error)) if part)
+    return None
+
+
+def _lost_folder() -> str | None:
+    """Words for the current folder if there is none any more: what fails then names no file."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current folder"
     return None
 
 

@@ -80,6 +80,10 @@ class Timeline:
     without_tensor: int = 0
 
 
+class _NoTime(ValueError):
+    """A time that no event has there."""
+
+
 @dataclass
 class _Tensor:
     """A tensor's events since its negotiation began; spans and marks in microseconds."""
@@ -204,7 +208,7 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
                     done.append(_finished(tensor, event))
                     del at[pid]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        why = " ".join(repr(error).split())[:200]
+        why = error.args[0] if isinstance(error, _NoTime) else f"an event that is none of its own: {event!r:.150}"
         raise WrongSetting("timeline", path, f"{ALLOWED} ({why})") from error
     unfinished = {tensor.moving for tensor in at.values()} - {NEVER}
     return [tensor for tensor in done if tensor.moving not in unfinished]
@@ -214,9 +218,9 @@ def _time(event: dict, ended: dict[int, float]) -> float:
     """Microseconds of an event, which is not before the end of its tensor's last phase."""
     now = event["ts"]
     if isinstance(now, bool) or not (isinstance(now, int | float) and 0 <= now <= LATEST):
-        raise ValueError(f"ts {now!r:.20}, no microseconds")
+        raise _NoTime(f"ts {now!r:.20}, no microseconds")
     if now < ended.get(event.get("pid"), 0):
-        raise ValueError(f"ts {now}, before what comes before it")
+        raise _NoTime(f"ts {now}, before what comes before it")
     return now
 
 

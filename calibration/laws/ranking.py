@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.laws.families import FAMILIES, PARAMETERS, Family
+from sim.base import progress
 from sim.laws import Law
 
 LEVEL = 0.9
@@ -43,14 +44,20 @@ def ranked(values: np.ndarray, seed: int = 0) -> tuple[list[Fitted], list[str]]:
         values: shape (count,), above 0.
         seed: of the bootstrap.
     """
-    found, notes = [], []
-    for family in FAMILIES.values():
-        try:
-            found.append(fitted(family, values, seed))
-        except ValueError as error:  # a parameter out of its range
-            said = (" ".join(str(error).split("\n")[1:3]) or str(error)).replace("Input should be", "has to be")
-            notes.append(f"{family.kind} is left out: {' '.join(said.split(' [')[0].split())}")
+    found, notes, times = [], [], refits(len(values))
+    with progress.Progress("fitting laws", times * len(FAMILIES)) as work:
+        for family in FAMILIES.values():
+            try:
+                found.append(fitted(family, values, seed))
+            except ValueError as error:  # a parameter out of its range
+                work.advance(times)
+                notes.append(_left_out(family, error))
     return sorted(found, key=lambda one: one.aic), notes
+
+
+def _left_out(family: Family, error: ValueError) -> str:
+    said = (" ".join(str(error).split("\n")[1:3]) or str(error)).replace("Input should be", "has to be")
+    return f"{family.kind} is left out: {' '.join(said.split(' [')[0].split())}"
 
 
 def fitted(family: Family, values: np.ndarray, seed: int = 0) -> Fitted:
@@ -74,15 +81,20 @@ def distance(law: Law, values: np.ndarray) -> float:
     return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
 
 
+def refits(count: int) -> int:
+    """Of a family to draws of its law, for so many values."""
+    return int(np.clip(VALUES_IN_ALL // count, FEWEST_BOOTSTRAPS, BOOTSTRAPS))
+
+
 def bootstrap(family: Family, law: Law, count: int, far: float, rng: np.random.Generator) -> float:
     """The probability of such a distance for values that the law draws, after the family was fitted to them.
 
     The table of Kolmogorov and Smirnov does not hold here, because the law was fitted to the same values (Stute et al.,
     Metrika 1993).
     """
-    times = int(np.clip(VALUES_IN_ALL // count, FEWEST_BOOTSTRAPS, BOOTSTRAPS))
-    as_far = 0
+    times, as_far = refits(count), 0
     for _ in range(times):
+        progress.advance(label=family.kind)
         drawn = np.maximum(law.draw(rng, count), np.finfo(float).tiny)
         try:
             as_far += distance(family.fit(drawn), drawn) >= far

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S
 from sim.laws.steps import Steps
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sim.randomness import Stream
 
 SECONDS, FACTORS = f"seconds from 0 to {LONGEST_S:,}", f"factors from 0 to {LONGEST_S:,}"
+LONGEST_TRIAL_S = 10.0  # of the processor, for the first steps of a worker
 MOST_DIGITS = 1e15  # below it a whole number is written without its point
 OURS = __name__.rpartition(".")[0] + "."
 
@@ -47,15 +49,26 @@ def try_out(scenario: Scenario) -> None:
         WrongSetting: what it gives is no number in its range, or it fails.
     """
     own = owned(scenario.stragglers)
+    if not own:
+        return
+
+    def endless(error: BaseException) -> WrongSetting:
+        place = next((found for law in own if (found := _raised_at(law, error))), "--stragglers")
+        return WrongSetting(place, f"no end within {LONGEST_TRIAL_S:g} s of processor time", "a law whose methods end")
+
+    with deadline(LONGEST_TRIAL_S, endless):
+        _try_out(scenario, own)
+
+
+def _try_out(scenario: Scenario, own: list[Stragglers]) -> None:
     for law in own:
         mean(law)
         sole = asked(law, "sole") if hasattr(type(law), "sole") else None
         if sole is not None:
             with told(law, "sole"):
                 _numbers(sole, (), SECONDS)
-    if own:
-        scenario.draws.sleeps(0, 1).first(1)
-        scenario.draws.noise(0, 1).first(1)
+    scenario.draws.sleeps(0, 1).first(1)
+    scenario.draws.noise(0, 1).first(1)
 
 
 def drawn(law: Law, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -116,6 +129,19 @@ def asked(law: Stragglers, name: str, *given: Any) -> Any:
         return found(*given) if callable(found) else found
 
 
+def notes(law: Stragglers, scenario: Scenario) -> list[str]:
+    """The caveats of a law, a line each.
+
+    Raises:
+        WrongSetting: a user's own gives something else, or fails.
+    """
+    found, allowed = asked(law, "notes", scenario), "a list of lines of text"
+    with told(law, "notes", allowed):
+        if not (isinstance(found, list | tuple) and all(isinstance(line, str) for line in found)):
+            raise _Wrong(_shown(found), allowed)
+    return list(found)
+
+
 class _Wrong(Exception):
     """What a method gave, and what is allowed."""
 
@@ -128,7 +154,8 @@ def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]
         WrongSetting: it does.
     """
     try:
-        yield
+        with np.errstate(all="ignore"):  # a warning of numpy's: what comes of it, nan or inf, is told
+            yield
     except WrongSetting:
         raise
     except _Wrong as error:
@@ -162,11 +189,12 @@ def _numbers(given: Any, shape: tuple[int, ...], allowed: str) -> np.ndarray:
         raise _Wrong(_shown(given), allowed)
     if array.shape != shape:
         raise _Wrong(f"numbers of shape {array.shape}", f"{allowed}, of shape {shape}" if shape else allowed)
+    array = np.array(array, float)  # an integer, or a float of 16 bits, may not be compared with the range
     wrong = array[~((array >= 0) & (array <= LONGEST_S))]
     if wrong.size:
         number = wrong.flat[0].item()
         raise _Wrong(int(number) if abs(number) < MOST_DIGITS and number == int(number) else number, allowed)
-    return np.array(array, float)
+    return array
 
 
 def _shown(given: Any) -> Any:

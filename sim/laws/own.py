@@ -76,7 +76,7 @@ class Own(Stragglers):
         raise ValueError("no factor of a law of one's own: give it a parameter")
 
     def notes(self, scenario):
-        return checked.asked(self.made, "notes", scenario)
+        return checked.notes(self.made, scenario)
 
     def unreal(self):
         return checked.asked(self.made, "unreal")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields
 
 from sim.base.errors import WrongSetting
@@ -63,13 +63,15 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     AnytimeMinibatch(time_limit_s=0.08, partitions=16)
     """
     protocol = find(text_of("--protocol", name))
-    if isinstance(assignments, str) or not isinstance(assignments, Iterable):
+    if isinstance(assignments, str | Mapping) or not isinstance(assignments, Iterable):
         raise WrongSetting("--set", assignments, "a list of NAME=VALUE")
     known = {f.name: f for f in fields(protocol)}
     settings = {}
     for assignment in assignments:
         key, equals, value = text_of("--set", assignment).partition("=")
-        if key not in known or not equals:
+        if key in known and not equals:
+            raise WrongSetting("--set", assignment, f"NAME=VALUE, such as {own.default_of(known[key])}")
+        if key not in known:
             allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))
         if key in settings:
@@ -111,16 +113,20 @@ def _value(setting: Field, text: str):
         return kinds[kind](text)
     except ValueError as error:
         allowed = {
-            "float": f"a number up to {MOST_BYTES:,}, or {LONGEST_S:,} seconds",
+            "float": f"seconds up to {LONGEST_S:,}" if _in_seconds(setting) else f"a number up to {MOST_BYTES:,}",
             "int": f"an integer up to {MOST_BYTES:,}",
             "bool": "true or false",
         }[kind]
         raise WrongSetting(f"--set {setting.name}", text, allowed) from error
 
 
+def _in_seconds(setting: Field) -> bool:
+    return setting.name.endswith("_s")
+
+
 def _number(setting: Field, text: str) -> float:
     """A finite number, unless the setting may be infinite; of seconds, with or without a unit."""
-    in_seconds = setting.name.endswith("_s")
+    in_seconds = _in_seconds(setting)
     value = float(quantity(text, "second", "80 ms")) if in_seconds and not _is_number(text) else float(text)
     most = LONGEST_S if in_seconds else MOST_BYTES
     if not (abs(value) <= most or (value == math.inf and INFINITE in setting.metadata)):

@@ -14,6 +14,7 @@ from calibration.laws import best, coverage, exact, ranking, ranks
 from calibration.laws.families import FAMILIES
 from calibration.laws.likelihood import interval
 from sim import event, laws, protocols, stragglers
+from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -192,6 +193,16 @@ def test_a_trace_is_a_table_by_rank(tmp_path, capsys, monkeypatch):
     assert "each step draws anew" in said
     with pytest.raises(WrongSetting, match="did you mean compute"):
         fits.main([str(tmp_path / "run.parquet"), "--column", "compte"])
+
+
+def test_a_long_fit_says_how_far_it_is(capsys, monkeypatch):
+    """Of each refit: 39 of a family, and of many values each takes a second."""
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "EVERY_SHARE", 0.0)
+    ranking.ranked(planted()[0])
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) > ranking.refits(200)
+    assert all(line.startswith("fitting laws: ") for line in said)
 
 
 def test_constant_values_are_constant(tmp_path):

@@ -397,3 +397,28 @@ def test_the_command_writes_it(tmp_path, capsys):
     assert simulate([*words, "--horovod-timeline", str(file)]) == 0
     assert json.loads(capsys.readouterr().out)["scenario"]["protocol"] == "horovod"
     assert read(file).ranks == 3
+
+
+def test_a_step_of_which_nothing_is_known_is_none():
+    """Its reductions ended without a tensor; the step after it has no begin."""
+    from calibration.importers.horovod_timeline import Reduction
+
+    def reduced(step: int) -> Reduction:
+        return Reduction(step, 1, 4, 1, had_s=step + 0.5, ready_s=0, agreed_s=0, copied_s=0, moved_s=0.1, ended_s=step + 1)
+
+    known = [reduced(step) for step in (0, 1, 3, 4)]
+    assert timeline_costs.computed_s(known).tolist() == [0.5, 0.5]
+    assert timeline_costs.step_s(known).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("name", "value"), [("name", 5), ("args", 7), ("pid", {})])
+def test_an_event_of_another_form_is_shown(name, value, tmp_path):
+    """And no word of Python's."""
+    events = reduction(ALONE, 0.0)
+    events[-1 if name == "args" else 0][name] = value
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(events))
+    with pytest.raises(WrongSetting) as refused:
+        read(path)
+    assert "an event that is none of its own: {" in str(refused.value)
+    assert "Error" not in str(refused.value)

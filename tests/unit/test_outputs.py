@@ -204,6 +204,14 @@ def test_files_are_written_though_the_reader_has_gone(words, tmp_path, monkeypat
     assert capsys.readouterr().err == ""
 
 
+def test_a_current_folder_that_is_gone_is_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert end("sim.run", "--steps", "2", "--trace", "t.jsonl") != 0
+    assert "the current folder" in capsys.readouterr().err
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("stdout", ["full", "closed"])
 def test_python_itself_says_nothing_more_as_the_process_ends(stdout, tmp_path):

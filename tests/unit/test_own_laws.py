@@ -13,7 +13,7 @@ from sim import command, laws, stragglers
 from sim import run as sim_run
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
-from sim.laws import Law
+from sim.laws import Law, checked
 from sim.model import workload
 from sim.protocols.fmb import FixedMinibatch
 
@@ -50,6 +50,8 @@ DRAWS = {  # what `draw` returns, and what is said of it
     "np.full(size, None)": f"given 'None'; allowed: {SECONDS}$",
     "rng.random(size) + 1j": f"given 'numbers of type complex128'; allowed: {SECONDS}$",
     "[[1.0], [2.0, 3.0]]": rf"given '\[\[1.0\], \[2.0, 3.0\]\]'; allowed: {SECONDS}$",
+    "np.log(np.zeros(size))": f"given -inf; allowed: {SECONDS}$",
+    "np.full(size, 2.0**15, np.float16) * 9": f"given inf; allowed: {SECONDS}$",
     "1 / 0": f"given 'ZeroDivisionError: division by zero'; allowed: {SECONDS}$",
     "exit(3)": f"given 'SystemExit: 3'; allowed: {SECONDS}$",
 }
@@ -72,6 +74,14 @@ CLASSES = {  # a module, and the method, its line and what is said
         HEAD + PLAIN + SEQUENCE + "    slows_computing = property(lambda self: True)\n"
         "    def factors(self, scenario, random, worker):\n        return Steps(lambda count: np.full(count, np.nan))\n",
         "factors: given nan; allowed: factors",
+    ),
+    "notes that are no list": (
+        HEAD + PLAIN + "    def notes(self, scenario):\n        return 5\n",
+        "notes: given '5'; allowed: a list",
+    ),
+    "notes that are no text": (
+        HEAD + PLAIN + "    def notes(self, scenario):\n        return [5]\n",
+        r"notes: given '\[5\]'",
     ),
     "notes that fail": (
         HEAD + PLAIN + "    def notes(self, scenario):\n        return 1 / 0\n",
@@ -133,6 +143,24 @@ def test_later_draws_are_looked_at_too(module, capsys, protocol):
     text += "from sim.randomness import generator\nFIRST = generator(0, 0, 0, 'sleep', 0).random()\n"
     said = refused(capsys, module(text), "--protocol", protocol, steps=150)
     assert "Mine.draw: given -2.5" in said
+
+
+@pytest.mark.parametrize(
+    "loop",
+    ["        while True:\n            pass\n", "        return self.draw(rng, [each for each in iter(int, 1)])\n"],
+)
+def test_a_law_that_does_not_end_is_one_line(loop, module, capsys, monkeypatch):
+    monkeypatch.setattr(checked, "LONGEST_TRIAL_S", 0.05)
+    said = refused(capsys, module(HEAD + loop))
+    assert re.match(r"1\d: given 'no end within 0\.05 s of processor time'; allowed: a law whose methods end", said), (
+        said
+    )
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "int8", "uint64"])
+def test_numbers_of_fewer_bits_are_numbers(kind):
+    """They cannot be compared with the range as they are: numpy warns, and warnings are errors here."""
+    assert checked._numbers(np.full(3, 2, kind), (3,), "seconds").tolist() == [2.0] * 3
 
 
 def test_lists_of_numbers_are_numbers(module):

@@ -124,6 +124,12 @@ def test_what_fits_is_started():
         needs.check(10_000, 1e9)
 
 
+def test_a_limit_on_addresses_with_which_libraries_would_abort(monkeypatch):
+    monkeypatch.setattr(needs.resource, "getrlimit", lambda _: (1_536_000_000, needs.resource.RLIM_INFINITY))
+    with pytest.raises(WrongSetting, match=r"ulimit -v: given '1\.54 GB'; allowed: at least 4 GB for a rank, or unlimited"):
+        needs.check(1, 1e6)
+
+
 @pytest.mark.parametrize("cell", [["--help"], ["--data", "a\0b"], ["-h"]])
 def test_a_cell_that_would_end_its_campaign(cell, tmp_path, capsys):
     """By a page of help, or a traceback."""
