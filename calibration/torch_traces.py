@@ -28,9 +28,7 @@ from sim.recording.traces import Trace
 from sim.simulation import simulate
 
 ENDINGS = (".json", ".json.gz")
-HIDDEN = (
-    0.2  # of the library's time: if computing hides more, gradients are taken to be reduced during back-propagation
-)
+HIDDEN = 0.05  # of the library's time: if computing hides more, gradients may be reduced during back-propagation
 IDLE = 0.01  # of a step, from which it is said that nothing runs
 WITHIN_S = 3.0  # to simulate the run again
 ALGORITHM = "algorithm=ring"
@@ -56,15 +54,11 @@ def profile(
     with checks.fitting(called):
         link = about.link or (torch_messages.link_of(run, trained, gradients) if run.world > 1 else None)
     hidden = _share(sum(one.hidden_s.sum() for one in run.ranks), sum(one.library_s.sum() for one in run.ranks))
-    told_of = _told_of(about, hidden, link, gradients)
-    trace = steps.trace_of(_logged(run), told_of, called, measured=about.link is None)
-    made = profiles.make([Source(called, trace)], name, network=link, item_bytes=gradients.item_bytes)
-    device = run.ranks[0].device
-    gpu = catalogue.gpu_of(device)
-    made = seating.seated(made, each, nccl_links.inner_of(gpu))
-    if device:  # or the ranks are on CPUs
-        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
-        made = made.model_copy(update={"hosts": tuple(here)})
+    able = [
+        _fitted(run, about, _told_of(about, protocol, link, gradients), called, name, each)
+        for protocol in _protocols(about, hidden)
+    ]
+    made, trace, told_of = min(able, key=lambda one: abs(_off(*one[:2]))) if len(able) > 1 else able[0]
     assert made.provenance is not None  # `make` has made one
     notes = (
         *_notes(run, hidden, told_of, link if about.link is None else None),
@@ -79,18 +73,48 @@ def profile(
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 
-def _told_of(about: About, hidden: float, link: Link | None, gradients: Summed) -> About:
+def _protocols(about: About, hidden: float) -> tuple[str, ...]:
+    """Those that the run may have been of: with some messages hidden, the one whose simulation is nearer to the trace is taken."""
+    if about.protocol:
+        return (about.protocol,)
+    return ("horovod", "allreduce") if hidden > HIDDEN else ("allreduce",)
+
+
+def _fitted(
+    run: Run, about: About, told_of: About, called: str, name: str, each: int | None
+) -> tuple[Cluster, Trace, About]:
+    """The profile, the steps as the trace of a run of that protocol, and what is said of it."""
+    trace = steps.trace_of(_logged(run), told_of, called, measured=about.link is None)
+    made = profiles.make([Source(called, trace)], name, network=told_of.link, item_bytes=told_of.item_bytes)
+    device = run.ranks[0].device
+    gpu = catalogue.gpu_of(device)
+    made = seating.seated(made, each, nccl_links.inner_of(gpu))
+    if device:  # or the ranks are on CPUs
+        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
+        made = made.model_copy(update={"hosts": tuple(here)})
+    return made, trace, told_of
+
+
+def _told_of(about: About, protocol: str, link: Link | None, gradients: Summed) -> About:
     """What the user and the traces say of the run. Libraries of GPUs sum by rings, unless the user says otherwise."""
-    protocol = about.protocol or ("horovod" if hidden > HIDDEN else "allreduce")
     rings = protocol in ("horovod", "allreduce") and not any(one.startswith("algorithm=") for one in about.settings)
     settings = (*about.settings, ALGORITHM) if rings else about.settings
     return replace(about, protocol=protocol, settings=settings, link=link, item_bytes=gradients.item_bytes)
 
 
+def _again_s(made: Cluster, trace: Trace) -> float:
+    """Seconds of a step of the same job, simulated with the profile."""
+    return float(simulate(replay.scenario_of(trace.header, made), replications=1, within_s=WITHIN_S).step_s.mean())
+
+
+def _off(made: Cluster, trace: Trace) -> float:
+    """Of the simulated step, relative to that of the trace."""
+    return _again_s(made, trace) / float(outcome.of_trace(trace).step_s.mean()) - 1
+
+
 def _again(made: Cluster, trace: Trace, run: Run) -> list[str]:
     """How far the same job, simulated with the profile, is off, and how much of it is fitted."""
-    job = replay.scenario_of(trace.header, made)
-    again_s = float(simulate(job, replications=1, within_s=WITHIN_S).step_s.mean())
+    job, again_s = replay.scenario_of(trace.header, made), _again_s(made, trace)
     traced_s = float(outcome.of_trace(trace).step_s.mean())
     left_s = job.costs.update(job.workload.message_bytes)
     busy_s = float(np.mean([one.length_s - one.idle_s for one in run.ranks]))

@@ -101,6 +101,17 @@ def test_some_ranks_stand_for_all_and_that_is_said(tmp_path, model):
     assert any("ranks without a trace" in note for note in found.provenance.notes)
 
 
+def test_the_protocol_is_that_whose_simulation_is_nearer_to_the_trace(tmp_path):
+    """Computing hides a fifth of messages that take twice as long as it."""
+    buckets = [4 * 2**20, 8 * 2**20, 4 * 2**20]
+    large = tmp_path / "large.toml"
+    large.write_text(f'schema = "workload/1"\nname = "large"\nparameters = {sum(buckets)}\nlayers = 3\nbatch = 8\n')
+    found = profile(write(tmp_path, [trace(rank, 4, buckets) for rank in range(2)]), str(large))
+    (said,) = (note for note in found.provenance.notes if note.startswith("simulated, such a step takes"))
+    assert any("--protocol horovod" in note for note in found.provenance.notes)
+    assert abs(float(said.split(", ")[2].split("%")[0])) < 5
+
+
 @pytest.mark.parametrize("traced", [4, 1])
 def test_the_run_that_was_fitted_has_a_measured_link(tmp_path, model, traced):
     """A link that was given was not measured."""
