@@ -29,6 +29,8 @@ COPIES: dict[Optimiser, int] = {
     "lamb": 2,
 }
 
+DOES_NOT_FIT = "does not fit"
+
 
 class Held(NamedTuple):
     """Bytes on a GPU, by what they are.
@@ -144,7 +146,7 @@ def note(scenario: Scenario) -> list[str]:
     takes = f"{taken.workers} workers on a GPU take" if taken.workers > 1 else "a worker takes"
     each = " each" if taken.workers > 1 else ""
     said = f"{takes} {gigabytes(taken.bytes)} ({parts(scenario.workload, taken.held)}{each})"
-    line = f"does not fit: {said}, and {name} has {has}" if taken.share > 1 else f"{said} of the {has} of {name}"
+    line = f"{DOES_NOT_FIT}: {said}, and {name} has {has}" if taken.share > 1 else f"{said} of the {has} of {name}"
     return [line + uncounted(scenario.workload)]
 
 

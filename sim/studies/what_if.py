@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.answers import interval, paired
+from sim.platform import gpu_memory
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
@@ -98,6 +99,14 @@ def show(compared: list[Compared], base: dict) -> None:
     for one in compared:
         table.add_row(*map(Text, _cells(one.change, one.result.answer(), one)))
     Console(highlight=False).print(table)
+    for line in too_large(compared):
+        Console(highlight=False, markup=False).print(f"note: {line}")
+
+
+def too_large(compared: list[Compared]) -> list[str]:
+    """A line for each changed job that does not fit the memory of its GPUs."""
+    lines = ((one.change, line) for one in compared for line in gpu_memory.note(one.result.scenario))
+    return [f"{change}: {line}" for change, line in lines if line.startswith(gpu_memory.DOES_NOT_FIT)]
 
 
 def _cells(what: str, answer: dict, compared: Compared | None) -> list[str]:

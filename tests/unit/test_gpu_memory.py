@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from sim.plans.configurations import Room
 from sim.platform import gpu_memory
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
+from sim.studies import what_if
 from sim.sweeps.work import figures
 
 GB = 10**9
@@ -148,3 +150,11 @@ def test_a_plan_says_what_its_first_choice_takes():
     (line,) = plan.notes(SimpleNamespace(whole=True, best=[first], room=room, question=asked))
     assert line.startswith("the first: a worker takes 0.307 GB (parameters 0.103 GB")
     assert line.endswith("of the 16 GB of T4; activations are not counted: say memory_bytes")
+
+
+def test_what_if_says_what_does_not_fit():
+    """Four times the batch, whose activations are four times as many; the job itself fits."""
+    small = job(model("100 M", memory_bytes="14 GB"))
+    base, large = (simulate(one, replications=1) for one in (small, replace(small, batch=16)))
+    (line,) = what_if.too_large([what_if.compare("batch=16", base, one) for one in (base, large)])
+    assert line.startswith("batch=16: does not fit: a worker takes ")
