@@ -231,7 +231,9 @@ def test_what_is_no_scenario_and_no_text_is_refused(name, given):
 
 
 def test_settings_are_no_mapping():
-    with pytest.raises(WrongSetting, match=re.escape("--set: given {'time_limit_s': 1}; allowed: a list of NAME=VALUE")):
+    with pytest.raises(
+        WrongSetting, match=re.escape("--set: given {'time_limit_s': 1}; allowed: a list of NAME=VALUE")
+    ):
         protocols.make("amb", {"time_limit_s": 1})
 
 

@@ -292,11 +292,17 @@ def test_a_process_refuses_in_one_line_and_exits_with_2(module):
 WRONG = {
     "protocol": (["--protocol", "abm"], ["--protocol", "abm", "amb, fmb"]),
     "setting": (["--set", "limit=3"], ["limit=3", "time_limit_s", "partitions"]),
-    "setting without a value": (["--set", "time_limit_s"], ["'time_limit_s'; allowed: NAME=VALUE, such as time_limit_s=0.06"]),
+    "setting without a value": (
+        ["--set", "time_limit_s"],
+        ["'time_limit_s'; allowed: NAME=VALUE, such as time_limit_s=0.06"],
+    ),
     "setting's type": (["--set", "partitions=many"], ["partitions", "many", "integer"]),
     "setting's range": (["--set", "partitions=0"], ["partitions", "0"]),
     "seconds' range": (["--set", "time_limit_s=1e99"], ["time_limit_s", "1e99", "allowed: seconds up to 1,000,000"]),
-    "one more argument": (["--steps", "3", "b.txt"], ["'b.txt' is one argument too many, or stands apart from the others"]),
+    "one more argument": (
+        ["--steps", "3", "b.txt"],
+        ["'b.txt' is one argument too many, or stands apart from the others"],
+    ),
     "setting's unit": (["--set", "time_limit_s=5 km"], ["time_limit_s", "5 km"]),
     "nan": (["--set", "time_limit_s=nan"], ["time_limit_s", "nan"]),
     "more partitions than samples": (["--batch", "4", "--set", "partitions=5"], ["partitions", "5", "4"]),

@@ -404,7 +404,9 @@ def test_a_step_of_which_nothing_is_known_is_none():
     from calibration.importers.horovod_timeline import Reduction
 
     def reduced(step: int) -> Reduction:
-        return Reduction(step, 1, 4, 1, had_s=step + 0.5, ready_s=0, agreed_s=0, copied_s=0, moved_s=0.1, ended_s=step + 1)
+        return Reduction(
+            step, 1, 4, 1, had_s=step + 0.5, ready_s=0, agreed_s=0, copied_s=0, moved_s=0.1, ended_s=step + 1
+        )
 
     known = [reduced(step) for step in (0, 1, 3, 4)]
     assert timeline_costs.computed_s(known).tolist() == [0.5, 0.5]

@@ -126,7 +126,9 @@ def test_what_fits_is_started():
 
 def test_a_limit_on_addresses_with_which_libraries_would_abort(monkeypatch):
     monkeypatch.setattr(needs.resource, "getrlimit", lambda _: (1_536_000_000, needs.resource.RLIM_INFINITY))
-    with pytest.raises(WrongSetting, match=r"ulimit -v: given '1\.54 GB'; allowed: at least 4 GB for a rank, or unlimited"):
+    with pytest.raises(
+        WrongSetting, match=r"ulimit -v: given '1\.54 GB'; allowed: at least 4 GB for a rank, or unlimited"
+    ):
         needs.check(1, 1e6)
 
 
